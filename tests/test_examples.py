@@ -112,7 +112,7 @@ def test_the_analytics_listener_counts(server: Server, jwt: str, tmp_path: Path)
     assert listener.err == ""
 
 
-def test_the_analytics_listener_says_what_is_wrong(server: Server, tmp_path: Path) -> None:
+def test_the_analytics_listener_reports_an_invalid_token(server: Server, tmp_path: Path) -> None:
     """An invalid token ends the example with one line and no traceback."""
     command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, "nonsense")
     with running(*command, folder=tmp_path, env=clean_environment()) as listener:

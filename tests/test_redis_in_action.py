@@ -64,7 +64,7 @@ async def told(consumer: Consumer, *expected: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("base", ["track", "follow", "locations", "sample", "firehose"])
-async def test_each_filter_can_be_asked_for_by_the_name_it_is_told_by(api: Api, base: str) -> None:
+async def test_each_filter_has_one_name(api: Api, base: str) -> None:
     """In the book's FILTERS, `follow` was named `filter`. So one could not be requested, and the other raised."""
     uid = await api.user()
     value = {"track": "zebra", "follow": uid, "locations": "10,50,11,51", "sample": "100", "firehose": "true"}[base]
@@ -110,7 +110,7 @@ async def test_a_delete_reaches_exactly_those_whom_the_post_reached(api: Api) ->
         assert other.received == [("post", tapir["id"])]
 
 
-async def test_what_answers_a_subscription_is_no_event(api: Api, redis_client: Any) -> None:
+async def test_the_confirmation_of_a_subscription_is_no_event(api: Api, redis_client: Any) -> None:
     """The book parsed the confirmation of SUBSCRIBE as an event. Here the feed subscribes while streams are open."""
     uid = await api.user()
     async with await api.stream({"follow": uid}) as consumer:
@@ -167,7 +167,7 @@ async def test_chunks_are_counted_in_bytes(api: Api) -> None:
     assert found == texts
 
 
-async def test_who_leaves_a_quiet_stream_is_noticed_without_an_event(api: Api) -> None:
+async def test_a_client_that_leaves_a_quiet_stream_is_noticed(api: Api) -> None:
     """In the book, only a matching write noticed that a client had left. Threads and connections stayed forever."""
     before = await api.metric("streams")
     consumers = [await api.stream({"track": "nobodysaysthis"}) for _ in range(20)]
@@ -201,7 +201,7 @@ async def test_a_client_costs_no_thread_and_no_connection_to_redis(api: Api, red
             await consumer.close()
 
 
-async def test_who_one_is_is_proved_and_does_not_choose_the_sample(api: Api) -> None:
+async def test_a_token_names_the_user_and_does_not_choose_the_sample(api: Api) -> None:
     """In the book, the URL gave any `identifier`, which seeded the sample. Here a token names the user."""
     for headers in ({}, {"Authorization": "Bearer identifier"}):
         answer = await api.call("GET", "/v1/stream", params={"sample": "50"}, headers=headers)
@@ -276,7 +276,7 @@ async def followers_of_one_moment(store: Store, raw: Any, count: int) -> tuple[s
     return author, fans
 
 
-async def test_a_status_is_carried_on_to_all_lists_and_homes(store: Store, raw: Any) -> None:
+async def test_a_status_reaches_all_list_and_home_timelines(store: Store, raw: Any) -> None:
     """The book's `syndicate_status_list` queued a task with wrong arguments, so only the first pass had an effect."""
     author, fans = await followers_of_one_moment(store, raw, 18)
     lists = []
@@ -296,7 +296,7 @@ async def test_a_status_is_carried_on_to_all_lists_and_homes(store: Store, raw: 
     assert not any(raw.exists(keys.list_timeline(list_id)) for list_id in lists)
 
 
-async def test_a_list_that_loses_somebody_is_refilled(store: Store, raw: Any) -> None:
+async def test_a_list_that_loses_a_member_is_refilled(store: Store, raw: Any) -> None:
     """The book's `unfollow_user_list` called the refill without its connection."""
     people = People(store)
     owner, stays, goes = await people.users(3)
@@ -312,7 +312,7 @@ async def test_a_list_that_loses_somebody_is_refilled(store: Store, raw: Any) ->
     assert ids(await store.timelines.read_list(owner, made, PageRequest())) == old[::-1]
 
 
-async def test_each_refusal_has_a_name_of_its_own(api: Api) -> None:
+async def test_each_refusal_has_its_own_error_code(api: Api) -> None:
     """The book returned `None` for an unknown user, a taken login, another user's status and a busy lock alike."""
     ann, bob = await api.user(), await api.user()
     login = (await api.done("GET", f"/v1/users/{ann}", token=mint(bob)))["login"]
@@ -327,7 +327,7 @@ async def test_each_refusal_has_a_name_of_its_own(api: Api) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 7])
-async def test_ties_are_neither_skipped_nor_seen_twice(store: Store, raw: Any, count: int) -> None:
+async def test_followers_of_one_moment_are_paged_exactly_once(store: Store, raw: Any, count: int) -> None:
     """The book paged followers by score alone, so followers of one moment came twice or never.
 
     Here both directions work.
@@ -350,7 +350,7 @@ async def test_ties_are_neither_skipped_nor_seen_twice(store: Store, raw: Any, c
     assert up == down[::-1]
 
 
-async def test_counters_count_one_by_one(store: Store, raw: Any) -> None:
+async def test_two_follows_at_once_both_count(store: Store, raw: Any) -> None:
     """In the book, a follow set the counters to totals read before, so of two follows at once one was lost."""
     author, *fans = await People(store).users(31)
     verbs = [store.follows.follow] * 3 + [store.follows.unfollow]
@@ -362,7 +362,7 @@ async def test_counters_count_one_by_one(store: Store, raw: Any) -> None:
     assert raw.zcard(keys.key_for("followers", author)) == 30
 
 
-async def test_sizes_are_given_to_a_store_and_shrink_no_other(store: Store, redis_url: str, raw: Any) -> None:
+async def test_two_stores_have_their_own_sizes(store: Store, redis_url: str, raw: Any) -> None:
     """The book's tests changed globals of its module. Here two stores of one process have their own sizes."""
     wide = Store(redis_url, timeout_seconds=PATIENCE)
     await wide.open()

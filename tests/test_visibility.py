@@ -84,7 +84,7 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("author", "place", "viewer", "seen"), rows())
-def test_the_function_says_what_the_table_says(author: str, place: str, viewer: str, seen: Visibility) -> None:
+def test_the_function_agrees_with_the_table(author: str, place: str, viewer: str, seen: Visibility) -> None:
     """The function also shows nothing of a suspended author."""
     facts = AUTHORS[author] | PLACES[place] | VIEWERS[viewer]
     assert decide_visibility(facts) is seen
@@ -196,7 +196,7 @@ WRITTEN = [(author, place) for author, place in product(AUTHORS, PLACES) if not 
 
 
 @pytest.mark.parametrize(("author", "place"), WRITTEN)
-async def test_scripts_say_what_the_table_says(world: World, author: str, place: str) -> None:
+async def test_scripts_agree_with_the_table(world: World, author: str, place: str) -> None:
     """Each viewer reads a status by id and on both kinds of timelines. Then the author is suspended."""
     uid = world.ids["author"]
     if author == "protected":

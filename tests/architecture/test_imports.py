@@ -30,14 +30,14 @@ def _within(name: str, room: str) -> bool:
 
 
 @pytest.mark.parametrize("library", ONLY_IN)
-def test_a_library_is_seen_only_in_its_rooms(library: str) -> None:
+def test_a_library_is_imported_only_in_its_packages(library: str) -> None:
     """Each library is imported in few packages, so it can be exchanged there."""
     seen = [n for n, p in modules().items() if any(_within(i, library) for i in imports(p))]
     assert [n for n in seen if not any(_within(n, room) for room in ONLY_IN[library])] == []
 
 
 @pytest.mark.parametrize("room", FORBIDDEN)
-def test_a_room_does_not_know_what_is_outside_it(room: str) -> None:
+def test_a_package_imports_only_what_it_may(room: str) -> None:
     """Pure packages import no I/O, the hub does not import Redis, and the store does not import HTTP."""
     bad = [
         f"{name} imports {imported}"

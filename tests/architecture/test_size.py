@@ -53,7 +53,7 @@ def test_packages_name_their_files() -> None:
             assert unnamed == [], f"the docstring of {path} has to name these files"
 
 
-def test_nothing_is_called_by_no_noun() -> None:
+def test_no_module_has_a_name_without_meaning() -> None:
     """Names such as `utils`, `helpers`, `common` and `misc` say nothing."""
     vague = {"utils", "util", "helpers", "helper", "common", "misc", "base2", "manager"}
     assert [name for name in modules() if vague & set(name.split("."))] == []

@@ -27,7 +27,7 @@ def asked(number: int) -> Filter:
     return made
 
 
-def test_what_is_due_is_what_matches() -> None:
+def test_the_expected_posts_are_those_that_match() -> None:
     """Of 800 posts, each of 600 clients of all kinds is due exactly those that its filter matches."""
     chance, oracle, posted = random.Random(1), mix.Oracle(), []
     for number in range(800):
@@ -47,14 +47,14 @@ def test_what_is_due_is_what_matches() -> None:
     assert {kind for kind, some in kinds if some} == {"firehose", "sample", "track", "follow", "rule", "locations"}
 
 
-def test_no_two_clients_share_a_filter_but_those_who_must() -> None:
+def test_only_planned_clients_share_a_filter() -> None:
     """So the benchmark measures the cost of different clients."""
     queries = [mix.asker(number).query(number, AUTHORS) for number in range(2000)]
     alone = [query for query in queries if not query.startswith(("firehose", "sample"))]
     assert len(set(alone)) == len(alone) > 1800
 
 
-def test_a_shortfall_is_seen_in_either_direction() -> None:
+def test_missing_wrong_and_additional_posts_are_found() -> None:
     """The oracle notices a missing post, a wrong post and an additional post."""
     oracle, everything = mix.Oracle(), mix.Asker("firehose", 0)
     for number in (1, 2, 3):
@@ -63,6 +63,6 @@ def test_a_shortfall_is_seen_in_either_direction() -> None:
         assert mix.shortfall([everything], [received], oracle) == told
 
 
-def test_the_sample_is_the_products() -> None:
+def test_the_oracles_sample_is_that_of_the_product() -> None:
     """The oracle's sample has the requested share."""
     assert Sample.parse(mix.SAMPLE_PERCENT).percent == Decimal(1)

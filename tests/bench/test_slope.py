@@ -33,7 +33,7 @@ def test_its_standard_error_is_that_of_the_textbook() -> None:
     assert slope.error / 3600 == pytest.approx(0.28284, abs=1e-4)
 
 
-def test_what_shrinks_or_stands_is_flat() -> None:
+def test_falling_and_constant_figures_are_flat() -> None:
     """Falling memory is no leak, and a constant zero is flat."""
     assert fit(SECONDS, [1000 - second for second in SECONDS]).flat
     assert fit(SECONDS, [0.0] * len(SECONDS)).flat

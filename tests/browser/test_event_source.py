@@ -73,7 +73,7 @@ async def test_another_ticket_goes_on_where_it_was(api: Api, site: str, tab: Pag
     assert [one["message"]["status"]["id"] for one in posts] == [one["id"] for one in missed]
 
 
-async def test_a_page_of_another_origin_hears_nothing(api: Api, server: Server, site: str, tab: Page) -> None:
+async def test_a_page_of_another_origin_receives_nothing(api: Api, server: Server, site: str, tab: Page) -> None:
     """The browser hides an answer without CORS headers from the page, although the ticket was valid."""
     uid = await api.user()
     source = await Source.opened(tab, "about:blank", server.address + await path(api, mint(uid), track="x"))

@@ -68,7 +68,7 @@ async def test_it_goes_on_with_another_ticket(own: Server, tmp_path: Path, tab: 
             await expect(tab.locator("li")).to_have_text(["@ann: page one", "@ann: page two", "@ann: page three"])
 
 
-async def test_it_says_when_only_a_person_can_help(api: Api, site: str, tab: Page) -> None:
+async def test_a_wrong_password_is_not_a_lost_connection(api: Api, site: str, tab: Page) -> None:
     """A wrong password is not reported as a lost connection."""
     await tab.goto(site)
     for name in ("login", "password", "track"):

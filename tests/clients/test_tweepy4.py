@@ -82,7 +82,7 @@ async def test_tweets_arrive_as_objects(server: Server, api: Api) -> None:
         assert (repeated["referenced"], repeated["tweets"]) == ([["retweeted", int(posted["id"])]], ["my #tea"])
 
 
-async def test_the_sample_is_heard(server: Server, api: Api) -> None:
+async def test_the_sample_is_received(server: Server, api: Api) -> None:
     """The stream has the Tweets of the sample and no rules."""
     ann = await api.user()
     share = Sample.parse("1")
@@ -96,13 +96,13 @@ async def test_the_sample_is_heard(server: Server, api: Api) -> None:
         assert (told["id"], told["rules"]) == (int(posted["id"]), [])
 
 
-async def test_who_has_no_rules_is_refused(server: Server, api: Api) -> None:
+async def test_a_user_without_rules_is_refused(server: Server, api: Api) -> None:
     """The refusal has the status that tweepy expects."""
     async with client("tweepy4", PROGRAM, server.address, mint(await api.user()), "filter") as program:
         assert await program.hear("refused") == 409
 
 
-async def test_the_end_of_a_token_is_told(server: Server, api: Api) -> None:
+async def test_the_end_of_a_token_is_reported(server: Server, api: Api) -> None:
     """The stream gets an error before it is closed."""
     ann = await api.user()
     await ask(server, ann, "add", "tea")

@@ -75,7 +75,7 @@ async def test_python_twitter_reads_a_filtered_stream(server: Server, api: Api) 
         assert (await program.hear("delete"))["status"]["id"] == int(first["id"])
 
 
-async def test_python_twitter_hears_of_the_end(server: Server, api: Api) -> None:
+async def test_python_twitter_receives_the_disconnect_notice(server: Server, api: Api) -> None:
     """The last message before the end of the sample gives the reason."""
     token = mint(await api.user())
     async with client("python-twitter", "python_twitter_v1.py", server.address, token, "sample") as program:
@@ -85,7 +85,7 @@ async def test_python_twitter_hears_of_the_end(server: Server, api: Api) -> None
         assert await program.end() == 0
 
 
-async def test_python_twitter_says_why_it_is_refused(server: Server, api: Api) -> None:
+async def test_python_twitter_reports_the_reason_of_a_refusal(server: Server, api: Api) -> None:
     """The text of the refusal is the library's error."""
     arguments = (mint(api.admin), "filter", "locations=170,-20,-170,20")
     async with client("python-twitter", "python_twitter_v1.py", server.address, *arguments) as program:
@@ -121,7 +121,7 @@ async def test_tweepy_3_reads_lengths(tls: TlsProxy, api: Api) -> None:
         assert not any("exception" in message for message in program.said)
 
 
-async def test_tweepy_3_hears_of_the_end(tls: TlsProxy, api: Api) -> None:
+async def test_tweepy_3_receives_the_disconnect_notice(tls: TlsProxy, api: Api) -> None:
     """The library tweepy 3 sends POST even for the sample. The disconnect notice comes with its length."""
     token = mint(await api.user())
     async with client("tweepy3", "tweepy3_v1.py", tls.netloc, token, "sample", ca=tls.ca) as program:

@@ -27,7 +27,7 @@ async def test_a_client_reaches_the_server_by_tls_if_it_trusts_the_authority(tls
 
 
 @pytest.mark.parametrize("library", ["requests", "urllib"])
-async def test_a_client_that_trusts_nobody_is_not_reached(tls: TlsProxy, library: str) -> None:
+async def test_a_client_without_the_authority_refuses_the_connection(tls: TlsProxy, library: str) -> None:
     """A client that does not trust the authority refuses the connection. Otherwise the proxy would prove nothing."""
     async with client("tweepy4", "get.py", f"{tls.address}/healthz", library) as program:
         assert "certificate" in await program.hear("failed")

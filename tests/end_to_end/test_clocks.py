@@ -158,7 +158,7 @@ async def test_a_jump_neither_prolongs_nor_cuts_a_stream(clocked: Clocked) -> No
         await stream.close()
 
 
-async def test_the_lag_is_told_though_the_clock_jumps(clocked: Clocked) -> None:
+async def test_the_lag_is_right_although_the_clock_jumps(clocked: Clocked) -> None:
     """The reported lag is the true length of the outage, whether the clock is set back or forward."""
     async with await clocked.stream() as stream:
         clocked.redis.kill()

@@ -144,7 +144,7 @@ def ids(messages: list[Message]) -> list[str]:
 
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_is_no_cursor_is_refused_by_name(api: Api, door: str, way: str) -> None:
+async def test_a_malformed_cursor_is_refused_by_name(api: Api, door: str, way: str) -> None:
     """Each malformed cursor gets 400, and the error names the parameter or header that had it."""
     uid = await api.user()
     for name, value in MALFORMED.items():
@@ -153,7 +153,7 @@ async def test_what_is_no_cursor_is_refused_by_name(api: Api, door: str, way: st
 
 @pytest.mark.extended
 @pytest.mark.parametrize("door", DOORS)
-async def test_a_place_that_is_not_reached_yet_or_was_never_there_is_refused(api: Api, door: str) -> None:
+async def test_a_position_above_the_head_is_refused(api: Api, door: str) -> None:
     """A cursor just above the head, far above it or in other units is refused: the wait for it could last forever."""
     uid = await api.user()
     await api.post(uid, "the head")
@@ -163,7 +163,7 @@ async def test_a_place_that_is_not_reached_yet_or_was_never_there_is_refused(api
 
 
 @pytest.mark.parametrize("door", DOORS)
-async def test_a_place_that_is_astray_is_told_as_a_gap_and_read_on_from(api: Api, door: str) -> None:
+async def test_a_position_that_is_not_on_the_log_gives_a_gap_and_then_all_that_follows(api: Api, door: str) -> None:
     """The client gets a gap, then all later events once. It does not get earlier events."""
     uid = await api.user()
     before = await api.post(uid, "before")
@@ -194,7 +194,7 @@ async def test_an_entrys_cursor_may_leave_out_its_number(api: Api, door: str) ->
             known.append(ids(messages)[-1])
 
 
-async def test_the_other_name_of_a_polls_cursor_is_refused_alike(api: Api) -> None:
+async def test_both_names_of_a_polls_cursor_are_refused_by_name(api: Api) -> None:
     """`cursor` is another name of `since` for polls. The error names the one that was sent."""
     uid = await api.user()
     params = {"follow": uid, "cursor": "garbage"}
@@ -203,7 +203,7 @@ async def test_the_other_name_of_a_polls_cursor_is_refused_alike(api: Api) -> No
 
 
 @pytest.mark.parametrize("door", DOORS)
-async def test_another_users_cursor_shows_nothing_that_one_may_not_see(api: Api, door: str) -> None:
+async def test_another_users_cursor_gives_no_permission(api: Api, door: str) -> None:
     """A cursor gives no permission. A protected post and a message after it reach only the users who may see them."""
     author, friend, stranger = [await api.user() for _ in range(3)]
     await api.follow(friend, author)
@@ -223,7 +223,7 @@ async def test_another_users_cursor_shows_nothing_that_one_may_not_see(api: Api,
 
 
 @pytest.mark.extended
-async def test_another_servers_cursor_is_refused_or_told(api: Api, own_folder: Path) -> None:
+async def test_another_servers_cursor_is_refused_or_gives_a_gap(api: Api, own_folder: Path) -> None:
     """A foreign cursor above this log's head is refused. A lower one gives a gap, and then all that follows."""
     uid = await api.user()
     with Server(own_folder) as other:
@@ -243,7 +243,7 @@ async def test_another_servers_cursor_is_refused_or_told(api: Api, own_folder: P
 
 
 @pytest.mark.parametrize("door", DOORS)
-async def test_an_expired_cursor_is_told_with_its_count(own_folder: Path, door: str) -> None:
+async def test_an_expired_cursor_gives_a_gap_with_a_count(own_folder: Path, door: str) -> None:
     """The cursor's part of the log was trimmed.
 
     A gap gives the number of missing entries; then all entries from the floor on follow.

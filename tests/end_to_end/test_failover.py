@@ -104,7 +104,7 @@ async def test_a_failover_under_load_loses_nothing_that_a_replica_has(tmp_path: 
 
 
 @pytest.mark.timeout(400)
-async def test_what_a_failover_lost_is_told_to_those_who_saw_it(tmp_path: Path) -> None:
+async def test_a_failover_that_loses_entries_gives_a_gap_to_those_who_saw_them(tmp_path: Path) -> None:
     """Only the old primary had acknowledged these writes, and clients saw them.
 
     A `gap` reports the loss, and nothing else is missing. This also holds on the server that listened to a replica,

@@ -125,7 +125,7 @@ async def test_the_proxy_delays(echo: Path) -> None:
         streams[1].close()
 
 
-async def test_the_proxy_hangs_up_when_nobody_is_behind_it(tmp_path: Path) -> None:
+async def test_the_proxy_closes_connections_without_a_target(tmp_path: Path) -> None:
     """If the target process is gone, the proxy closes the client's connection."""
     async with Proxy(tmp_path / "absent") as proxy:
         reader, writer = await dialled(proxy)

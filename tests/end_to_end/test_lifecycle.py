@@ -399,7 +399,7 @@ async def test_sigterm_while_it_waits_for_redis_at_the_start(
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
-async def test_nothing_is_answered_before_the_feed_is_fed(own_folder: Path, redis: RedisProcess, workers: int) -> None:
+async def test_a_server_is_not_ready_before_its_feed(own_folder: Path, redis: RedisProcess, workers: int) -> None:
     """A new server that does not receive events yet gives no answer or does not listen, so no probe gets a false yes.
 
     A single process listens from the beginning, so a client that returns right after a restart waits instead of being

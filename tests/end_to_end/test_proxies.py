@@ -80,7 +80,7 @@ async def test_events_pass_a_proxy_as_they_happen(api: Api, nginx: Nginx, locati
 
 
 @needs_nginx
-async def test_a_proxy_that_does_not_heed_the_head_holds_everything_back(nginx: Nginx, silent: Server) -> None:
+async def test_a_proxy_that_ignores_the_buffering_header_holds_everything_back(nginx: Nginx, silent: Server) -> None:
     """The control: a proxy that ignores `X-Accel-Buffering: no` holds back even the response head."""
     async with Api(silent) as api, await RawClient.connect(nginx.address) as held:
         uid = await api.user()

@@ -183,7 +183,7 @@ async def told_exactly(streams: list[Consumer], *statuses: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     "layout", ["one worker", pytest.param("two workers", marks=pytest.mark.nightly), "two servers"]
 )
-async def test_listeners_that_are_thrown_out_miss_nothing(broken: Site) -> None:
+async def test_disconnected_subscribers_miss_nothing(broken: Site) -> None:
     """CLIENT KILL disconnects all subscribers again and again while users post."""
     one, other = await authors(broken)
     streams = await broken.streams(one.uid, other.uid)
@@ -198,7 +198,7 @@ async def test_listeners_that_are_thrown_out_miss_nothing(broken: Site) -> None:
 
 @ONE_WORKER
 @pytest.mark.parametrize("how", ["paused", "stopped"])
-async def test_a_redis_that_stands_still_for_a_while_costs_nothing(broken: Site, how: str) -> None:
+async def test_a_redis_that_freezes_for_a_while_loses_nothing(broken: Site, how: str) -> None:
     """CLIENT PAUSE or SIGSTOP lasts longer than the server's timeout. The server reports an outage and then its end."""
     one, other = await authors(broken)
     streams = await broken.streams(one.uid, other.uid)

@@ -104,7 +104,7 @@ async def test_a_reload_reaches_open_streams_and_drops_none(own_folder: Path, wo
         assert '"message":"reloaded heartbeat_seconds: 3600.0 -> 0.2' in here.server.log
 
 
-async def test_what_needs_a_restart_is_named_in_one_line(own_folder: Path) -> None:
+async def test_settings_that_need_a_restart_are_named_in_one_line(own_folder: Path) -> None:
     """The command and the log name these settings. The file cannot change what flags and environment set."""
     async with site(own_folder, SELDOM) as here:
         outcome = await here.reload(
@@ -152,7 +152,7 @@ async def test_a_wrong_file_changes_nothing_also_for_workers_to_come(own_folder:
         assert "did not follow" not in here.server.log
 
 
-async def test_the_log_is_bound_anew_at_once(own_folder: Path) -> None:
+async def test_new_limits_of_the_log_take_effect_at_once(own_folder: Path) -> None:
     """A reloaded limit of the log applies to the existing log without a restart."""
     async with site(own_folder, SELDOM + "canary_seconds = 0.2\n") as here:
         for number in range(150):
@@ -183,7 +183,7 @@ async def test_sighup_by_its_process_id(own_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("born", ["", "1"])
-def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -> None:
+def test_a_stale_run_file_signals_no_process(tmp_path: Path, born: str) -> None:
     """The system may reuse a process id. The start time shows that the process is another one."""
     bystander = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
@@ -206,7 +206,7 @@ def test_a_note_that_was_left_behind_signals_nobody(tmp_path: Path, born: str) -
         (("--data-dir", "/nonexistent"), 3, "no server is running on the data folder /nonexistent"),
     ],
 )
-def test_nobody_to_reload_is_a_sentence(arguments: tuple[str, ...], code: int, sentence: str) -> None:
+def test_reload_without_a_server_prints_a_sentence(arguments: tuple[str, ...], code: int, sentence: str) -> None:
     """The command prints one sentence and ends with an exit code."""
     outcome = run("reload", *arguments)
     assert (outcome.code, outcome.out, outcome.err) == (code, "", f"stream-server: {sentence}\n")

@@ -30,7 +30,7 @@ def examples(told: Any) -> list[str]:
     return [one["status"]["id"] for one in told["examples"]]
 
 
-async def test_what_matched_is_counted_and_shown(api: Api) -> None:
+async def test_matches_are_counted_and_shown(api: Api) -> None:
     """All matches are counted. The ten latest are shown, latest first, each with the parts of the rule that matched."""
     author, asker = await create_people(api, 2)
     term = word()
@@ -52,7 +52,7 @@ async def test_what_matched_is_counted_and_shown(api: Api) -> None:
     assert (await preview(api, asker.uid, word()))["examples"] == []
 
 
-async def test_what_one_may_not_see_is_not_counted(api: Api) -> None:
+async def test_hidden_statuses_are_not_counted(api: Api) -> None:
     """Deleted posts and posts for other users are not counted either."""
     author, friend, stranger = await create_people(api, 3)
     await friend.follow(author)

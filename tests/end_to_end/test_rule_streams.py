@@ -112,7 +112,7 @@ async def test_every_writing_user_may_change_rules_at_once(api: Api) -> None:
         assert [(text, ids) for text, [(ids, _)] in last] == [(f"word{n} last", saved[n]) for n in range(5)]
 
 
-async def test_what_is_saved_while_a_stream_opens_is_not_missed(api: Api) -> None:
+async def test_rules_saved_while_a_stream_opens_are_not_missed(api: Api) -> None:
     """Many long rules take a moment to load. A change in this moment has a position after the stream's beginning."""
     uid = await api.user()
     for batch in range(4):

@@ -73,7 +73,7 @@ async def test_a_silent_link_is_noticed_within_two_beats(broken: Site) -> None:
 
 
 @ONE_WORKER
-async def test_a_silent_link_is_told_while_it_lasts(broken: Site) -> None:
+async def test_a_silent_link_is_reported_while_it_lasts(broken: Site) -> None:
     """While reconnects fail, `/readyz` answers 503 and heartbeats report the lag. Afterwards all events arrive."""
     authors = [Author(await broken.apis[0].user(), *broken.apis) for _ in range(2)]
     streams = await broken.streams(*(author.uid for author in authors))

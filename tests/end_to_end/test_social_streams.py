@@ -71,7 +71,7 @@ async def test_protection_begins_and_ends_at_once(api: Api) -> None:
     await close([hidden, shown, *live.values()])
 
 
-async def test_what_is_passed_on_shows_no_more_than_its_original(api: Api) -> None:
+async def test_a_repost_shows_no_more_than_its_original(api: Api) -> None:
     """For users whom the original's author blocks, a quote lacks its original, and a repost without words is hidden."""
     ann, bob, cyd = await create_people(api, 3)
     await ann.follow(bob)
@@ -91,7 +91,7 @@ async def test_what_is_passed_on_shows_no_more_than_its_original(api: Api) -> No
 
 
 @pytest.mark.extended
-async def test_a_restarted_server_knows_who_is_hidden(own_folder: Path) -> None:
+async def test_a_restarted_server_still_hides_users(own_folder: Path) -> None:
     """After a kill and a restart on the same data, replays still hide protected, suspended and blocked users."""
     with Server(own_folder, "--heartbeat-seconds", "0.2") as server:
         async with Api(server) as api:
@@ -115,7 +115,7 @@ async def test_a_restarted_server_knows_who_is_hidden(own_folder: Path) -> None:
                 assert received(track, "post") == [("post", said["free"])]
 
 
-async def test_consent_given_and_taken_holds_at_once(api: Api) -> None:
+async def test_an_approved_follow_and_an_unfollow_take_effect_at_once(api: Api) -> None:
     """An accepted follower receives posts from then on.
 
     After an unfollow the user receives no more, also by an old cursor.
@@ -137,7 +137,7 @@ async def test_consent_given_and_taken_holds_at_once(api: Api) -> None:
         assert received(replayed) == []
 
 
-async def test_the_first_whom_one_follows_is_heard(api: Api) -> None:
+async def test_the_first_followed_user_is_received(api: Api) -> None:
     """This includes a stream that began while the user followed nobody. After the unfollow, no more posts arrive."""
     ann, bob = await create_people(api, 2)
     async with await ann.own_stream() as own, await ann.stream(follow="@me") as mine:
@@ -280,7 +280,7 @@ async def test_notifications_come_live_as_they_are_on_the_page(api: Api) -> None
         assert [event["notification"] for event in replayed.events] == live
 
 
-async def test_what_is_said_to_some_reaches_them_only(api: Api) -> None:
+async def test_private_events_reach_only_the_users_concerned(api: Api) -> None:
     """Messages, requests, blocks, lists and groups: each kind of event reaches only the users whom it concerns."""
     ann, bob, cyd = people = await create_people(api, 3)
     streams = [await person.own_stream() for person in people]
@@ -316,7 +316,7 @@ async def test_what_is_said_to_some_reaches_them_only(api: Api) -> None:
     await close([*streams, track, firehose])
 
 
-async def test_requests_concern_two(api: Api) -> None:
+async def test_follow_requests_reach_both_users_only(api: Api) -> None:
     """The requesting and the requested user receive the request, its end, and the follow that may result."""
     ann, bob, _ = people = await create_people(api, 3)
     await ann.protect()
@@ -333,7 +333,7 @@ async def test_requests_concern_two(api: Api) -> None:
     await close(streams)
 
 
-async def test_a_replay_tells_what_live_told(api: Api) -> None:
+async def test_a_replay_equals_what_was_received_live(api: Api) -> None:
     """Three users do many things. A late client receives the same as a live one, except what was deleted by then.
 
     A replay uses the follows and groups of today, so neither changes in this test.
@@ -368,7 +368,7 @@ async def test_a_replay_tells_what_live_told(api: Api) -> None:
     await close(live)
 
 
-async def test_one_can_ask_for_some_kinds(api: Api) -> None:
+async def test_kinds_narrow_the_users_own_stream(api: Api) -> None:
     """`kinds` narrows the user's own stream. Unknown kinds, and filters of the other stream, are refused."""
     ann, bob = await create_people(api, 2)
     await ann.follow(bob)
@@ -383,7 +383,7 @@ async def test_one_can_ask_for_some_kinds(api: Api) -> None:
     assert on_the_other.error == (400, "invalid_parameter", "kinds")
 
 
-async def test_no_cursor_opens_a_door(api: Api) -> None:
+async def test_no_cursor_shows_earlier_private_events(api: Api) -> None:
     """A new user receives no earlier private events, whatever the request."""
     ann, bob, newcomer = await create_people(api, 3)
     start, term = await api.head(), word()

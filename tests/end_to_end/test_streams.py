@@ -18,7 +18,7 @@ FRAMINGS = pytest.mark.parametrize("framing", ["sse", "ndjson"])
 
 
 @FRAMINGS
-async def test_hello_comes_first_and_says_where_the_head_is(api: Api, framing: str) -> None:
+async def test_hello_comes_first_with_the_head_as_cursor(api: Api, framing: str) -> None:
     """The first message is `hello`. Its cursor is the newest event, and later events come after it."""
     uid = await api.user()
     async with await api.stream({"firehose": "true"}) as everything:
@@ -36,7 +36,7 @@ async def test_hello_comes_first_and_says_where_the_head_is(api: Api, framing: s
             assert status["id"] != later["id"]
 
 
-async def test_sse_tells_the_time_to_retry(api: Api) -> None:
+async def test_sse_sends_the_retry_delay(api: Api) -> None:
     """`hello` comes with a `retry:` field."""
     async with await api.stream({"track": "a"}, framing="sse") as consumer:
         assert consumer.parser.retry_ms == 2000  # type: ignore[union-attr]  # the parser of SSE
@@ -90,7 +90,7 @@ async def test_revoking_a_token_ends_its_streams_and_no_others(api: Api) -> None
         assert stays.received == [("post", status["id"])]
 
 
-async def test_a_plain_redis_listener_hears_posts_and_deletes(api: Api, server: Server) -> None:
+async def test_a_plain_redis_listener_receives_posts_and_deletes(api: Api, server: Server) -> None:
     """Each kind has a Redis channel. The payload of a message is the log entry."""
     uid = await api.user()
     with server.redis_client() as client, client.pubsub(ignore_subscribe_messages=True) as listener:
@@ -186,7 +186,7 @@ async def test_a_client_that_leaves_is_forgotten(api: Api) -> None:
     await eventually(forgotten, what="the streams to be forgotten")
 
 
-async def test_what_was_delivered_is_what_was_told(api: Api) -> None:
+async def test_the_delivery_counters_equal_what_was_received(api: Api) -> None:
     """The metrics count each entry once, and each event once for every client that received it."""
     uid = await api.user()
     names = ("events_published_total", "events_delivered_total")

@@ -90,7 +90,7 @@ async def test_ctrl_c_reaches_the_supervisor_only() -> None:
         assert not any(map(alive, pids))
 
 
-async def test_workers_that_serve_are_told_to_reload() -> None:
+async def test_serving_workers_are_reloaded() -> None:
     """Each worker gets one SIGHUP and continues."""
     async with supervised() as (program, pids):
         os.kill(program.pid, signal.SIGHUP)
@@ -100,7 +100,7 @@ async def test_workers_that_serve_are_told_to_reload() -> None:
         assert await both(program) == pids
 
 
-async def test_a_worker_that_still_starts_is_told_when_it_listens(tmp_path: Path) -> None:
+async def test_a_starting_worker_reloads_once_it_listens(tmp_path: Path) -> None:
     """An unhandled SIGHUP would end it. A worker that starts later gets the newer settings from the beginning."""
     gate = tmp_path / "gate"
     os.mkfifo(gate)
@@ -212,7 +212,7 @@ async def test_workers_that_can_never_serve_end_the_supervisor() -> None:
         assert reports[-1].endswith("ended with code 3; no worker could start: giving up")
 
 
-async def test_a_command_that_is_none_is_raised_and_leaves_nothing() -> None:
+async def test_a_command_that_cannot_be_executed_raises_and_leaves_no_process() -> None:
     """If the command cannot be executed, `run` raises the error and leaves no process."""
     keeper = Supervisor(["/absent/program"], {}, 2, report=lambda _: None)
     with pytest.raises(FileNotFoundError):
@@ -238,7 +238,7 @@ def test_a_reserved_port_takes_no_connection() -> None:
         socket.create_connection(reserved.getsockname())
 
 
-def test_an_address_that_is_none_is_refused() -> None:
+def test_an_invalid_address_is_refused() -> None:
     """A name that does not resolve, or the address of another machine, is refused with a sentence."""
     for host in ("no.such.host.invalid", "192.0.2.1"):
         with pytest.raises(CannotListen, match=f"cannot listen on {host} port 0: "):

@@ -72,7 +72,7 @@ async def _progress(raw: Any, before: bytes | None) -> Callable[[], bool]:
     return lambda: bool(raw.hget("{core}:meta", "fence") != before)
 
 
-async def test_workers_killed_in_the_middle_leave_nobody_out(own_folder: Path, redis_url: str) -> None:
+async def test_workers_killed_in_a_pass_leave_no_follower_out(own_folder: Path, redis_url: str) -> None:
     """The request does the first pass. The workers that do the rest are killed again and again, except the last."""
     source = random.Random(8)
     with Server(own_folder, *PASS, "--redis", redis_url, "--job-workers", "0") as server, server.redis_client() as raw:
@@ -145,7 +145,7 @@ async def test_every_server_receives_by_itself(api: Api, server: Server) -> None
         assert f"\nstream_server_{name} " in metrics
 
 
-def test_repair_tells_and_mends(own_folder: Path) -> None:
+def test_repair_reports_and_repairs(own_folder: Path) -> None:
     """The exit code is 1, with a table, if repair found something, and 0 if not."""
     with Server(own_folder) as server, server.redis_client() as raw:
         raw.zadd("home:{4711}", {"1": 1})

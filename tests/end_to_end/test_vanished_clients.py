@@ -210,7 +210,7 @@ async def counted_in(scene: Scene, many: int) -> bool:
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.nightly] * (kind not in DRAWN)) for kind in KINDS]
 )
-async def test_who_vanishes_is_gone_in_time(scene: Scene, kind: str) -> None:
+async def test_a_vanished_client_is_removed_in_time(scene: Scene, kind: str) -> None:
     """Streams, tasks and descriptors are as before within heartbeat plus write timeout. Other clients miss nothing."""
     async with AsyncExitStack() as stack:
         await vanish(scene, stack, kind, of_a_kind=OF_A_KIND)
@@ -224,7 +224,7 @@ async def test_all_kinds_at_once_on_two_workers(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
-async def test_who_never_finishes_to_ask_is_gone_in_time(scene: Scene) -> None:
+async def test_a_client_that_never_finishes_its_request_is_removed_in_time(scene: Scene) -> None:
     """Half a head, a slow head and a slow body hold a descriptor until their deadline and no longer."""
     whole = b"POST /v1/statuses HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     whole += f"Authorization: Bearer {scene.token}\r\nContent-Length: 500\r\n\r\n".encode()

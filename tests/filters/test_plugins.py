@@ -106,7 +106,7 @@ def test_a_filter_with_changing_answers_is_removed_completely(
     assert (len(index), index.scanned_count, index._groups) == (0, 0, {})
 
 
-def test_a_plugin_is_asked_for_its_terms_once() -> None:
+def test_the_index_terms_of_a_plugin_are_read_once() -> None:
     subscription = Subscription([with_terms(IndexTerms([TEA]), IndexTerms([MILK]))()])
     assert [terms and terms.exact for terms in (*subscription.index_terms(), *subscription.index_terms())] == [
         [TEA],

@@ -41,7 +41,7 @@ def test_the_mutants_cover_the_filters() -> None:
     assert len({mutant.path for mutant in FILTERS + RULES}) >= 18
 
 
-def test_an_outdated_patch_says_how_to_renew_it(tmp_path: Path) -> None:
+def test_an_outdated_patch_gives_instructions(tmp_path: Path) -> None:
     patch = tmp_path / "wrong.patch"
     patch.write_text(TRACK)
     mutant = Mutant.read(patch)

@@ -86,7 +86,7 @@ def test_the_configured_index_is_asked_with_its_credentials(checkout: Path, wher
     assert "p@ss" not in done.stderr + done.stdout
 
 
-def test_an_index_that_hangs_up_half_way_is_told(checkout: Path) -> None:
+def test_a_download_that_breaks_off_is_reported(checkout: Path) -> None:
     """The message says that the download was cut off, and does not blame the hash."""
     with PackageIndex(html_page, wheel_name(), b"half", announce=4000) as index:
         done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url)
@@ -94,7 +94,7 @@ def test_an_index_that_hangs_up_half_way_is_told(checkout: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_an_index_without_our_uv_is_told_before_pip_is_tried(checkout: Path) -> None:
+def test_an_index_without_uv_is_reported_before_pip_is_tried(checkout: Path) -> None:
     """The message says that the index has no uv. pip, which is missing or finds nothing here, gives no traceback."""
     with PackageIndex(html_page, "uv-0.0.1.tar.gz", b"") as index:
         done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url, PIP_INDEX_URL=index.url, PIP_RETRIES="0")
@@ -103,7 +103,7 @@ def test_an_index_without_our_uv_is_told_before_pip_is_tried(checkout: Path) -> 
     assert "Traceback" not in done.stderr
 
 
-def test_an_index_that_is_not_there_is_told_in_a_sentence(checkout: Path) -> None:
+def test_an_unreachable_index_is_reported_in_a_sentence(checkout: Path) -> None:
     """The sentence names the host and what to do. It does not contain the credentials."""
     done = bootstrap(checkout, UV_DEFAULT_INDEX="http://reader:p%40ss@127.0.0.1:9/simple")
     assert "The package index at 127.0.0.1 cannot be reached" in done.stderr
@@ -111,7 +111,7 @@ def test_an_index_that_is_not_there_is_told_in_a_sentence(checkout: Path) -> Non
     assert "Traceback" not in done.stderr
 
 
-def test_missing_certificates_are_told_in_a_sentence(checkout: Path, tmp_path: Path) -> None:
+def test_missing_certificates_are_reported_in_a_sentence(checkout: Path, tmp_path: Path) -> None:
     """If a certificate cannot be verified, the sentence names ca-certificates, which fresh machines often lack."""
     with PackageIndex(html_page, wheel_name(), b"").behind_tls(self_signed(tmp_path)) as index:
         done = bootstrap(checkout, UV_DEFAULT_INDEX=index.url)
@@ -157,7 +157,7 @@ def test_the_locks_pin_and_hash_everything(name: str) -> None:
     assert "://" not in text
 
 
-def test_the_locks_hold_what_the_project_asks_for() -> None:
+def test_the_locks_have_all_dependencies_of_the_project() -> None:
     """This test finds a dependency that was added without ``make lock``."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     runtime, dev = project["dependencies"], project["optional-dependencies"]["dev"]

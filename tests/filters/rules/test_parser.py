@@ -40,7 +40,7 @@ def test_a_rule_has_one_canonical_text(registry: Registry, written: str, shown: 
 
 
 @pytest.mark.parametrize(("text", "column", "expected"), REFUSED)
-def test_a_refusal_says_where_and_what_was_expected(registry: Registry, text: str, column: int, expected: str) -> None:
+def test_a_refusal_has_column_and_expected_token(registry: Registry, text: str, column: int, expected: str) -> None:
     with pytest.raises(RuleError) as refusal:
         Rule.parse(text, registry)
     error = refusal.value

@@ -110,7 +110,7 @@ async def test_an_expired_token_is_replaced_by_the_token_function() -> None:
     assert sent == ["first", "second", "third", "fourth"]
 
 
-async def test_a_503_is_waited_for_as_long_as_retry_after_says() -> None:
+async def test_a_retry_after_a_503_waits_as_long_as_retry_after() -> None:
     noted = RecordedBackoff()
     busy = Answer([error("unavailable")], 503, {"Retry-After": "7"})
     answers = (Answer([sse("hello", 0), post(1)]), busy, Answer([post(2)]))

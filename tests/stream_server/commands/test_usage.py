@@ -93,7 +93,7 @@ def test_an_unreachable_server_or_redis_is_one_sentence_and_exit_code_3(argument
         (("--jwt-secret", "short"), 2, "--jwt-secret must be 32 bytes or more"),
     ],
 )
-def test_a_server_that_cannot_start_says_why(arguments: tuple[str, ...], code: int, sentence: str) -> None:
+def test_a_server_that_cannot_start_prints_the_reason(arguments: tuple[str, ...], code: int, sentence: str) -> None:
     outcome = run("serve", "--port", "0", *arguments)
     assert (outcome.code, outcome.out, outcome.err) == (code, "", f"stream-server: {sentence}\n")
 

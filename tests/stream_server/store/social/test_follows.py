@@ -71,7 +71,7 @@ async def test_a_batch_gives_each_outcome_and_is_repeatable(store: Store, people
     assert await store.follows.change_many(ann, [], [], new_key()) == []
 
 
-async def test_a_batch_tells_requests_blocks_and_missing_users_apart(store: Store, people: People) -> None:
+async def test_a_batch_distinguishes_requests_blocks_and_missing_users(store: Store, people: People) -> None:
     ann, bob, carl, dora, eve = await people.users(5)
     await store.users.update(bob, {"protected": True}, new_key())
     await store.blocks.block(ann, carl, new_key())
@@ -95,7 +95,7 @@ async def test_an_idempotency_key_is_for_one_batch(store: Store, people: People,
         assert footprint(raw) == before
 
 
-async def test_an_interrupted_batch_tells_what_was_done_and_continues(
+async def test_an_interrupted_batch_reports_what_was_done_and_continues(
     store: Store, people: People, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann, bob, carl = await people.users(3)

@@ -44,7 +44,7 @@ USER = '{"login": "%s", "name": "Ada", "email": "%s", "password": "correct horse
         (NewGroup, '{"name": "n", "kind": "x"}', "kind", "`kind` must be one of announcement, private, public"),
     ],
 )  # fmt: skip
-def test_an_error_says_what_a_member_must_be(kind: type, body: str, param: str | None, message: str) -> None:
+def test_an_error_names_the_valid_type_of_a_member(kind: type, body: str, param: str | None, message: str) -> None:
     with pytest.raises(ApiError) as refused:
         decode_body(kind, body.encode())
     assert (refused.value.param, refused.value.message) == (param, message)
