@@ -116,7 +116,7 @@ class Home(Filter):
 
 
 def _role_in_event(user_id: str, event: Event) -> str:
-    """Return the role of a user in an event that concerns the user: author, reply, repost, mention or target."""
+    """Return how an event concerns the user: as author, replied to, reposted, mentioned, or target (of a follow)."""
     if user_id == event.author:
         return "author"
     if user_id == event.reply_to:

@@ -153,7 +153,7 @@ class Flusher:
                 self._batches.popleft()
 
     def _finish_flush(self, started_at: float) -> None:
-        """End a flush, one iteration after its last write, when uvloop has sent the bytes. Schedule the next one."""
+        """End a flush when uvloop has sent its bytes, one iteration after its last write. Schedule the next one."""
         ended = perf_counter()
         self._next_flush_at = ended + min(MAX_FLUSH_PAUSE_SECONDS, FLUSH_PAUSE_FACTOR * (ended - started_at))
         self._flush_started_at = None

@@ -164,7 +164,7 @@ class CatchUpReader:
         return CatchUpPage(deliveries, end_position if scanned is None else scanned, gap)
 
     def _decide_delivery(self, client: Client, entry: Entry, keys: frozenset[Key] | None) -> Delivery | None:
-        """Return what the client receives of a past entry, None if nothing. Raises `FilterFailure`."""
+        """Return what the client receives of a past entry, or None. Raises `FilterFailure` if a filter raises."""
         try:
             if keys is not None and entry.quoted_author is None and keys.isdisjoint(entry.event.index_keys):
                 return None  # like most entries; but keys miss quotes, so a quote is always matched

@@ -35,7 +35,7 @@ class ReplayQuery(NamedTuple):
 
 
 class ScanResult(NamedTuple):
-    """Which of a block's entries ``begin`` to ``end`` (exclusive) may match: bit i of ``bits`` is 1 if entry i may."""
+    """The result of a scan of a block's entries ``begin`` to ``end`` (exclusive): bit i is 1 if entry i may match."""
 
     begin: int
     end: int
@@ -64,7 +64,7 @@ class IndexBlock:
         return self.first_number + len(self.entries)
 
     def add(self, entry: Entry) -> None:
-        """Add the next entry. A rollback or quote is a candidate for all queries: a search by keys could miss it."""
+        """Add the next entry. Each query gets rollbacks and quotes as candidates: a search by keys could miss them."""
         bit = 1 << len(self.entries)
         self.entries.append(entry)
         try:

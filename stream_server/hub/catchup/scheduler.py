@@ -43,7 +43,7 @@ class CatchUpScheduler:
         self._is_refill_scheduled = False
 
     async def wait_turn(self, entry_number: int) -> None:
-        """Wait until a client at this entry number may read a page. Returns at once if few clients want to read."""
+        """Wait until a client whose position has this entry number may read a page. Do not wait if few clients read."""
         if self._pages_left and not self._by_arrival:
             self._use_page()
             return

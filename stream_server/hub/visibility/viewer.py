@@ -175,7 +175,7 @@ class Viewer:
         return _MESSAGE_PARTY_FACTS if entry.audience_group is None else _GROUP_MEMBER_FACTS
 
     def _relation_facts(self, uid: str, at_ms: int) -> int:
-        """Return the `VisibilityFact` bits of this user and ``uid``; suspension and protection only at `TODAY_MS`."""
+        """Return the `VisibilityFact` bits between this user and ``uid``; suspension and protection only for today."""
         bits = _OWN if uid == self.user_id else 0
         if self.following.get(uid, NEVER_MS) <= at_ms:
             bits |= _FOLLOWER

@@ -118,7 +118,10 @@ class Repair:
         return found
 
     async def _check_timeline(self, kind: str, owner: str, suspects: set[bytes], *, fix: bool) -> list[RepairFinding]:
-        """Report a timeline if no waiting job will correct its wrong or missing ``suspects``. ``fix`` adds a refill."""
+        """Report a timeline with wrong or missing ids (``suspects``) that no waiting job corrects.
+
+        ``fix`` adds a refill.
+        """
         if not suspects:
             return []
         unexplained = await self._scripts.call("timeline_without_job", keys.META, kind, owner, *suspects)

@@ -144,7 +144,7 @@ class Timelines:
     async def _read_ids(
         self, key: str, after: ListPosition | None, max_ids: int, *, backwards: bool
     ) -> Sequence[bytes]:
-        """Return up to ``max_ids`` ids below ``after``, highest first, or (``backwards``) above it, lowest first."""
+        """Return up to ``max_ids`` ids below ``after``, highest first; ``backwards``: above ``after``, lowest first."""
         if backwards:  # each id is its own score, so scores are unique
             assert after is not None  # a page that goes backwards starts at a cursor
             command = ("ZRANGE", key, f"({after.score}", "+inf", "BYSCORE", "LIMIT", 0, max_ids)
@@ -156,7 +156,7 @@ class Timelines:
         return ids
 
     async def _rank(self, viewer: str, ids: Sequence[bytes]) -> list[ListPosition]:
-        """Return positions of the visible statuses, most important first. A position's score is the status's rank."""
+        """Return the visible statuses as list positions, most important first. The score of each is its rank."""
         if not ids:
             return []
         chunks = [
@@ -179,7 +179,7 @@ class Timelines:
     async def _show(
         self, viewer: str, list_id: str, max_items: int, skip: int, ids: Sequence[bytes | str]
     ) -> tuple[list[tuple[str, bytes]], int]:
-        """Return (id, JSON) of the visible ``ids`` without the first ``skip`` of them, and how many were skipped."""
+        """Return (id, JSON) of the visible statuses after the first ``skip`` of them, and the number skipped."""
         limits = (int(Visibility.VISIBLE), list_id, max_items, skip)
         flat, _, skipped = await self._scripts.call("statuses_show", keys.META, viewer, *limits, *ids)
         return [(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)], skipped

@@ -31,7 +31,7 @@ async def unblock(request: web.Request) -> web.Response:
 
 
 async def list_blocks(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/blocks``: list the caller's blocked users, newest first; ``since`` is the block's time."""
+    """``GET /v1/users/me/blocks``: list the users whom the caller blocks, newest block first, with its time."""
     return await paging.page_of_caller(request, "users", request.app[STORE].blocks.list_blocked)
 
 
@@ -46,5 +46,5 @@ async def unmute(request: web.Request) -> web.Response:
 
 
 async def list_mutes(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/mutes``: list the caller's muted users, newest first; ``since`` is the mute's time."""
+    """``GET /v1/users/me/mutes``: list the users whom the caller mutes, newest mute first, with its time."""
     return await paging.page_of_caller(request, "users", request.app[STORE].mutes.list_muted)

@@ -93,12 +93,12 @@ def _check_batch(batch: FollowBatch) -> None:
 
 
 async def list_followers(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/followers``: list a user's followers, newest first; ``since`` is the follow's time."""
+    """``GET /v1/users/{id}/followers``: list the followers of a user, newest follow first, with its time."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].follows.list_followers)
 
 
 async def list_following(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/following``: list whom a user follows, newest first; ``since`` is the follow's time."""
+    """``GET /v1/users/{id}/following``: list the users whom a user follows, newest follow first, with its time."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].follows.list_following)
 
 

@@ -79,7 +79,7 @@ async def delete(request: web.Request) -> web.Response:
 
 
 async def list_members(request: web.Request) -> web.Response:
-    """``GET /v1/groups/{id}/members``: list a group's members, last joined first; ``since`` is the joining time."""
+    """``GET /v1/groups/{id}/members``: list the members of a group, last joined first, with the time of joining."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].groups.list_members)
 
 

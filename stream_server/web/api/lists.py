@@ -73,7 +73,7 @@ async def delete(request: web.Request) -> web.Response:
 
 
 async def list_members(request: web.Request) -> web.Response:
-    """``GET /v1/lists/{id}/members``: list a list's members, last added first; ``since`` is the time of addition."""
+    """``GET /v1/lists/{id}/members``: list the members of a list, last added first, with the time of addition."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].lists.list_members)
 
 

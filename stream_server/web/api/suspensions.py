@@ -26,6 +26,6 @@ async def reinstate(request: web.Request) -> web.Response:
 
 
 async def list_suspended(request: web.Request) -> web.Response:
-    """``GET /v1/admin/suspensions``: list suspended users, last suspended first; ``since`` is the suspension's time."""
+    """``GET /v1/admin/suspensions``: list the suspended users, last suspended first, with the time of suspension."""
     page = paging.read_page_request(request)
     return page_response("users", *await request.app[STORE].suspensions.list_suspended(page))
