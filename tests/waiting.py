@@ -35,7 +35,7 @@ async def eventually(check: Callable[[], object], *, seconds: float = 10.0, what
             return answer
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds:g} s: {what or check}")
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # the condition is checked above; this only paces it
 
 
 def wait_for_process(
@@ -46,4 +46,4 @@ def wait_for_process(
     while not check():
         if time.monotonic() > end or process.poll() is not None:
             raise TimeoutError(f"exit code {process.poll()}, not ready within {seconds:g} s: {log()[-3000:]}")
-        time.sleep(0.01)
+        time.sleep(0.01)  # the condition is checked above; this only paces it

@@ -187,7 +187,6 @@ async def test_a_second_signal_does_not_wait() -> None:
     """After a second Ctrl-C the supervisor does not wait for the workers' goodbyes."""
     async with supervised("--deaf", "--stop-seconds", 600) as (program, pids):
         program.interrupt()
-        await asyncio.sleep(0)
         await eventually(partial(interrupted, program, pids), what="the end after a second signal")
         assert await program.end() == 0
 

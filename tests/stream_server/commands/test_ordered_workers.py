@@ -16,7 +16,7 @@ async def test_items_of_one_key_are_done_in_order() -> None:
         running += 1
         most = max(most, running)
         for _ in range(item[1] % 3):
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # items take zero to two iterations of the loop
         done.setdefault(item[0], []).append(item[1])
         running -= 1
 
@@ -37,11 +37,11 @@ async def test_a_full_queue_blocks_the_producer() -> None:
     async with ordered_workers(1, work) as put:
         for number in range(MAX_WAITING_ITEMS + 1):
             await put("a", number)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the worker takes the item
             taken += 1
         blocked = asyncio.ensure_future(put("a", 99))
         for _ in range(10):
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # iterations in which the call could wrongly return
         assert not blocked.done()
         gate.set()
         await blocked

@@ -107,7 +107,7 @@ async def test_a_killed_connection_is_reopened_and_misses_nothing(node: Node, wr
         positions.append(writer.write())
         if number % 10 == 5:
             cut += writer.client.client_kill_filter(_type="pubsub")
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # lets the feed read between two writes
     await node.expect_received(positions)
     assert cut >= 1
     assert node.feed.reconnects >= 1

@@ -71,7 +71,7 @@ class RandomHistory:
         elif what in ("disconnect", "block", "unblock"):
             getattr(client, what)()
         for _ in range(chance.randint(0, 5)):
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # a random number of iterations between two moves
 
     async def settle(self) -> None:
         """Wait until every node has exactly what is on the log."""

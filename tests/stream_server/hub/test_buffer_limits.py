@@ -57,7 +57,7 @@ async def burst(world: World) -> list[str]:
     for number, text in enumerate(said):
         world.post(text)
         if number % PAGE == 0:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # lets the hub write once per page
     return said
 
 

@@ -279,7 +279,7 @@ async def test_a_thousand_short_connections_leave_nothing() -> None:
             for number, client in enumerate(clients):
                 client.reset() if number % 2 else client.close()
                 world.post("post of now")
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # lets the server accept between two crowds
         await eventually(lambda: world.hub.counters.ended_streams.total() == made.started, what="everybody to be gone")
         assert made.started > 500
         await made.until_empty(before)

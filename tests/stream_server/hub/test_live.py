@@ -139,7 +139,7 @@ async def test_a_follow_takes_effect_at_its_position_while_catching_up(world: Wo
             world.relate(source.choice(["follow", "unfollow"]), "1", uid)
         else:
             world.post(f"{number} " + "x" * 40, uid=uid)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # lets the hub write after each entry
     await eventually(lambda: world.hub.counters.slow_demotions >= 1, what="the slow one was refused")
     slow.unblock()
     await world.until_live(2)
@@ -193,7 +193,7 @@ async def test_clients_that_block_at_random_receive_exactly_their_posts(world: W
             socket = source.choice(begun)[0]
             socket.block() if source.random() < 0.5 else socket.unblock()
         if source.random() < 0.3:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # lets the hub write at random moments
     for socket, _, _ in begun:
         socket.unblock()
     posts = [entry for entry in world.log.entries if entry.kind == "post"]
@@ -237,7 +237,7 @@ async def test_no_stream_misses_a_post_while_it_goes_live(world: World) -> None:
         if source.random() < 0.4:
             texts.append(str(number))
             world.post(texts[-1])
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # lets clients catch up between two entries
     await world.until_live(len(sockets))
     world.post("last")
     await eventually(lambda: all(socket.texts()[-1:] == ["last"] for socket in sockets), what="the last one")

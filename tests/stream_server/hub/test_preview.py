@@ -91,7 +91,7 @@ async def test_other_tasks_run_between_two_pages(world: World) -> None:
         nonlocal iterations
         while True:
             iterations += 1
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # counts each iteration of the loop
 
     task = asyncio.create_task(other())
     await preview_tea(world)
@@ -123,7 +123,7 @@ async def test_few_previews_run_at_once(world: World) -> None:
     async def watch() -> None:
         while True:
             here.append(len(world.hub.registry))
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # looks in each iteration of the loop
 
     watching = asyncio.create_task(watch())
     found = await asyncio.gather(*(preview_tea(world) for _ in range(3 * MAX_CONCURRENT_PREVIEWS)))

@@ -113,7 +113,7 @@ async def _sent(write: Coroutine[Any, Any, dict[str, Any]]) -> asyncio.Task[dict
     """Start a write while Redis is silent, and let it send its commands."""
     task = asyncio.create_task(write)
     for _ in range(50):
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # no answer comes, so only iterations of the loop count
     assert not task.done()
     return task
 

@@ -93,7 +93,7 @@ async def served_order(distances: list[int], leaving: tuple[int, ...] = ()) -> l
         begun.append(reader)
 
     readers = [asyncio.create_task(read(reader)) for reader in range(len(distances))]
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # each reader starts and waits for its turn
     for reader in leaving:
         readers[reader].cancel()
     for task in readers:
@@ -125,7 +125,7 @@ async def test_the_pages_of_an_iteration_depend_on_how_long_pages_take() -> None
         await asyncio.sleep(0)  # all have come
         await asyncio.sleep(0)  # those who were let in at once were of the iteration before
         before = sum(reader.done() for reader in readers)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the one iteration that the test measures
         given = sum(reader.done() for reader in readers) - before
         await asyncio.gather(*readers)
         return given
@@ -159,7 +159,7 @@ async def test_served_waiters_are_forgotten() -> None:
 
     readers = [asyncio.create_task(read()) for _ in range(20)]
     while not all(reader.done() for reader in readers):
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # looks at the queue in each iteration of the loop
         most = max(most, len(waiting._by_distance))
     assert 20 <= most <= 3 * (20 + scheduler.MAX_FINISHED_WAITERS)
 

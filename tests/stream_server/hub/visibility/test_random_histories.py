@@ -88,7 +88,7 @@ async def block_sockets(play: RandomHistory) -> None:
         elif chance < 0.16:
             socket.unblock()
     for _ in range(play.source.choice([0, 0, 1, 2, 5])):
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # a random number of iterations between two moves
 
 
 async def until_all_live(play: RandomHistory) -> int:

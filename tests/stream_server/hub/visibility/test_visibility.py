@@ -199,7 +199,7 @@ async def test_an_entry_published_while_a_viewer_is_read_is_applied_once(world: 
     viewers = ViewerCache(AccountStatus(), read)
     asked = asyncio.create_task(viewers.get("1"))
     other = asyncio.create_task(viewers.get("1"))
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # both tasks start and wait for the read
     first = world.relate("unfollow", "1", "8")
     second = world.relate("follow", "1", "9")
     for entry in (first, second):
@@ -210,7 +210,7 @@ async def test_an_entry_published_while_a_viewer_is_read_is_applied_once(world: 
     following = set(asked.result().following)
     assert (len(found), following, len(viewers)) == (1, {"8", "9"}, 1)
     del asked, other, viewer
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the loop lets go of the finished tasks
     assert len(viewers) == 0
 
 

@@ -38,7 +38,7 @@ class Requests:
         async with place.slot():
             self.asking += 1
             self.most = max(self.most, self.asking)
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # holds the slot for one iteration of the loop
             self.asking -= 1
 
 
@@ -53,7 +53,7 @@ async def test_a_request_with_many_reads_does_not_delay_short_ones() -> None:
     reads = ReadAdmission(1)
     long, short = Requests(reads, 10 * admission.STREAM_OPEN_ROUND_TRIPS), Requests(reads, 1)
     tasks = [asyncio.create_task(long.run(number)) for number in range(3)]
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the long requests start first
     await asyncio.gather(*map(short.run, range(CROWD)))
     assert not long.done, "a long request finished first"
     await asyncio.gather(*tasks)
@@ -63,7 +63,7 @@ async def test_a_request_with_many_reads_does_not_delay_short_ones() -> None:
 async def test_a_cancelled_request_gives_its_slot_to_the_next() -> None:
     requests = Requests(ReadAdmission(1), 1)
     tasks = [asyncio.create_task(requests.run(number)) for number in range(6)]
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the first request takes the slot, the others wait
     tasks[2].cancel()  # it waits
     await asyncio.sleep(0)  # the first is done, and gives its slot to the second
     tasks[1].cancel()
@@ -96,7 +96,7 @@ async def test_an_unanswered_read_after_a_silence_refuses_all_that_wait(
     async def ask(*, answered: bool) -> None:
         try:
             async with reads.slot(0):
-                await asyncio.sleep(0)
+                await asyncio.sleep(0)  # holds the slot for one iteration of the loop
                 _answer(answered=answered)
         except Unavailable as refused:
             refusals.append(refused.message)
@@ -141,7 +141,7 @@ async def test_a_background_task_does_not_use_the_admission_of_its_request() -> 
 
     with admission.admit_through(reads):
         task = asyncio.create_task(later())
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the task starts inside this context
     async with reads.slot(0):
         over.set()
         await eventually(task.done, what="it has asked")

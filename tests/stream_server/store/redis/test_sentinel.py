@@ -157,7 +157,7 @@ async def test_concurrent_and_recent_requests_share_one_answer(monkeypatch: pyte
     client = Knowing(primary(1), GONE, primary(2, 1))
     sentinels = _sentinels(client)
     hasty, *patient = [asyncio.create_task(sentinels.resolve()) for _ in range(50)]
-    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # all requests start and wait for one answer
     hasty.cancel()
     assert await asyncio.gather(*patient) == [("10.0.0.1", 1)] * 49
     monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", PATIENCE * 1000)

@@ -151,7 +151,7 @@ async def test_a_chunked_body_is_refused_at_the_limit(world: World) -> None:
         while True:
             sent += 16384
             yield b" " * 16384
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # lets the server read and refuse the body meanwhile
 
     headers = {"Content-Type": "application/json"}
     try:
