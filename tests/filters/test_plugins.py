@@ -1,12 +1,12 @@
 """The index and plug-in filters that raise, change their answers, or give invalid terms."""
 
 import operator
-from collections.abc import Callable, Hashable
-from typing import Any, ClassVar, Self
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import pytest
 
-from filters.base import Filter, FilterFailure, Role
+from filters.base import FilterFailure, Role
 from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import Follow
@@ -17,27 +17,18 @@ from filters.rules.rule import Rule
 from filters.subscription import Subscription
 from filters.subscription_index import SubscriptionIndex
 from filters.track import Track
+from tests.filters.plugin import Plugin
 from tests.filters.texts import post
 
 CROWD = [post("tea"), post("milk"), post("", point=(0.5, 0.5)), post("", point=(2.5, 0.5)), post("", box=(0, 0, 3, 1))]
 """Events that the answers below match."""
 
 
-class Odd(Filter):
+class Odd(Plugin):
     """A filter that returns the next of ``answers`` as its index terms or keys, and raises exceptions among them."""
 
     name: ClassVar[str] = "odd"
-    role: ClassVar[Role] = "combinable"
-    help: ClassVar[str] = "Odd."
     answers: ClassVar[list[Any]] = []
-
-    @classmethod
-    def parse(cls, value: str) -> Self:
-        return cls()
-
-    @property
-    def canonical_form(self) -> Hashable:
-        return True
 
     def matches(self, event: Event) -> bool:
         return event.text == "tea"

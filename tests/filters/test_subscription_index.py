@@ -1,11 +1,11 @@
 """The index of subscriptions finds all matches, and keeps nothing of removed ones."""
 
-from collections.abc import Hashable, Iterator
-from typing import ClassVar, Self
+from collections.abc import Iterator
+from typing import ClassVar
 
 import pytest
 
-from filters.base import Filter, Role
+from filters.base import Filter
 from filters.event import Event
 from filters.firehose import Firehose
 from filters.follow import Follow
@@ -20,25 +20,16 @@ from filters.subscription import Subscription
 from filters.subscription_index import MAX_NARROWING_GROUPS, SubscriptionIndex
 from filters.track import Track
 from filters.trie import CompactSet, Trie
+from tests.filters.plugin import Plugin
 from tests.filters.texts import post
 
 POSTS = Kinds.parse("post,delete")
 
 
-class Broken(Filter):
+class Broken(Plugin):
     """A filter that fails on some texts."""
 
     name: ClassVar[str] = "broken"
-    role: ClassVar[Role] = "combinable"
-    help: ClassVar[str] = "Fails."
-
-    @classmethod
-    def parse(cls, value: str) -> Self:
-        return cls()
-
-    @property
-    def canonical_form(self) -> Hashable:
-        return True
 
     def matches(self, event: Event) -> bool:
         if "bang" in event.text:

