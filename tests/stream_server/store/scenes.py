@@ -97,3 +97,9 @@ def dump(raw: Any) -> dict[bytes, Any]:
     }
     names = [name for name in raw.keys("*") if not name.startswith(b"{core}:request:")]
     return {name: read[raw.type(name)](name) for name in names}
+
+
+async def notifications(store: Store, uid: str, **piece: Any) -> list[dict[str, Any]]:
+    """Return one page of a user's notifications, newest first."""
+    page = await store.notifications.list_notifications(uid, PageRequest(**piece))
+    return [json.loads(item) for item in page.items]

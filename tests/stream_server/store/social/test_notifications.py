@@ -1,33 +1,26 @@
-"""Notifications: their sources, who gets none, what removes them, pages, and the read mark."""
+"""Notifications: their sources, who gets none, and what removes them."""
 
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import redis
 
-from stream_server.errors import InvalidCursor, NotFound
 from stream_server.events.position import LOG_START
 from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import drain
-from tests.stream_server.store.people import People, footprint, new_key, open_store
-from tests.stream_server.store.scenes import read_pages
-
-
-async def listed(store: Store, uid: str, **piece: Any) -> list[dict[str, Any]]:
-    return [
-        json.loads(item) for item in (await store.notifications.list_notifications(uid, PageRequest(**piece))).items
-    ]
+from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.scenes import notifications
 
 
 async def kinds(store: Store, uid: str) -> list[str]:
-    return [one["kind"] for one in await listed(store, uid)]
+    return [one["kind"] for one in await notifications(store, uid)]
 
 
 async def live(store: Store, uid: str) -> list[bytes]:
@@ -75,7 +68,7 @@ async def one_of_each(store: Store, people: People, ann: str, bob: str) -> list[
 async def test_each_kind_of_notification_has_source_and_subject(store: Store, people: People) -> None:
     ann, bob = [await people.user(login) for login in ("ann", "bob")]
     expected = await one_of_each(store, people, ann, bob)
-    found = await listed(store, ann)
+    found = await notifications(store, ann)
     assert [one["kind"] for one in found][::-1] == expected
     by_kind = {one["kind"]: one for one in found}
     assert {one["source"]["id"] for one in found} == {bob}
@@ -89,7 +82,7 @@ async def test_each_kind_of_notification_has_source_and_subject(store: Store, pe
     assert by_kind["comment"]["comment"]["message"] == "well"
     assert by_kind["comment"]["status"]["message"] == "mine"
     assert "status" not in by_kind["follow"]
-    assert await listed(store, bob) == []
+    assert await notifications(store, bob) == []
 
 
 async def test_requests_and_approvals_are_notified(store: Store, people: People) -> None:
@@ -106,7 +99,7 @@ async def test_a_mention_in_a_comment_is_notified_with_the_comment(store: Store,
     ann, bob, cyd = [await people.user(login) for login in ("ann", "bob", "cyd")]
     status = (await people.status(ann, "mine"))["id"]
     await store.comments.create(bob, status, "@cyd look", new_key())
-    (mention,) = await listed(store, cyd)
+    (mention,) = await notifications(store, cyd)
     assert (mention["kind"], mention["comment"]["message"]) == ("mention", "@cyd look")
     assert await kinds(store, ann) == ["comment"]
 
@@ -165,13 +158,13 @@ async def test_an_undone_action_removes_its_notification(store: Store, people: P
     await follow(store, bob, ann)
     await store.likes.like(bob, status, new_key())
     comment = json.loads(await store.comments.create(bob, status, "@ann", new_key()))["id"]
-    assert await store.notifications.count_unread(ann) == len(await listed(store, ann)) == 6
+    assert await store.notifications.count_unread(ann) == len(await notifications(store, ann)) == 6
     await store.follows.unfollow(bob, ann, new_key())
     await store.likes.unlike(bob, status, new_key())
     await store.comments.delete(bob, comment, new_key())
     for post in posts:
         await store.statuses.delete(bob, post["id"], new_key())
-    assert await listed(store, ann) == []
+    assert await notifications(store, ann) == []
     assert await store.notifications.count_unread(ann) == 0
     assert raw.zrange(keys.key_for("notices", ann), 0, -1) == []
     await protect(store, ann)
@@ -183,7 +176,7 @@ async def test_an_undone_action_removes_its_notification(store: Store, people: P
         await follow(store, bob, ann)
         assert await kinds(store, ann) == ["request"]
         await undo()
-        assert await listed(store, ann) == []
+        assert await notifications(store, ann) == []
 
 
 async def test_deleting_a_status_removes_notifications_of_its_reactions(
@@ -223,10 +216,10 @@ async def test_actions_of_muted_and_blocked_users_are_hidden(
     else:
         await one_of_each(store, people, ann, bob)
         hide(raw, ann, bob)
-    assert await listed(store, ann) == []
+    assert await notifications(store, ann) == []
     assert await store.notifications.count_unread(ann) == 0
     raw.delete(f"{{core}}:mutes:{ann}", f"{{core}}:blocks:{ann}", f"{{core}}:blockers:{bob}")
-    assert len(await listed(store, ann)) == (7 if when == "since" else 0)
+    assert len(await notifications(store, ann)) == (7 if when == "since" else 0)
 
 
 async def test_no_action_of_a_muted_user_is_notified(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -235,14 +228,14 @@ async def test_no_action_of_a_muted_user_is_notified(store: Store, people: Peopl
     await one_of_each(store, people, ann, bob)
     assert await live(store, ann) == []
     raw.delete(f"{{core}}:mutes:{ann}")
-    assert await listed(store, ann) == []
+    assert await notifications(store, ann) == []
 
 
 async def test_notifications_by_a_suspended_user_are_hidden_until_reinstated(store: Store, people: People) -> None:
     ann, bob, root = [await people.user(login) for login in ("ann", "bob", "root")]
     expected = await one_of_each(store, people, ann, bob)
     await store.suspensions.suspend(root, bob, new_key())
-    assert await listed(store, ann) == []
+    assert await notifications(store, ann) == []
     await store.suspensions.reinstate(root, bob, new_key())
     assert (await kinds(store, ann))[::-1] == expected
 
@@ -254,7 +247,7 @@ async def test_own_actions_are_not_notified(store: Store, people: People) -> Non
     await people.status(ann, "", origin=status)
     await store.likes.like(ann, status, new_key())
     await store.comments.create(ann, status, "@ann", new_key())
-    assert await listed(store, ann) == []
+    assert await notifications(store, ann) == []
     assert await live(store, ann) == []
 
 
@@ -266,7 +259,7 @@ async def test_mentions_by_a_protected_user_notify_followers_only(store: Store, 
     open_status = (await people.status(cyd, "open"))["id"]
     await store.comments.create(bob, open_status, "@ann see", new_key())
     assert await kinds(store, ann) == ["mention", "mention"]
-    assert await listed(store, cyd) == []
+    assert await notifications(store, cyd) == []
     assert await live(store, cyd) == []
 
 
@@ -280,11 +273,11 @@ async def test_actions_in_a_private_group_notify_members_only(store: Store, peop
     await store.comments.create(bob, status, "@cyd hm", new_key())
     await store.likes.like(bob, status, new_key())
     assert (await kinds(store, ann))[::-1] == ["mention", "comment", "like"]
-    assert await listed(store, cyd) == []
+    assert await notifications(store, cyd) == []
     await people.status(ann, "@bob see", group=group)
     assert await kinds(store, bob) == ["mention"]
     await store.groups.remove_member(ann, group, bob, new_key())
-    assert await listed(store, bob) == []
+    assert await notifications(store, bob) == []
 
 
 async def test_a_mention_under_a_muted_users_status_is_notified(
@@ -294,7 +287,7 @@ async def test_a_mention_under_a_muted_users_status_is_notified(
     mute(raw, ann, cyd)
     status = (await people.status(cyd, "boring"))["id"]
     await store.comments.create(bob, status, "@ann not at all", new_key())
-    (mention,) = await listed(store, ann)
+    (mention,) = await notifications(store, ann)
     assert (mention["source"]["id"], mention["status"]["id"]) == (bob, status)
 
 
@@ -302,42 +295,7 @@ async def test_the_page_shows_what_is_visible_now(store: Store, people: People) 
     ann, bob = [await people.user(login) for login in ("ann", "bob")]
     await people.status(bob, "@ann")
     await protect(store, bob)
-    assert await listed(store, ann) == []
-
-
-async def test_pages_are_full_and_fit_together(store: Store, people: People) -> None:
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    posts = [await people.status(bob, f"@ann {number}") for number in range(300)]
-    for number, post in enumerate(posts):
-        if number % 20:
-            await store.statuses.delete(bob, post["id"], new_key())
-    expected = [post["id"] for number, post in enumerate(posts) if not number % 20][::-1]
-    pages = await read_pages(lambda request: store.notifications.list_notifications(ann, request), 4)
-    assert [json.loads(item)["status"]["id"] for page in pages for item in page.items] == expected
-    assert {len(page.items) for page in pages[:-1]} == {4}
-    back = await store.notifications.list_notifications(ann, PageRequest(count=200, after=pages[-1].prev))
-    assert [json.loads(item)["status"]["id"] for item in back.items] == expected[: -len(pages[-1].items)]
-
-
-async def test_a_cursor_of_another_user_is_refused(store: Store, people: People) -> None:
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    for _ in range(2):
-        await people.status(bob, "@ann")
-        await people.status(ann, "@bob")
-    theirs = (await store.notifications.list_notifications(bob, PageRequest(count=1))).next
-    for cursor in (theirs, "x", "1-2"):
-        with pytest.raises(InvalidCursor):
-            await store.notifications.list_notifications(ann, PageRequest(before=cursor))
-
-
-async def test_only_the_newest_are_kept(redis_url: str) -> None:
-    async with open_store(redis_url, size_limits=SizeLimits(timeline_max=5)) as store:
-        people = People(store)
-        ann, bob = [await people.user(login) for login in ("ann", "bob")]
-        posts = [await people.status(bob, f"@ann {number}") for number in range(8)]
-        found = await listed(store, ann, count=200)
-        assert [one["status"]["id"] for one in found] == [post["id"] for post in posts[:2:-1]]
-        assert await store.notifications.count_unread(ann) == 5
+    assert await notifications(store, ann) == []
 
 
 async def test_concurrent_actions_leave_no_notification_without_its_subject(
@@ -356,61 +314,9 @@ async def test_concurrent_actions_leave_no_notification_without_its_subject(
 
     await asyncio.gather(*(fidget(number) for number in range(20)))
     by_kind: dict[str, list[str]] = {"like": [], "follow": []}
-    for one in await listed(store, ann, count=200):
+    for one in await notifications(store, ann, count=200):
         by_kind[one["kind"]].append(one["source"]["id"])
     kept: list[Any] = [raw.zrange(key, 0, -1) for key in (f"{{core}}:likes:{status}", f"{{core}}:followers:{ann}")]
     likers, followers = [sorted(uid.decode() for uid in members) for members in kept]
     assert sorted(by_kind["like"]) == likers
     assert sorted(by_kind["follow"]) == followers
-
-
-async def marks(store: Store, uid: str) -> Sequence[bool]:
-    return [one["read"] for one in await listed(store, uid)]
-
-
-async def test_the_read_mark_only_rises(store: Store, people: People) -> None:
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    for number in range(4):
-        await people.status(bob, f"@ann {number}")
-    ids = [one["id"] for one in await listed(store, ann)][::-1]
-    assert await store.notifications.count_unread(ann) == 4
-    request = new_key()
-    assert await store.notifications.mark_read(ann, ids[2], request) == 1
-    assert await store.notifications.mark_read(ann, ids[2], request) == 1
-    assert await store.notifications.mark_read(ann, ids[0], new_key()) == 1
-    assert await marks(store, ann) == [False, True, True, True]
-    assert await store.notifications.mark_read(ann, ids[3], new_key()) == 0
-    await people.status(bob, "@ann again")
-    assert await marks(store, ann) == [False, True, True, True, True]
-    assert await store.notifications.count_unread(ann) == 1
-
-
-async def test_a_read_mark_in_the_future_is_refused(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    gone = await people.status(bob, "@ann")
-    (notice,) = await listed(store, ann)
-    await store.statuses.delete(bob, gone["id"], new_key())
-    before = footprint(raw)
-    for future in (str(int(notice["id"]) + 2**40), "9" * 20):
-        with pytest.raises(NotFound) as refusal:
-            await store.notifications.mark_read(ann, future, new_key())
-        assert refusal.value.param == "id"
-    assert footprint(raw) == before
-    assert await store.notifications.mark_read(ann, notice["id"], new_key()) == 0
-
-
-async def test_hidden_notifications_are_not_counted_as_unread(store: Store, people: People) -> None:
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    await people.status(bob, "@ann stays")
-    await store.statuses.delete(bob, (await people.status(bob, "@ann goes"))["id"], new_key())
-    (seen,) = await listed(store, ann)
-    assert await store.notifications.mark_read(ann, seen["id"], new_key()) == 0
-
-
-async def test_beyond_a_hundred_hidden_notifications_are_counted(store: Store, people: People) -> None:
-    ann, bob, eve = [await people.user(login) for login in ("ann", "bob", "eve")]
-    for author in (eve, *[bob] * 128, eve):
-        await people.status(author, "@ann")
-    assert await store.notifications.count_unread(ann) == 130
-    await store.mutes.mute(ann, eve, new_key())
-    assert await store.notifications.count_unread(ann) == 129

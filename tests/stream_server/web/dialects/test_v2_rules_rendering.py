@@ -1,4 +1,4 @@
-"""v2's answers about rules that were added, deleted or listed, and about those that were not."""
+"""The JSON of v2 for rules: what was added, deleted, refused, listed and counted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Selecting the members of Tweets: names, implied members, and unknown names."""
+"""The fields of v2 that a request selects: defaults, requested fields, expansions, and unknown names."""
 
 import pytest
 

@@ -1,0 +1,101 @@
+"""Reading notifications: pages, the read mark, and the number of unread ones."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+import redis
+
+from stream_server.errors import InvalidCursor, NotFound
+from stream_server.store.pagination import PageRequest
+from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, footprint, new_key, open_store
+from tests.stream_server.store.scenes import notifications, read_pages
+
+
+async def marks(store: Store, uid: str) -> Sequence[bool]:
+    return [one["read"] for one in await notifications(store, uid)]
+
+
+async def test_pages_are_full_and_fit_together(store: Store, people: People) -> None:
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    posts = [await people.status(bob, f"@ann {number}") for number in range(300)]
+    for number, post in enumerate(posts):
+        if number % 20:
+            await store.statuses.delete(bob, post["id"], new_key())
+    expected = [post["id"] for number, post in enumerate(posts) if not number % 20][::-1]
+    pages = await read_pages(lambda request: store.notifications.list_notifications(ann, request), 4)
+    assert [json.loads(item)["status"]["id"] for page in pages for item in page.items] == expected
+    assert {len(page.items) for page in pages[:-1]} == {4}
+    back = await store.notifications.list_notifications(ann, PageRequest(count=200, after=pages[-1].prev))
+    assert [json.loads(item)["status"]["id"] for item in back.items] == expected[: -len(pages[-1].items)]
+
+
+async def test_a_cursor_of_another_user_is_refused(store: Store, people: People) -> None:
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    for _ in range(2):
+        await people.status(bob, "@ann")
+        await people.status(ann, "@bob")
+    theirs = (await store.notifications.list_notifications(bob, PageRequest(count=1))).next
+    for cursor in (theirs, "x", "1-2"):
+        with pytest.raises(InvalidCursor):
+            await store.notifications.list_notifications(ann, PageRequest(before=cursor))
+
+
+async def test_only_the_newest_are_kept(redis_url: str) -> None:
+    async with open_store(redis_url, size_limits=SizeLimits(timeline_max=5)) as store:
+        people = People(store)
+        ann, bob = [await people.user(login) for login in ("ann", "bob")]
+        posts = [await people.status(bob, f"@ann {number}") for number in range(8)]
+        found = await notifications(store, ann, count=200)
+        assert [one["status"]["id"] for one in found] == [post["id"] for post in posts[:2:-1]]
+        assert await store.notifications.count_unread(ann) == 5
+
+
+async def test_the_read_mark_only_rises(store: Store, people: People) -> None:
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    for number in range(4):
+        await people.status(bob, f"@ann {number}")
+    ids = [one["id"] for one in await notifications(store, ann)][::-1]
+    assert await store.notifications.count_unread(ann) == 4
+    request = new_key()
+    assert await store.notifications.mark_read(ann, ids[2], request) == 1
+    assert await store.notifications.mark_read(ann, ids[2], request) == 1
+    assert await store.notifications.mark_read(ann, ids[0], new_key()) == 1
+    assert await marks(store, ann) == [False, True, True, True]
+    assert await store.notifications.mark_read(ann, ids[3], new_key()) == 0
+    await people.status(bob, "@ann again")
+    assert await marks(store, ann) == [False, True, True, True, True]
+    assert await store.notifications.count_unread(ann) == 1
+
+
+async def test_a_read_mark_in_the_future_is_refused(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    gone = await people.status(bob, "@ann")
+    (notice,) = await notifications(store, ann)
+    await store.statuses.delete(bob, gone["id"], new_key())
+    before = footprint(raw)
+    for future in (str(int(notice["id"]) + 2**40), "9" * 20):
+        with pytest.raises(NotFound) as refusal:
+            await store.notifications.mark_read(ann, future, new_key())
+        assert refusal.value.param == "id"
+    assert footprint(raw) == before
+    assert await store.notifications.mark_read(ann, notice["id"], new_key()) == 0
+
+
+async def test_hidden_notifications_are_not_counted_as_unread(store: Store, people: People) -> None:
+    ann, bob = [await people.user(login) for login in ("ann", "bob")]
+    await people.status(bob, "@ann stays")
+    await store.statuses.delete(bob, (await people.status(bob, "@ann goes"))["id"], new_key())
+    (seen,) = await notifications(store, ann)
+    assert await store.notifications.mark_read(ann, seen["id"], new_key()) == 0
+
+
+async def test_beyond_a_hundred_hidden_notifications_are_counted(store: Store, people: People) -> None:
+    ann, bob, eve = [await people.user(login) for login in ("ann", "bob", "eve")]
+    for author in (eve, *[bob] * 128, eve):
+        await people.status(author, "@ann")
+    assert await store.notifications.count_unread(ann) == 130
+    await store.mutes.mute(ann, eve, new_key())
+    assert await store.notifications.count_unread(ann) == 129
