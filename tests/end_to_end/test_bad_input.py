@@ -123,7 +123,7 @@ async def test_bad_parameters_are_refused_by_name(api: Api, path: str) -> None:
         check(await api.call("GET", path, token=mint(api.admin), params=params), status, code, param)
 
 
-async def test_no_base_filter_is_refused(api: Api) -> None:
+async def test_a_stream_without_a_base_filter_is_refused(api: Api) -> None:
     """A stream without a filter is refused, and the answer lists the filters to choose from."""
     for params in ({}, {"language": "en"}, {"kinds": "post"}):
         answer = await api.call("GET", "/v1/stream", token=mint(api.admin), params=params)
@@ -271,7 +271,7 @@ async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server
             assert not consumer.of("gap")
 
 
-async def test_rows_of_strangers_on_the_log_are_counted_where_they_are_read(api: Api, server: Server) -> None:
+async def test_invalid_rows_on_the_log_are_counted_and_skipped(api: Api, server: Server) -> None:
     """The metric shows that another program writes to the log. The server's own entries still arrive."""
     uid = await api.user()
     async with await api.stream({"firehose": "true"}) as everything:

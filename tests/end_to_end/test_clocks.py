@@ -89,7 +89,7 @@ def told(stream: Consumer) -> list[str]:
     return [status_id for _, status_id in stream.received]
 
 
-async def test_ids_and_order_do_not_ask_the_servers_clock(clocked: Clocked) -> None:
+async def test_ids_and_order_do_not_depend_on_the_servers_clock(clocked: Clocked) -> None:
     """The server's clock jumps while a stream is open. Ids still rise by the true time, and the stream continues."""
     made = []
     async with await clocked.stream() as stream:
@@ -109,7 +109,7 @@ async def test_ids_and_order_do_not_ask_the_servers_clock(clocked: Clocked) -> N
 
 
 @JUMPS
-async def test_since_goes_by_the_clock_of_the_log(clocked: Clocked, seconds: float) -> None:
+async def test_since_uses_the_time_of_the_log(clocked: Clocked, seconds: float) -> None:
     """Ages and times in `since` mean the same on a server whose clock is an hour wrong. A future time is refused."""
     first = await clocked.post("before")
     await clocked.jump(seconds)
@@ -129,7 +129,7 @@ async def test_since_goes_by_the_clock_of_the_log(clocked: Clocked, seconds: flo
 
 
 @JUMPS
-async def test_a_token_goes_by_the_servers_clock(clocked: Clocked, seconds: float) -> None:
+async def test_a_token_is_checked_by_the_servers_clock(clocked: Clocked, seconds: float) -> None:
     """The server's clock decides whether a token is expired or not yet valid. The server's own tokens are valid."""
     good = mint(clocked.uid)
     assert (await clocked.api.call("GET", "/v1/users/me", token=good)).status == 200
@@ -143,7 +143,7 @@ async def test_a_token_goes_by_the_servers_clock(clocked: Clocked, seconds: floa
     assert (await clocked.api.call("GET", "/v1/users/me", token=session["token"])).status == 200
 
 
-async def test_a_jump_neither_prolongs_nor_cuts_a_stream(clocked: Clocked) -> None:
+async def test_a_clock_jump_neither_prolongs_nor_ends_a_stream(clocked: Clocked) -> None:
     """The server measures a token's remaining life when the stream opens. Then a monotonic clock counts it down."""
     brief = await clocked.api.stream({"follow": clocked.uid}, token=clocked.token(ttl=6))
     long = await clocked.stream()
@@ -158,7 +158,7 @@ async def test_a_jump_neither_prolongs_nor_cuts_a_stream(clocked: Clocked) -> No
         await stream.close()
 
 
-async def test_the_lag_is_right_although_the_clock_jumps(clocked: Clocked) -> None:
+async def test_heartbeats_report_the_true_lag_when_the_clock_jumps(clocked: Clocked) -> None:
     """The reported lag is the true length of the outage, whether the clock is set back or forward."""
     async with await clocked.stream() as stream:
         clocked.redis.kill()

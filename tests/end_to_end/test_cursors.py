@@ -153,7 +153,7 @@ async def test_a_malformed_cursor_is_refused_by_name(api: Api, door: str, way: s
 
 @pytest.mark.extended
 @pytest.mark.parametrize("door", DOORS)
-async def test_a_position_above_the_head_is_refused(api: Api, door: str) -> None:
+async def test_a_cursor_above_the_head_or_before_the_epoch_is_refused(api: Api, door: str) -> None:
     """A cursor just above the head, far above it or in other units is refused: the wait for it could last forever."""
     uid = await api.user()
     await api.post(uid, "the head")
@@ -163,7 +163,7 @@ async def test_a_position_above_the_head_is_refused(api: Api, door: str) -> None
 
 
 @pytest.mark.parametrize("door", DOORS)
-async def test_a_position_that_is_not_on_the_log_gives_a_gap_and_then_all_that_follows(api: Api, door: str) -> None:
+async def test_a_cursor_that_names_no_entry_of_the_log_gets_a_gap_and_what_follows(api: Api, door: str) -> None:
     """The client gets a gap, then all later events once. It does not get earlier events."""
     uid = await api.user()
     before = await api.post(uid, "before")
@@ -180,7 +180,7 @@ async def test_a_position_that_is_not_on_the_log_gives_a_gap_and_then_all_that_f
 
 
 @pytest.mark.parametrize("door", DOORS)
-async def test_an_entrys_cursor_may_leave_out_its_number(api: Api, door: str) -> None:
+async def test_a_cursor_without_its_number_is_valid(api: Api, door: str) -> None:
     """Time and sequence alone are enough if the entry is on the log: no gap, nothing twice, nothing left out."""
     uid = await api.user()
     await api.post(uid, "before")
@@ -194,7 +194,7 @@ async def test_an_entrys_cursor_may_leave_out_its_number(api: Api, door: str) ->
             known.append(ids(messages)[-1])
 
 
-async def test_both_names_of_a_polls_cursor_are_refused_by_name(api: Api) -> None:
+async def test_an_invalid_cursor_parameter_of_a_poll_is_refused_by_name(api: Api) -> None:
     """`cursor` is another name of `since` for polls. The error names the one that was sent."""
     uid = await api.user()
     params = {"follow": uid, "cursor": "garbage"}
@@ -203,7 +203,7 @@ async def test_both_names_of_a_polls_cursor_are_refused_by_name(api: Api) -> Non
 
 
 @pytest.mark.parametrize("door", DOORS)
-async def test_another_users_cursor_gives_no_permission(api: Api, door: str) -> None:
+async def test_a_cursor_of_another_user_shows_nothing_hidden(api: Api, door: str) -> None:
     """A cursor gives no permission. A protected post and a message after it reach only the users who may see them."""
     author, friend, stranger = [await api.user() for _ in range(3)]
     await api.follow(friend, author)
@@ -223,7 +223,7 @@ async def test_another_users_cursor_gives_no_permission(api: Api, door: str) -> 
 
 
 @pytest.mark.extended
-async def test_another_servers_cursor_is_refused_or_gives_a_gap(api: Api, own_folder: Path) -> None:
+async def test_a_cursor_of_another_server_gets_a_gap_and_what_follows(api: Api, own_folder: Path) -> None:
     """A foreign cursor above this log's head is refused. A lower one gives a gap, and then all that follows."""
     uid = await api.user()
     with Server(own_folder) as other:
@@ -243,7 +243,7 @@ async def test_another_servers_cursor_is_refused_or_gives_a_gap(api: Api, own_fo
 
 
 @pytest.mark.parametrize("door", DOORS)
-async def test_an_expired_cursor_gives_a_gap_with_a_count(own_folder: Path, door: str) -> None:
+async def test_an_expired_cursor_gets_a_gap_with_its_count(own_folder: Path, door: str) -> None:
     """The cursor's part of the log was trimmed.
 
     A gap gives the number of missing entries; then all entries from the floor on follow.

@@ -104,7 +104,7 @@ async def test_a_failover_under_load_loses_nothing_that_a_replica_has(tmp_path: 
 
 
 @pytest.mark.timeout(400)
-async def test_a_failover_that_loses_entries_gives_a_gap_to_those_who_saw_them(tmp_path: Path) -> None:
+async def test_clients_that_saw_entries_lost_in_a_failover_get_a_gap(tmp_path: Path) -> None:
     """Only the old primary had acknowledged these writes, and clients saw them.
 
     A `gap` reports the loss, and nothing else is missing. This also holds on the server that listened to a replica,
@@ -158,7 +158,7 @@ def _copied(watched: Watch) -> int:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("blind", [False, pytest.param(True, marks=pytest.mark.nightly)])
-async def test_a_replica_that_is_cut_off_is_left_for_the_primary(tmp_path: Path, *, blind: bool) -> None:
+async def test_a_server_leaves_a_disconnected_replica_for_the_primary(tmp_path: Path, *, blind: bool) -> None:
     """A replica without replication still answers, but its log stands still.
 
     With a blind canary, its clients get no events.

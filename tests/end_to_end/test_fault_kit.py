@@ -195,7 +195,7 @@ async def test_a_client_that_never_reads_fills_the_kernel(pair: Pair) -> None:
     assert sent < 2**20
 
 
-async def test_a_client_drips(pair: Pair) -> None:
+async def test_a_client_reads_one_byte_at_a_time(pair: Pair) -> None:
     """The client reads one byte at a time and pauses after each."""
     client, server = pair
     await asyncio.get_running_loop().sock_sendall(server, b"abcdef")
@@ -213,7 +213,7 @@ async def test_a_client_leaves_by_a_reset(pair: Pair) -> None:
         await asyncio.get_running_loop().sock_recv(server, 1)
 
 
-async def test_a_client_asks_whole_and_by_half(pair: Pair) -> None:
+async def test_a_client_sends_a_whole_request_and_half_a_request(pair: Pair) -> None:
     """A whole request head ends with an empty line, a half one in the middle of a header."""
     client, server = pair
     loop = asyncio.get_running_loop()

@@ -187,7 +187,7 @@ async def said(api: Api, uid: str, turn: int) -> str:
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
-async def test_no_acknowledged_write_is_lost_by_the_end(own_folder: Path, workers: int) -> None:
+async def test_a_shutdown_loses_no_acknowledged_write(own_folder: Path, workers: int) -> None:
     """Clients post over kept and new connections until the server does not answer any more.
 
     Each acknowledged post arrives once: before the goodbyes, or after their cursors when the server is back.
@@ -238,7 +238,7 @@ async def write(api: Api, uid: str, acknowledged: set[str], *, fresh: bool) -> N
             assert answer.error[:2] in {(503, "unavailable"), (503, "outcome_unknown")}
 
 
-async def test_a_goodbye_cursor_is_good_on_another_server(own_folder: Path, redis: RedisProcess) -> None:
+async def test_a_goodbye_cursor_is_valid_on_another_server(own_folder: Path, redis: RedisProcess) -> None:
     """Two servers use one Redis while posts go on. A client of the stopped one continues exactly on the other."""
     flags = (*FLAGS, "--redis", redis.url)
     with Server(own_folder / "first", *flags) as first, Server(own_folder / "second", *flags) as second:
@@ -304,7 +304,7 @@ async def test_a_second_sigterm_changes_nothing(own_folder: Path, workers: int) 
     ],
     ids=str,
 )
-async def test_signals_until_it_is_gone_change_nothing(
+async def test_repeated_signals_during_a_shutdown_change_nothing(
     own_folder: Path, redis: RedisProcess, workers: int, number: signal.Signals
 ) -> None:
     """Signals arrive until the process has ended, also while the interpreter shuts down. The exit code is 0.
@@ -327,7 +327,7 @@ async def test_signals_until_it_is_gone_change_nothing(
         assert sent > 1
 
 
-async def test_a_frozen_worker_does_not_stretch_the_end(own_folder: Path) -> None:
+async def test_a_frozen_worker_does_not_prolong_the_shutdown(own_folder: Path) -> None:
     """SIGSTOP freezes one of two workers. The supervisor kills it after the time for goodbyes, and no process is left.
 
     That time is a quarter of the default here, because a busy machine needs the rest of the five seconds.
@@ -355,7 +355,7 @@ def is_worker(pid: int) -> bool:
     return b"--supervised" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
-async def test_sigterm_with_an_embedded_redis_that_stands_still(own_folder: Path) -> None:
+async def test_sigterm_with_a_frozen_embedded_redis(own_folder: Path) -> None:
     """SIGSTOP freezes the embedded Redis. The server still ends in time and leaves no process behind."""
     with Server(own_folder, *FLAGS, "--redis-timeout-seconds", "1") as server:
         async with Api(server) as api, ManyStreams(server.address, mint(api.admin), 20, "firehose=true") as everybody:
@@ -384,7 +384,7 @@ async def test_sigterm_during_the_start(own_folder: Path, workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
-async def test_sigterm_while_it_waits_for_redis_at_the_start(
+async def test_sigterm_while_the_start_waits_for_redis(
     own_folder: Path, redis: RedisProcess, workers: int
 ) -> None:
     """Redis answers requests but delivers no published entries, so the server would wait forever.

@@ -6,7 +6,7 @@ import time
 from tests.end_to_end.api import Api, mint
 
 
-async def test_it_starts_at_the_head_and_answers_as_soon_as_there_is_one(api: Api) -> None:
+async def test_a_poll_starts_at_the_head_and_is_answered_by_the_first_event(api: Api) -> None:
     """Without `since` a poll returns no old events. A new post answers a waiting poll before its `wait` ends."""
     uid = await api.user()
     await api.post(uid, "old")
@@ -32,7 +32,7 @@ async def test_cursor_is_an_alias_of_since(api: Api) -> None:
     assert answer.error == (400, "conflicting_parameters", "cursor")
 
 
-async def test_limit_cuts_and_the_cursor_is_that_of_the_last_included(api: Api) -> None:
+async def test_the_cursor_of_a_limited_page_is_that_of_its_last_event(api: Api) -> None:
     """The pages contain each event once, and `more` is true as long as the log has more."""
     uid = await api.user()
     cursor = (await api.poll({"follow": uid}))["cursor"]
@@ -74,7 +74,7 @@ async def test_a_tokens_expiry_ends_the_wait_with_goodbye(api: Api) -> None:
     assert [(e["kind"], e["code"]) for e in page["events"]] == [("goodbye", "token_expired")]
 
 
-async def test_waiting_polls_do_not_see_more_than_a_page(api: Api) -> None:
+async def test_many_waiting_polls_get_one_event_each(api: Api) -> None:
     """Many polls wait for one post. Each of them gets this post and nothing else."""
     uid = await api.user()
     cursor = (await api.poll({"follow": uid}))["cursor"]

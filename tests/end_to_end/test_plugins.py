@@ -58,7 +58,7 @@ async def test_a_filter_is_a_parameter_and_an_operator(api: Api) -> None:
         assert parameter.of("post")[0]["matched"] == [{"filter": "shouting"}]
 
 
-async def test_a_filter_without_keys_gets_the_warning_costly_filter(api: Api) -> None:
+async def test_a_filter_without_keys_warns_of_its_cost(api: Api) -> None:
     """Its stream gets a warning after `hello`, and a metric counts it.
 
     No warning if other keys of the rule find the events.
@@ -95,7 +95,7 @@ async def test_a_filter_that_raises_is_disabled_for_its_stream_with_a_warning(ap
         assert await api.metric("filter_failures_total") > before
 
 
-async def test_a_filter_whose_parse_raises_is_refused(api: Api) -> None:
+async def test_a_filter_that_raises_while_parsing_is_a_refusal(api: Api) -> None:
     """Whatever `parse` raises, the request gets a 400 that names the filter, as a parameter and in a rule."""
     token = mint(api.admin)
     for params, named in (
@@ -131,7 +131,7 @@ def _write(file: Path, word: str) -> None:
 
 @pytest.mark.parametrize("how", ["hints", "proofs"])
 @pytest.mark.parametrize("later", ["milk", ""])
-async def test_a_filter_whose_keys_change_disturbs_no_other_stream(api: Api, word: Path, how: str, later: str) -> None:
+async def test_a_filter_whose_keys_change_affects_no_other_stream(api: Api, word: Path, how: str, later: str) -> None:
     """When its client leaves, the filter has other keys or raises. All other streams still get their events."""
     uid = await api.user()
     _write(word, "tea")
@@ -148,7 +148,7 @@ async def test_a_filter_whose_keys_change_disturbs_no_other_stream(api: Api, wor
         assert (await api.call("GET", "/readyz")).status == 200
 
 
-async def test_a_filter_whose_keys_raise_later_is_no_outage_of_redis(api: Api, word: Path) -> None:
+async def test_a_filter_whose_keys_become_invalid_affects_no_other_stream(api: Api, word: Path) -> None:
     """After an unfollow, the server reads the filter's keys again.
 
     An exception there is not treated as an outage of Redis.

@@ -80,7 +80,7 @@ async def test_events_pass_a_proxy_as_they_happen(api: Api, nginx: Nginx, locati
 
 
 @needs_nginx
-async def test_a_proxy_that_ignores_the_buffering_header_holds_everything_back(nginx: Nginx, silent: Server) -> None:
+async def test_a_proxy_that_ignores_the_response_head_buffers_everything(nginx: Nginx, silent: Server) -> None:
     """The control: a proxy that ignores `X-Accel-Buffering: no` holds back even the response head."""
     async with Api(silent) as api, await RawClient.connect(nginx.address) as held:
         uid = await api.user()
@@ -95,7 +95,7 @@ async def test_a_proxy_that_ignores_the_buffering_header_holds_everything_back(n
 
 @needs_nginx
 @FRAMINGS
-async def test_heartbeats_hold_a_connection_that_a_proxy_would_cut(api: Api, nginx: Nginx, framing: str) -> None:
+async def test_heartbeats_keep_a_connection_that_a_proxy_would_close(api: Api, nginx: Nginx, framing: str) -> None:
     """For twice the proxy's timeout there is no event. Then an event arrives over the same connection."""
     uid = await api.user()
     async with through(nginx, "impatient", uid, framing) as consumer:

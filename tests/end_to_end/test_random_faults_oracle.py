@@ -55,7 +55,7 @@ def heard(log: Log, *numbers: int) -> Record:
     return Record("firehose", params, "c", (), START, [told(log.entries[n - 1]) for n in numbers])
 
 
-def test_a_right_record_passes() -> None:
+def test_correct_records_pass() -> None:
     """A client has all entries in order, or those that its filter wants.
 
     A late reader lacks entries that were deleted by then.
@@ -90,7 +90,7 @@ WRONG: dict[str, tuple[Callable[[Told_], object], str]] = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_wrong_record_is_found(wrong: str) -> None:
+def test_a_wrong_record_is_detected(wrong: str) -> None:
     """One change makes a faultless record faulty."""
     ledger, log = play()
     record = heard(log, *range(1, 9))
@@ -99,7 +99,7 @@ def test_a_wrong_record_is_found(wrong: str) -> None:
     assert any(complaint in said for said in History(log, ledger).complaints(record)), wrong
 
 
-def test_an_unwanted_event_is_found() -> None:
+def test_an_event_that_does_not_match_the_filter_is_detected() -> None:
     """The client received an event that its filter does not want."""
     ledger, log = play()
     some = [told(log.entries[n - 1]) for n in (1, 2, 4, 6, 7)]
@@ -108,7 +108,7 @@ def test_an_unwanted_event_is_found() -> None:
     assert "'12'" in said
 
 
-def test_a_loss_that_a_gap_reports_is_no_fault() -> None:
+def test_only_announced_losses_are_accepted() -> None:
     """The client received two entries that are not on the log, then a gap. The log continues with the same numbers."""
     ledger, log = play()
     lost = [Told({"kind": "post", "cursor": f"16-{n}.{n}", "status": {"id": f"9{n}"}}, 6.5) for n in (7, 8)]
@@ -125,7 +125,7 @@ def test_a_loss_that_a_gap_reports_is_no_fault() -> None:
     assert history.complaints(record) == [f"firehose: never told of ('post', '17') at {cursor(7)}"]
 
 
-def test_a_loss_that_the_server_never_saw_is_reported_as_an_unknown_position() -> None:
+def test_an_unknown_position_gap_is_accepted_for_a_lost_entry_only() -> None:
     """The server never received the lost entries, so it reports an unknown position.
 
     For a position on the log this is a fault.
@@ -142,7 +142,7 @@ def test_a_loss_that_the_server_never_saw_is_reported_as_an_unknown_position() -
     assert [wrong for wrong in history.complaints(record) if "a gap where the log lost nothing" in wrong]
 
 
-def test_a_loss_of_entries_that_the_client_never_received_is_no_fault() -> None:
+def test_a_gap_at_its_place_on_the_log_takes_nothing_back() -> None:
     """Its gap comes at the log's record, once or after the other gap. One lost entry is counted once."""
     ledger, log = play()
     lost = Told({"kind": "post", "cursor": "19-9.9", "status": {"id": "99"}}, 6.5)
@@ -170,7 +170,7 @@ LIES: dict[str, tuple[Callable[[Ledger, list[Logged]], object], str]] = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_log_that_differs_from_the_acknowledged_writes_is_found(lie: str) -> None:
+def test_a_log_that_differs_from_the_acknowledged_writes_is_detected(lie: str) -> None:
     """One change in the log or in the ledger makes them disagree."""
     ledger, log = play()
     change, complaint = LIES[lie]

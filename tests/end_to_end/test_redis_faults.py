@@ -42,7 +42,7 @@ async def all_arrived(broken: Site, streams: list[Consumer], *writing: Author) -
 
 
 @EVERYWHERE
-async def test_a_restart_of_redis_costs_nothing_that_was_acknowledged(broken: Site) -> None:
+async def test_a_restart_of_redis_loses_no_acknowledged_write(broken: Site) -> None:
     """Redis gets kill -9 while users post. The streams stay open, report their lag, and continue by themselves."""
     one, other = await authors(broken)
     streams = await broken.streams(one.uid, other.uid)
@@ -183,7 +183,7 @@ async def told_exactly(streams: list[Consumer], *statuses: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     "layout", ["one worker", pytest.param("two workers", marks=pytest.mark.nightly), "two servers"]
 )
-async def test_disconnected_subscribers_miss_nothing(broken: Site) -> None:
+async def test_subscribers_that_redis_disconnects_miss_nothing(broken: Site) -> None:
     """CLIENT KILL disconnects all subscribers again and again while users post."""
     one, other = await authors(broken)
     streams = await broken.streams(one.uid, other.uid)
@@ -198,7 +198,7 @@ async def test_disconnected_subscribers_miss_nothing(broken: Site) -> None:
 
 @ONE_WORKER
 @pytest.mark.parametrize("how", ["paused", "stopped"])
-async def test_a_redis_that_freezes_for_a_while_loses_nothing(broken: Site, how: str) -> None:
+async def test_a_frozen_redis_loses_nothing(broken: Site, how: str) -> None:
     """CLIENT PAUSE or SIGSTOP lasts longer than the server's timeout. The server reports an outage and then its end."""
     one, other = await authors(broken)
     streams = await broken.streams(one.uid, other.uid)
@@ -241,7 +241,7 @@ OVERFLOWN = "overcoming of output buffer limits"
 """What Redis logs when it cuts a client for it."""
 
 
-async def test_a_listener_whose_buffer_overflows_misses_nothing(tmp_path: Path) -> None:
+async def test_a_subscriber_whose_output_buffer_overflows_misses_nothing(tmp_path: Path) -> None:
     """A frozen server does not read a burst, so Redis cuts its link. When the server runs again, it reads the log."""
     async with site(tmp_path, "two servers", direct=True) as broken:
         frozen, busy = broken.servers[0].process, broken.apis[1]

@@ -122,7 +122,7 @@ async def test_settings_that_need_a_restart_are_named_in_one_line(own_folder: Pa
         assert "hunter22" not in here.server.log + outcome.out + outcome.err
 
 
-async def test_a_wrong_file_changes_nothing_also_for_workers_to_come(own_folder: Path) -> None:
+async def test_an_invalid_file_changes_nothing_for_present_and_later_workers(own_folder: Path) -> None:
     """The server reports the error once, with the setting's name.
 
     A worker that starts later has the same settings as others.
@@ -152,7 +152,7 @@ async def test_a_wrong_file_changes_nothing_also_for_workers_to_come(own_folder:
         assert "did not follow" not in here.server.log
 
 
-async def test_new_limits_of_the_log_take_effect_at_once(own_folder: Path) -> None:
+async def test_a_reloaded_log_bound_applies_at_once(own_folder: Path) -> None:
     """A reloaded limit of the log applies to the existing log without a restart."""
     async with site(own_folder, SELDOM + "canary_seconds = 0.2\n") as here:
         for number in range(150):
@@ -166,7 +166,7 @@ async def test_new_limits_of_the_log_take_effect_at_once(own_folder: Path) -> No
             assert (stream.received, stream.of("gap")) == ([("post", last["id"])], [])
 
 
-async def test_sighup_by_its_process_id(own_folder: Path) -> None:
+async def test_reload_by_process_id(own_folder: Path) -> None:
     """Without a data folder, the command gets the process id. It does not signal a process that is not a server."""
     async with site(own_folder, SELDOM) as here, AsyncExitStack() as stack:
         (stream,) = await here.streams(stack, 1)
@@ -183,7 +183,7 @@ async def test_sighup_by_its_process_id(own_folder: Path) -> None:
 
 
 @pytest.mark.parametrize("born", ["", "1"])
-def test_a_stale_run_file_signals_no_process(tmp_path: Path, born: str) -> None:
+def test_a_stale_run_file_signals_no_other_process(tmp_path: Path, born: str) -> None:
     """The system may reuse a process id. The start time shows that the process is another one."""
     bystander = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
@@ -206,7 +206,7 @@ def test_a_stale_run_file_signals_no_process(tmp_path: Path, born: str) -> None:
         (("--data-dir", "/nonexistent"), 3, "no server is running on the data folder /nonexistent"),
     ],
 )
-def test_reload_without_a_server_prints_a_sentence(arguments: tuple[str, ...], code: int, sentence: str) -> None:
+def test_reload_without_a_server_is_an_error(arguments: tuple[str, ...], code: int, sentence: str) -> None:
     """The command prints one sentence and ends with an exit code."""
     outcome = run("reload", *arguments)
     assert (outcome.code, outcome.out, outcome.err) == (code, "", f"stream-server: {sentence}\n")

@@ -29,7 +29,7 @@ def _wires(consumers: list[Consumer]) -> list[str]:
     return [str(event) for consumer in consumers for event in consumer.events]
 
 
-async def test_likes_and_comments_of_a_deleted_status_are_not_replayed(api: Api) -> None:
+async def test_no_replay_shows_a_deleted_status_or_its_reactions(api: Api) -> None:
     """Replayed likes, comments and notifications do not show a status that its author or an administrator deleted."""
     for removed in (False, True):
         author, other = people = tuple(await create_people(api, 2))
@@ -55,7 +55,7 @@ async def test_likes_and_comments_of_a_deleted_status_are_not_replayed(api: Api)
         await close(replays)
 
 
-async def test_a_deleted_comment_is_not_replayed(api: Api) -> None:
+async def test_no_replay_shows_a_deleted_comment(api: Api) -> None:
     """Neither the comment nor its notification is replayed. The other comment and the status are."""
     author, other = people = tuple(await create_people(api, 2))
     start, term = await api.head(), word()
@@ -74,7 +74,7 @@ async def test_a_deleted_comment_is_not_replayed(api: Api) -> None:
     await close(replays)
 
 
-async def test_an_uncomment_reaches_the_streams_that_received_the_comment(api: Api) -> None:
+async def test_an_uncomment_reaches_the_streams_that_the_comment_matched(api: Api) -> None:
     """A stream that found the comment by a word gets its `uncomment`, also if the author is protected since.
 
     Others do not.
@@ -96,7 +96,7 @@ async def test_an_uncomment_reaches_the_streams_that_received_the_comment(api: A
     await close((live, elsewhere, late))
 
 
-async def test_posts_of_suspended_users_are_not_replayed_until_reinstatement(api: Api) -> None:
+async def test_posts_of_a_suspended_user_are_replayed_only_after_reinstatement(api: Api) -> None:
     """This holds for older posts and comments, on personal and on impersonal streams."""
     author, other = people = tuple(await create_people(api, 2))
     await other.follow(author)

@@ -108,7 +108,7 @@ async def test_cursors_hold_over_a_restart_on_a_log_that_aged_out(own_folder: Pa
 
 
 @pytest.mark.parametrize("since", ["-7d", "cursor"])
-async def test_a_start_before_the_log_gives_a_gap(own_folder: Path, since: str) -> None:
+async def test_a_start_before_the_first_entry_gets_a_gap(own_folder: Path, since: str) -> None:
     """For a time or cursor before the first entry, the gap has `from` and `to`, for a cursor also a count."""
     async with site(own_folder) as here:
         start = await here.api.head()
@@ -125,7 +125,7 @@ async def test_a_start_before_the_log_gives_a_gap(own_folder: Path, since: str) 
         assert [event["kind"] for event in page["events"]] == ["gap", *["post"] * 10]
 
 
-async def test_a_log_trimmed_during_a_read_gives_a_gap_with_the_right_count(own_folder: Path) -> None:
+async def test_a_reader_whose_log_is_trimmed_gets_a_gap_with_the_count(own_folder: Path) -> None:
     """A client that catches up slowly gets each entry, or a gap with the right number. Then it goes live."""
     async with site(own_folder, "--message-max-chars", "20000") as here:
         start = await here.api.head()

@@ -137,7 +137,7 @@ class ReturningClient:
 @pytest.mark.parametrize(
     "layout", [pytest.param("one worker", marks=pytest.mark.nightly), "two workers", "two servers"]
 )
-async def test_no_visit_misses_doubles_or_reorders_anything(tmp_path: Path, layout: str) -> None:
+async def test_no_visit_misses_repeats_or_reorders_events(tmp_path: Path, layout: str) -> None:
     """Clients visit any server from their earlier cursors and from times, while six authors post without a pause."""
     async with AsyncExitStack() as stack:
         made = await stack.enter_async_context(site(tmp_path, layout, "--ring-bytes", str(RING_BYTES), direct=True))
@@ -223,7 +223,7 @@ async def test_the_client_library_yields_each_event_once_over_a_link_that_is_cut
         assert read.client.connections >= CUTS
 
 
-async def test_the_client_library_passes_on_what_the_server_could_not_deliver(tmp_path: Path) -> None:
+async def test_the_client_library_yields_a_gap(tmp_path: Path) -> None:
     """The client's position is trimmed while it is away.
 
     It yields the gap with its count, and the remaining posts once.
@@ -251,7 +251,7 @@ async def test_the_client_library_passes_on_what_the_server_could_not_deliver(tm
         assert (gap.data["reason"], gap.data["count"]) == ("trimmed", 3)
 
 
-def test_a_wrong_visit_is_found() -> None:
+def test_a_wrong_visit_is_detected() -> None:
     """The comparison finds a visit that lacks an entry, has one twice, or has two in the wrong order."""
     log = [Line(n, 1_795_000_000_000 + n, "7", str(n)) for n in range(1, 10)]
     whole = Visit(frozenset({"7"}), f"{log[2].ms}-0.3", 0, ["4", "5", "6"], 6)

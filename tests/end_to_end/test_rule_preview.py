@@ -30,7 +30,7 @@ def examples(told: Any) -> list[str]:
     return [one["status"]["id"] for one in told["examples"]]
 
 
-async def test_matches_are_counted_and_shown(api: Api) -> None:
+async def test_matches_are_counted_and_the_newest_are_shown(api: Api) -> None:
     """All matches are counted. The ten latest are shown, latest first, each with the parts of the rule that matched."""
     author, asker = await create_people(api, 2)
     term = word()
@@ -52,7 +52,7 @@ async def test_matches_are_counted_and_shown(api: Api) -> None:
     assert (await preview(api, asker.uid, word()))["examples"] == []
 
 
-async def test_hidden_statuses_are_not_counted(api: Api) -> None:
+async def test_hidden_and_deleted_posts_are_not_counted(api: Api) -> None:
     """Deleted posts and posts for other users are not counted either."""
     author, friend, stranger = await create_people(api, 3)
     await friend.follow(author)
@@ -74,7 +74,7 @@ async def test_hidden_statuses_are_not_counted(api: Api) -> None:
     ("rule", "minutes", "param", "column"),
     [("tea (", 5, "rule", 6), ("", 5, "rule", 1), ("tea", 0, "minutes", None), ("tea", 1441, "minutes", None)],
 )
-async def test_a_bad_preview(api: Api, rule: str, minutes: int, param: str, column: int | None) -> None:
+async def test_an_invalid_preview_is_refused(api: Api, rule: str, minutes: int, param: str, column: int | None) -> None:
     """The error says what is wrong and where."""
     answer = await asked(api, api.admin, rule, minutes)
     assert answer.error == (400, "invalid_parameter", param)

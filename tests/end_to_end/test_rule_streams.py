@@ -36,7 +36,7 @@ async def test_rules_are_written_with_the_stream(api: Api) -> None:
         assert list(consumer.of("post")[0])[-1] == "matched"
 
 
-async def test_saved_rules_change_an_open_stream_at_their_place(api: Api) -> None:
+async def test_saved_rules_change_an_open_stream_at_their_log_position(api: Api) -> None:
     """Two streams of one user, one of them catching up, receive the same. The streams of another user do not change."""
     uid, other = await api.user(), await api.user()
     (tea,) = await save(api, uid, f"tea from:{uid}")
@@ -61,7 +61,7 @@ async def test_saved_rules_change_an_open_stream_at_their_place(api: Api) -> Non
         assert everything.of("effective") == []
 
 
-async def test_a_poll_goes_by_rules_too(api: Api) -> None:
+async def test_a_poll_takes_rules(api: Api) -> None:
     """Its events have `matched`, and with `explain=true` the reasons."""
     uid = await api.user()
     token, params = mint(uid), {"rule": f"tea from:{uid}", "explain": "true"}
@@ -87,7 +87,7 @@ async def test_a_bad_rule_is_refused_with_its_column(api: Api) -> None:
     assert answer.error == (400, "invalid_parameter", "explain")
 
 
-async def test_every_writing_user_may_change_rules_at_once(api: Api) -> None:
+async def test_concurrent_rule_changes_apply_to_open_streams(api: Api) -> None:
     """Rules change often while users post. Each stream ends with the rules that were saved last."""
     uid = await api.user()
 
@@ -112,7 +112,7 @@ async def test_every_writing_user_may_change_rules_at_once(api: Api) -> None:
         assert [(text, ids) for text, [(ids, _)] in last] == [(f"word{n} last", saved[n]) for n in range(5)]
 
 
-async def test_rules_saved_while_a_stream_opens_are_not_missed(api: Api) -> None:
+async def test_a_stream_does_not_miss_rules_saved_while_it_opens(api: Api) -> None:
     """Many long rules take a moment to load. A change in this moment has a position after the stream's beginning."""
     uid = await api.user()
     for batch in range(4):
@@ -133,7 +133,7 @@ async def test_rules_saved_while_a_stream_opens_are_not_missed(api: Api) -> None
         assert [text for text, _ in matched(consumer)] == posted
 
 
-async def test_from_takes_all_that_a_user_does(api: Api) -> None:
+async def test_from_matches_every_kind_of_event_of_a_user(api: Api) -> None:
     """It works by id and by login, also for other kinds of events."""
     author, uid = await api.user(), await api.user()
     token = mint(uid)

@@ -52,7 +52,7 @@ def told(status_id: str, stream: Consumer) -> bool:
 
 
 @EVERYWHERE
-async def test_a_silent_link_is_noticed_within_two_beats(broken: Site) -> None:
+async def test_a_silent_link_is_noticed_within_two_canary_checks(broken: Site) -> None:
     """The link reports no error and no end. Events of that time still arrive, after a reconnect."""
     api, uid = broken.apis[0], await broken.apis[0].user()
     streams = await broken.streams(uid)
@@ -73,7 +73,7 @@ async def test_a_silent_link_is_noticed_within_two_beats(broken: Site) -> None:
 
 
 @ONE_WORKER
-async def test_a_silent_link_is_reported_while_it_lasts(broken: Site) -> None:
+async def test_heartbeats_report_a_silent_link_while_it_lasts(broken: Site) -> None:
     """While reconnects fail, `/readyz` answers 503 and heartbeats report the lag. Afterwards all events arrive."""
     authors = [Author(await broken.apis[0].user(), *broken.apis) for _ in range(2)]
     streams = await broken.streams(*(author.uid for author in authors))
@@ -96,7 +96,7 @@ async def test_a_silent_link_is_reported_while_it_lasts(broken: Site) -> None:
     await close(streams)
 
 
-async def test_without_its_canary_a_silent_link_starves(tmp_path: Path) -> None:
+async def test_without_the_canary_a_silent_link_is_not_noticed(tmp_path: Path) -> None:
     """The control: the post is on the log and reaches the other server's stream.
 
     Here it arrives only when the link ends.

@@ -22,7 +22,7 @@ from tests.end_to_end.people import (
 from tests.end_to_end.server import Server
 
 
-async def test_the_posts_of_the_protected_reach_their_followers_only(api: Api) -> None:
+async def test_posts_of_a_protected_user_reach_followers_only(api: Api) -> None:
     """This holds live and by cursor, on every kind of stream. The deletes reach exactly the same streams."""
     author, people = await protected_author(api)
     start, term = await api.head(), word()
@@ -71,7 +71,7 @@ async def test_protection_begins_and_ends_at_once(api: Api) -> None:
     await close([hidden, shown, *live.values()])
 
 
-async def test_a_repost_shows_no_more_than_its_original(api: Api) -> None:
+async def test_quotes_and_reposts_hide_an_original_of_a_blocking_author(api: Api) -> None:
     """For users whom the original's author blocks, a quote lacks its original, and a repost without words is hidden."""
     ann, bob, cyd = await create_people(api, 3)
     await ann.follow(bob)
@@ -91,7 +91,7 @@ async def test_a_repost_shows_no_more_than_its_original(api: Api) -> None:
 
 
 @pytest.mark.extended
-async def test_a_restarted_server_still_hides_users(own_folder: Path) -> None:
+async def test_a_restarted_server_still_hides_protected_suspended_and_blocked_users(own_folder: Path) -> None:
     """After a kill and a restart on the same data, replays still hide protected, suspended and blocked users."""
     with Server(own_folder, "--heartbeat-seconds", "0.2") as server:
         async with Api(server) as api:
@@ -137,7 +137,7 @@ async def test_an_approved_follow_and_an_unfollow_take_effect_at_once(api: Api) 
         assert received(replayed) == []
 
 
-async def test_the_first_followed_user_is_received(api: Api) -> None:
+async def test_the_first_follow_takes_effect_on_an_open_stream(api: Api) -> None:
     """This includes a stream that began while the user followed nobody. After the unfollow, no more posts arrive."""
     ann, bob = await create_people(api, 2)
     async with await ann.own_stream() as own, await ann.stream(follow="@me") as mine:
@@ -151,7 +151,7 @@ async def test_the_first_followed_user_is_received(api: Api) -> None:
 
 
 @pytest.mark.parametrize("kind", STREAM_KINDS)
-async def test_a_block_holds_at_once_both_ways(api: Api, kind: str) -> None:
+async def test_a_block_takes_effect_at_once_in_both_directions(api: Api, kind: str) -> None:
     """Later posts of either user do not reach the other by any stream, live or by cursor. Other users receive both."""
     ann, bob, cyd = await create_people(api, 3)
     term = word()
@@ -187,7 +187,7 @@ async def test_a_block_holds_at_once_both_ways(api: Api, kind: str) -> None:
     await close(opened.values())
 
 
-async def test_a_mute_silences_until_it_ends(api: Api) -> None:
+async def test_a_mute_hides_posts_and_notifications_until_it_ends(api: Api) -> None:
     """The muting user gets neither posts nor notifications of the muted user. The muted user receives as before."""
     ann, bob = await create_people(api, 2)
     await ann.follow(bob)
@@ -255,7 +255,7 @@ async def test_a_removal_by_an_administrator_is_a_delete_for_streams(api: Api) -
         assert received(other) == []
 
 
-async def test_notifications_come_live_as_they_are_on_the_page(api: Api) -> None:
+async def test_streams_and_pages_have_the_same_notifications(api: Api) -> None:
     """The receiver's streams, and no others, get the same JSON as the page of notifications, also by cursor."""
     ann, bob, cyd = await create_people(api, 3)
     status = await ann.post("mine")
@@ -280,7 +280,7 @@ async def test_notifications_come_live_as_they_are_on_the_page(api: Api) -> None
         assert [event["notification"] for event in replayed.events] == live
 
 
-async def test_private_events_reach_only_the_users_concerned(api: Api) -> None:
+async def test_events_for_some_users_reach_only_these_users(api: Api) -> None:
     """Messages, requests, blocks, lists and groups: each kind of event reaches only the users whom it concerns."""
     ann, bob, cyd = people = await create_people(api, 3)
     streams = [await person.own_stream() for person in people]
@@ -316,7 +316,7 @@ async def test_private_events_reach_only_the_users_concerned(api: Api) -> None:
     await close([*streams, track, firehose])
 
 
-async def test_follow_requests_reach_both_users_only(api: Api) -> None:
+async def test_follow_requests_reach_only_the_two_users(api: Api) -> None:
     """The requesting and the requested user receive the request, its end, and the follow that may result."""
     ann, bob, _ = people = await create_people(api, 3)
     await ann.protect()
@@ -333,7 +333,7 @@ async def test_follow_requests_reach_both_users_only(api: Api) -> None:
     await close(streams)
 
 
-async def test_a_replay_equals_what_was_received_live(api: Api) -> None:
+async def test_a_replay_equals_the_live_stream_except_for_deleted_posts(api: Api) -> None:
     """Three users do many things. A late client receives the same as a live one, except what was deleted by then.
 
     A replay uses the follows and groups of today, so neither changes in this test.
@@ -368,7 +368,7 @@ async def test_a_replay_equals_what_was_received_live(api: Api) -> None:
     await close(live)
 
 
-async def test_kinds_narrow_the_users_own_stream(api: Api) -> None:
+async def test_kinds_narrows_a_users_own_stream(api: Api) -> None:
     """`kinds` narrows the user's own stream. Unknown kinds, and filters of the other stream, are refused."""
     ann, bob = await create_people(api, 2)
     await ann.follow(bob)
@@ -383,7 +383,7 @@ async def test_kinds_narrow_the_users_own_stream(api: Api) -> None:
     assert on_the_other.error == (400, "invalid_parameter", "kinds")
 
 
-async def test_no_cursor_shows_earlier_private_events(api: Api) -> None:
+async def test_no_cursor_shows_a_new_user_earlier_private_events(api: Api) -> None:
     """A new user receives no earlier private events, whatever the request."""
     ann, bob, newcomer = await create_people(api, 3)
     start, term = await api.head(), word()

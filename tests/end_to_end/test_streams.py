@@ -36,14 +36,14 @@ async def test_hello_comes_first_with_the_head_as_cursor(api: Api, framing: str)
             assert status["id"] != later["id"]
 
 
-async def test_sse_sends_the_retry_delay(api: Api) -> None:
+async def test_sse_sends_the_retry_time(api: Api) -> None:
     """`hello` comes with a `retry:` field."""
     async with await api.stream({"track": "a"}, framing="sse") as consumer:
         assert consumer.parser.retry_ms == 2000  # type: ignore[union-attr]  # the parser of SSE
 
 
 @FRAMINGS
-async def test_heartbeats_carry_the_cursor_of_what_was_scanned(api: Api, framing: str) -> None:
+async def test_heartbeats_carry_the_cursor_of_the_last_scanned_entry(api: Api, framing: str) -> None:
     """An idle client's cursor advances past events that did not match, so the client resumes exactly."""
     uid = await api.user()
     async with await api.stream({"track": "nobodysaysthis"}, framing=framing) as consumer:
@@ -90,7 +90,7 @@ async def test_revoking_a_token_ends_its_streams_and_no_others(api: Api) -> None
         assert stays.received == [("post", status["id"])]
 
 
-async def test_a_plain_redis_listener_receives_posts_and_deletes(api: Api, server: Server) -> None:
+async def test_a_plain_redis_subscriber_receives_posts_and_deletes(api: Api, server: Server) -> None:
     """Each kind has a Redis channel. The payload of a message is the log entry."""
     uid = await api.user()
     with server.redis_client() as client, client.pubsub(ignore_subscribe_messages=True) as listener:
@@ -143,7 +143,7 @@ async def test_last_event_id_wins_over_since_in_the_url(api: Api) -> None:
 
 
 @FRAMINGS
-async def test_the_graph_is_streamed_when_asked_for(api: Api, framing: str) -> None:
+async def test_follow_events_are_streamed_on_request(api: Api, framing: str) -> None:
     """With `kinds=follow,unfollow`, a stream receives these events of the users that it follows, and nothing else."""
     one, two, three = [await api.user() for _ in range(3)]
     async with await api.stream({"follow": two, "kinds": "follow,unfollow"}, framing=framing) as consumer:
@@ -172,7 +172,7 @@ async def test_partitions_cover_the_firehose_once(api: Api) -> None:
     assert all(authors)
 
 
-async def test_a_client_that_leaves_is_forgotten(api: Api) -> None:
+async def test_a_disconnected_client_is_not_counted(api: Api) -> None:
     """The number of open streams returns to its earlier value."""
     before = await api.metric("streams")
     consumers: list[Consumer] = [await api.stream({"track": f"t{n}"}) for n in range(20)]
@@ -186,7 +186,7 @@ async def test_a_client_that_leaves_is_forgotten(api: Api) -> None:
     await eventually(forgotten, what="the streams to be forgotten")
 
 
-async def test_the_delivery_counters_equal_what_was_received(api: Api) -> None:
+async def test_counters_equal_the_published_and_delivered_events(api: Api) -> None:
     """The metrics count each entry once, and each event once for every client that received it."""
     uid = await api.user()
     names = ("events_published_total", "events_delivered_total")

@@ -90,7 +90,7 @@ async def test_ctrl_c_reaches_the_supervisor_only() -> None:
         assert not any(map(alive, pids))
 
 
-async def test_serving_workers_are_reloaded() -> None:
+async def test_serving_workers_reload() -> None:
     """Each worker gets one SIGHUP and continues."""
     async with supervised() as (program, pids):
         os.kill(program.pid, signal.SIGHUP)
@@ -100,7 +100,7 @@ async def test_serving_workers_are_reloaded() -> None:
         assert await both(program) == pids
 
 
-async def test_a_starting_worker_reloads_once_it_listens(tmp_path: Path) -> None:
+async def test_a_starting_worker_reloads_when_it_listens(tmp_path: Path) -> None:
     """An unhandled SIGHUP would end it. A worker that starts later gets the newer settings from the beginning."""
     gate = tmp_path / "gate"
     os.mkfifo(gate)
@@ -162,7 +162,7 @@ async def test_killing_the_supervisor_ends_workers_and_redis() -> None:
         assert goodbyes(program) == ["orphaned", "orphaned"]
 
 
-async def test_a_frozen_orphan_ends_too() -> None:
+async def test_a_frozen_worker_ends_after_its_supervisor_died() -> None:
     """If a worker's loop stands still and its supervisor is dead, the worker's own watchdog ends it."""
     async with supervised("--frozen-seconds", 2) as (program, pids):
         frozen = await ask(program, "freeze")
@@ -183,7 +183,7 @@ async def test_a_worker_that_does_not_end_is_killed() -> None:
         assert not any(map(alive, pids))
 
 
-async def test_a_second_signal_does_not_wait() -> None:
+async def test_a_second_sigint_does_not_wait_for_goodbyes() -> None:
     """After a second Ctrl-C the supervisor does not wait for the workers' goodbyes."""
     async with supervised("--deaf", "--stop-seconds", 600) as (program, pids):
         program.interrupt()
@@ -211,7 +211,7 @@ async def test_workers_that_can_never_serve_end_the_supervisor() -> None:
         assert reports[-1].endswith("ended with code 3; no worker could start: giving up")
 
 
-async def test_a_command_that_cannot_be_executed_raises_and_leaves_no_process() -> None:
+async def test_an_absent_worker_command_raises() -> None:
     """If the command cannot be executed, `run` raises the error and leaves no process."""
     keeper = Supervisor(["/absent/program"], {}, 2, report=lambda _: None)
     with pytest.raises(FileNotFoundError):
@@ -276,7 +276,7 @@ async def deaf_redis(path: Path) -> AsyncIterator[tuple[str, asyncio.Event]]:
             await asyncio.gather(*connections)
 
 
-async def test_a_worker_that_still_starts_ends_with_its_supervisor(tmp_path: Path) -> None:
+async def test_a_starting_worker_ends_with_its_supervisor(tmp_path: Path) -> None:
     """The worker waits for a Redis that answers but delivers nothing. Without its supervisor it would wait forever."""
     ours, theirs = socket.socketpair()
     async with deaf_redis(tmp_path) as (url, tried):

@@ -72,7 +72,7 @@ async def _progress(raw: Any, before: bytes | None) -> Callable[[], bool]:
     return lambda: bool(raw.hget("{core}:meta", "fence") != before)
 
 
-async def test_workers_killed_in_a_pass_leave_no_follower_out(own_folder: Path, redis_url: str) -> None:
+async def test_killed_workers_leave_no_follower_out(own_folder: Path, redis_url: str) -> None:
     """The request does the first pass. The workers that do the rest are killed again and again, except the last."""
     source = random.Random(8)
     with Server(own_folder, *PASS, "--redis", redis_url, "--job-workers", "0") as server, server.redis_client() as raw:
@@ -103,7 +103,7 @@ async def test_workers_killed_in_a_pass_leave_no_follower_out(own_folder: Path, 
             assert b"parked 0" in out.splitlines()[-1]
 
 
-async def test_a_server_killed_while_many_post_leaves_no_post_out(own_folder: Path, redis_url: str) -> None:
+async def test_a_server_killed_under_load_leaves_no_post_out(own_folder: Path, redis_url: str) -> None:
     """The next server finishes its jobs: all statuses are on all home timelines, and no deleted status is on any."""
     server = Server(own_folder, *PASS, "--redis", redis_url)
     with server as running, running.redis_client() as raw:
@@ -129,7 +129,7 @@ async def test_a_server_killed_while_many_post_leaves_no_post_out(own_folder: Pa
         assert (outcome.code, outcome.out) == (0, "no faults found\n")
 
 
-async def test_every_server_receives_by_itself(api: Api, server: Server) -> None:
+async def test_a_server_without_separate_workers_fills_all_timelines(api: Api, server: Server) -> None:
     """Without a worker process, a post reaches all followers, also those after the first pass.
 
     The test reads over HTTP.

@@ -45,7 +45,7 @@ async def test_a_ticket_opens_a_stream(api: Api) -> None:
 
 
 @pytest.mark.parametrize("path", WAYS)
-async def test_a_ticket_is_good_once(api: Api, path: str) -> None:
+async def test_a_ticket_is_valid_once(api: Api, path: str) -> None:
     """A used ticket is refused like an unknown one, also for another path."""
     given = await ticket(api, mint(await api.user()))
     assert (await shown(api, "/v1/events?firehose=true&wait=0", given)).status == 200
@@ -55,7 +55,7 @@ async def test_a_ticket_is_good_once(api: Api, path: str) -> None:
         assert refused.headers["WWW-Authenticate"].startswith("Bearer ")
 
 
-async def test_a_refused_stream_uses_it_up(api: Api) -> None:
+async def test_a_refused_stream_uses_its_ticket(api: Api) -> None:
     """A request without filters uses up the ticket too."""
     given = await ticket(api, mint(await api.user()))
     assert (await shown(api, "/v1/stream", given)).error == (400, "missing_parameter", "track")
@@ -83,7 +83,7 @@ async def test_a_ticket_and_a_token_conflict(api: Api) -> None:
         ("POST", "/v1/events", (401, "invalid_token", None)),
     ],
 )
-async def test_a_ticket_is_for_streams_alone(
+async def test_a_ticket_opens_streams_only(
     api: Api, method: str, path: str, refusal: tuple[int, str, str | None]
 ) -> None:
     """A ticket cannot read or write anything else, get another ticket, or open a stream by a posted form."""
@@ -147,7 +147,7 @@ async def test_a_ticket_of_a_token_that_ended_opens_nothing(api: Api) -> None:
     assert (await shown(api, "/v1/stream?track=x", given)).error == (401, "token_expired", "ticket")
 
 
-async def test_no_ticket_is_left_behind(tmp_path: Path) -> None:
+async def test_a_ticket_is_in_no_log_and_no_file(tmp_path: Path) -> None:
     """No log, answer or key in Redis contains the text of a ticket, whatever happened to the ticket."""
     with Server(tmp_path, "--log-level", "debug") as server:
         async with Api(server) as api:

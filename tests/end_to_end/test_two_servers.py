@@ -63,7 +63,7 @@ async def reached(broken: Site, clients: Sequence[ReturningClient], authors: Seq
         await client.stream.close()
 
 
-async def test_a_cursor_of_a_killed_server_is_good_at_the_other(tmp_path: Path) -> None:
+async def test_a_cursor_of_a_killed_server_is_valid_on_the_other(tmp_path: Path) -> None:
     """A server gets SIGKILL while users post. Its clients return to the other server and later back.
 
     Each gets every post once.
@@ -92,7 +92,7 @@ async def test_a_cursor_of_a_killed_server_is_good_at_the_other(tmp_path: Path) 
         assert all(author.refused for author in authors)  # both met a server that was not there
 
 
-async def test_a_killed_worker_costs_its_clients_a_return(tmp_path: Path) -> None:
+async def test_a_killed_worker_costs_its_clients_only_a_reconnect(tmp_path: Path) -> None:
     """One of two workers gets SIGKILL. Only its streams end, and all of them resume at the same address."""
     async with site(tmp_path, "two workers", direct=True) as broken:
         (api,) = broken.apis

@@ -18,20 +18,20 @@ PATH = "/v1/stream/user"
         ({"since": "nonsense"}, (400, "invalid_cursor", "since")),
     ],
 )
-async def test_it_takes_since_and_kinds_only(api: Api, params: dict[str, str], error: tuple[int, str, str]) -> None:
+async def test_other_parameters_are_refused(api: Api, params: dict[str, str], error: tuple[int, str, str]) -> None:
     """Any other parameter is refused by name, before the first byte."""
     answer = await api.call("GET", PATH, token=mint(api.admin), params=params)
     assert answer.error == error
 
 
-async def test_it_needs_the_scope_of_streams(api: Api) -> None:
+async def test_the_user_stream_needs_the_stream_scope(api: Api) -> None:
     """A token without this scope is refused, as on every stream."""
     answer = await api.call("GET", PATH, token=mint(api.admin, "read write"))
     assert answer.error[:2] == (403, "insufficient_scope")
 
 
 @pytest.mark.parametrize("framing", ["sse", "ndjson"])
-async def test_it_is_resumed_by_its_cursor(api: Api, framing: str) -> None:
+async def test_the_user_stream_resumes_from_its_cursor(api: Api, framing: str) -> None:
     """A follow between leaving and returning applies to later events. The events of the time away arrive once."""
     ann, bob, carl = [await api.user() for _ in range(3)]
     await api.follow(ann, bob)

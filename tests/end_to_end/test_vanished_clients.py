@@ -210,21 +210,21 @@ async def counted_in(scene: Scene, many: int) -> bool:
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.nightly] * (kind not in DRAWN)) for kind in KINDS]
 )
-async def test_a_vanished_client_is_removed_in_time(scene: Scene, kind: str) -> None:
+async def test_a_vanished_client_is_dropped_in_time(scene: Scene, kind: str) -> None:
     """Streams, tasks and descriptors are as before within heartbeat plus write timeout. Other clients miss nothing."""
     async with AsyncExitStack() as stack:
         await vanish(scene, stack, kind, of_a_kind=OF_A_KIND)
 
 
 @pytest.mark.parametrize("workers", [2])
-async def test_all_kinds_at_once_on_two_workers(scene: Scene) -> None:
+async def test_vanished_clients_of_all_kinds_are_dropped_by_two_workers(scene: Scene) -> None:
     """The same holds for all kinds together."""
     async with AsyncExitStack() as stack:
         await vanish(scene, stack, *KINDS, of_a_kind=OF_A_KIND // 2)
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
-async def test_a_client_that_never_finishes_its_request_is_removed_in_time(scene: Scene) -> None:
+async def test_an_unfinished_request_is_dropped_in_time(scene: Scene) -> None:
     """Half a head, a slow head and a slow body hold a descriptor until their deadline and no longer."""
     whole = b"POST /v1/statuses HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     whole += f"Authorization: Bearer {scene.token}\r\nContent-Length: 500\r\n\r\n".encode()
@@ -256,7 +256,7 @@ async def drip_out(client: RawClient, byte: bytes) -> None:
 
 
 @pytest.mark.parametrize("workers", [1])
-async def test_a_thousand_leave_no_memory_behind(scene: Scene) -> None:
+async def test_a_thousand_vanished_clients_leave_no_memory_behind(scene: Scene) -> None:
     """A thousand clients of all kinds vanish twice. The second thousand fits into the memory of the first one."""
     of_a_kind = 1000 // len(KINDS) + 1
     grown = []
@@ -302,7 +302,7 @@ LEAVING = (leave_at_once, reset_at_once, leave_in_the_middle, reset_in_the_middl
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
-async def test_a_thousand_open_and_abort(scene: Scene) -> None:
+async def test_a_thousand_aborted_requests_leave_nothing_behind(scene: Scene) -> None:
     """Streams and polls of all protocols end at random moments. No state of them stays, and nothing is logged."""
     chance = random.Random(20)
     turns = asyncio.Semaphore(50)
