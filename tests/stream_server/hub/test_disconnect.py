@@ -64,17 +64,17 @@ async def test_a_stop_ends_a_stream_and_a_poll_that_wait_for_the_log(without_rin
 async def test_a_poll_that_times_out_in_the_iteration_of_a_stop_keeps_no_other_client(
     end: Callable[[World], object], world: World
 ) -> None:
-    """The stop reaches all clients, also behind a poll whose own time ran out in the same iteration of the loop."""
+    """A stop or a revocation ends all polls, also if one of them times out in the same iteration of the loop."""
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     poll = world.poll(world.request(track="redis"))
-    running = asyncio.create_task(poll.run(0.05))
+    running = asyncio.create_task(poll.run(60))
     await eventually(lambda: poll._wake_future is not None, what="the poll to wait")
     other = world.poll(world.request(track="redis"))
     waiting = asyncio.create_task(other.run(60))
     await eventually(lambda: other._wake_future is not None, what="the other to wait")
     patience = poll._timeout
     assert patience is not None
-    patience.reschedule(loop.time())  # its expiry is in the queue of this turn's end, and then comes who ends all
+    patience.reschedule(loop.time())  # it expires in the next iteration, just before `both`
 
     def both() -> None:
         assert patience.expired()
