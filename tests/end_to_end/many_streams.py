@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 LAST_CHUNK = b"\r\n0\r\n\r\n"
 
 AT_ONCE = 100
-"""So many connects are under way at a time: more would only wait in the server's queue."""
+"""The most connection attempts at a time. More would only wait in the server's queue."""
 
 
 class RawStream(asyncio.Protocol):

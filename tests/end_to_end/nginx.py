@@ -31,7 +31,7 @@ http {{
 
 
 def binary() -> str | None:
-    """Return the path of nginx, which is not on the PATH of ordinary users."""
+    """Return the path of nginx. It may be outside the PATH of ordinary users."""
     return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 
 

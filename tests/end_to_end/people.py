@@ -114,4 +114,4 @@ async def protected_author(api: Api) -> tuple[Person, dict[str, Person]]:
 
 
 FRIENDS = {"author own", "author track", "author follow"} | {f"follower {kind}" for kind in STREAM_KINDS}
-"""Those that hear of a protected author: all of the follower, and of the author, who follows nobody, all but one."""
+"""The streams that receive a protected author's posts. The author follows nobody, so one own stream is missing."""

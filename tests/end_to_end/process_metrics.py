@@ -10,7 +10,7 @@ import aiohttp
 from tests.end_to_end.server import Server
 
 ASKED = 400
-"""So many connections meet every worker, but for once in 10^30."""
+"""Connections that together reach every worker, with an error probability of 10^-30."""
 
 _PID = re.compile(r'^stream_server_process_info\{.*pid="(\d+)"', re.MULTILINE)
 _ROW = re.compile(r"^(stream_server_[a-z_]+) (\S+)$", re.MULTILINE)

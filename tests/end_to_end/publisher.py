@@ -51,7 +51,7 @@ class Publisher:
 
         async def hand() -> None:
             for draft in todo:
-                done.append(await self._post(draft))  # noqa: PERF401 - eight hands share one list and one pile
+                done.append(await self._post(draft))  # noqa: PERF401 - eight tasks share the list and the iterator
 
         await asyncio.gather(*(hand() for _ in range(8)))
         self.happened += [{"kind": "post", "status": s} for s in sorted(done, key=lambda s: int(s["id"]))]
@@ -81,7 +81,7 @@ class Publisher:
         return [status_id for status_id in posts if status_id not in known]
 
     async def answer(self, count: int, *, seed: int) -> None:
-        """Post ``count`` replies, reposts, quotes and posts with places, of every sort in turn."""
+        """Post ``count`` replies, reposts, quotes and posts with places, in turn."""
         chance = random.Random(seed)
         old, people = self.statuses, sorted(self.people)
         drafts = [Draft(chance.choice(people), LATER[n % len(LATER)](chance, chance.choice(old))) for n in range(count)]

@@ -23,7 +23,7 @@ VOCABULARY = (
     "example.com http://example.com/foobarbaz "
     "https://www.example.com/a?b=c&d=1 sub.example.com/x/y/ HTTP://Example.COM"
 )
-"""Words, marks, scripts without blanks, entities and what only looks like them."""
+"""Words, punctuation, scripts without blanks, entities, and texts that resemble entities."""
 
 HOMES = ((-122.4, 37.7), (-73.9, 40.7), (13.4, 52.5), (179.2, -17.5), (-172.1, -13.8), (139.7, 35.7), (0.0, 0.0))
 
@@ -36,7 +36,7 @@ class Draft(NamedTuple):
 
 
 def drafts(count: int | None, *, seed: int = 7) -> list[Draft]:
-    """Return ``count`` real statuses (None: all) and some made ones, or only made ones if there is no data."""
+    """Return ``count`` real statuses (None: all) and some generated ones. Without the data all are generated."""
     chance = random.Random(seed)
     real = _tweets()
     if not real:

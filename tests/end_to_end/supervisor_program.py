@@ -22,7 +22,7 @@ from tests.program import say
 MODULE = "tests.end_to_end.supervisor_program"
 
 TOLD = "TOLD_TO_WORKERS"
-"""A variable that workers are given by a reload of the supervisor."""
+"""An environment variable that the supervisor sets for workers when it reloads."""
 
 
 async def work(arguments: argparse.Namespace) -> None:

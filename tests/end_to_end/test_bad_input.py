@@ -223,7 +223,7 @@ async def test_bad_statuses_are_refused_and_nothing_is_written(api: Api) -> None
 
 
 def junk(number: int) -> tuple[bytes, ...]:
-    """Return messages that are not entries. Some of them claim ``number``, that of the next entry."""
+    """Return messages that are not entries. Some of them claim ``number``, the number of the next entry."""
     following = b"4000000000000-0 %d " % number
     return (
         b"",
@@ -248,7 +248,7 @@ def junk(number: int) -> tuple[bytes, ...]:
 MALFORMED, INVALID_ROWS = "events_malformed_total", "log_invalid_rows_total"
 
 LIE = b'3800000000000-0 99999999 post public {"wire":{"status":{"id":"1","uid":"1"}}}'
-"""An entry by its looks, far ahead: the log is asked, and has none such."""
+"""A well-formed message with a number far above the head. The feed looks for it in the log and finds nothing."""
 
 
 async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server: Server) -> None:
@@ -262,7 +262,7 @@ async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server
         messages = junk(int((await api.head()).rpartition(".")[2]) + 1)
         with server.redis_client() as client:
             heard = [client.publish("events:post", message) for message in (*messages, LIE)]
-        assert all(heard), "nobody listens to the channel: the fault did not fire"
+        assert all(heard), "no server subscribes to the channel, so the fault did not happen"
         await api.until_metric(MALFORMED, lambda count: count >= counted + len(messages))
         status = await api.post(uid, "after the junk")
         for consumer in (everything, tracking):
@@ -279,7 +279,7 @@ async def test_invalid_rows_on_the_log_are_counted_and_skipped(api: Api, server:
         with server.redis_client() as client:
             for _ in range(3):
                 client.xadd(keys.LOG, {"foo": "bar"})
-            assert client.publish("events:post", LIE), "nobody was made to read the log"
+            assert client.publish("events:post", LIE), "no server subscribes to the channel, so no server reads the log"
         await api.until_metric(INVALID_ROWS, lambda count: count >= counted + 3)
         status = await api.post(uid, "after the strangers")
         await everything.until(lambda c: c.events)

@@ -34,7 +34,7 @@ JUMPS = pytest.mark.parametrize(
 
 @dataclass
 class Clocked:
-    """A server whose clock a test may set forward or back, and a user."""
+    """A server whose clock a test can set forward or back, and a user."""
 
     redis: RedisProcess
     server: Server
@@ -182,7 +182,7 @@ async def test_redis_clock_set_back_leaves_ids_and_cursors_in_order(clocked: Clo
     made = [first, *[await clocked.post(f"number {number}") for number in range(5)]]
     ids = [status["id"] for status in made]
     assert ids == sorted(set(ids), key=int)
-    assert all(abs(ahead(status["posted"]) - HOUR) < 300 for status in made[1:])  # so it did go by the time that was
+    assert all(abs(ahead(status["posted"]) - HOUR) < 300 for status in made[1:])  # the log kept the last time
     await old.until(lambda s: told(s) == ids[1:])
     middle = old.events[2]["cursor"]
     begins = {old.messages[0]["cursor"]: ids[1:], middle: ids[4:], "-15m": ids, made[-1]["posted"]: ids[1:]}

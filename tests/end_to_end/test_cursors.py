@@ -64,7 +64,7 @@ NOWHERE: dict[str, Callable[[Place], str]] = {
     "before the first day": lambda _: "1-1.1",
     "in seconds": lambda head: f"{head.ms // 1000}-{head.seq}.{head.n}",
 }
-"""Well written, but above the head or older than the log's own beginning of time."""
+"""Well-formed cursors above the head, or before the epoch of the log."""
 
 ASTRAY: dict[str, Callable[[Place], str]] = {
     "right place, higher number": lambda place: f"{place.ms}-{place.seq}.{place.n + 7}",
@@ -73,7 +73,7 @@ ASTRAY: dict[str, Callable[[Place], str]] = {
     "between two entries": lambda place: f"{place.ms}-{place.seq + 77}.{place.n}",
     "between two entries without a number": lambda place: f"{place.ms}-{place.seq + 77}",
 }
-"""Within the log, but no entry of it: from here on it is told and read on."""
+"""Cursors between the first and the last entry that name no entry. The client gets a gap and what follows."""
 
 
 @asynccontextmanager
@@ -93,11 +93,11 @@ async def asked(
 
 
 async def refusal(api: Api, door: str, value: str, way: str, uid: str) -> tuple[int, str, str | None]:
-    """Return (status, code, param) of a request with that cursor, which must be refused."""
+    """Send a request with this cursor, which must be refused. Returns (status, code, param)."""
     async with asked(api, door, value, way, uid) as response:
         assert response.status != 200, (door, way, value)
         answer = Answer(response.status, response.headers, await response.read())
-        assert value not in answer.body.decode() or len(value) < 40, "a refusal does not repeat what it was sent"
+        assert value not in answer.body.decode() or len(value) < 40, "the refusal repeats a long input"
         return answer.error
 
 
@@ -134,7 +134,7 @@ async def polled(api: Api, value: str, way: str, uid: str) -> list[Message]:
         cursor = await once(cursor, "since")
         return any(m["kind"] == "post" and m["status"]["id"] == last["id"] for m in messages)
 
-    await eventually(there, seconds=20, what="the poll goes on")
+    await eventually(there, seconds=20, what="the poll after the first answer")
     return messages
 
 
@@ -219,7 +219,7 @@ async def test_a_cursor_of_another_user_shows_nothing_hidden(api: Api, door: str
         assert "secret" not in text
         assert not set(secrets) & set(ids(messages))
     own = await heard(api, "/v1/stream/user", start, "since", friend)
-    assert ids(own)[: len(secrets)] == secrets, "the control: who may see it does"
+    assert ids(own)[: len(secrets)] == secrets, "the control failed: a follower must receive the posts"
 
 
 @pytest.mark.extended

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.extended
 SEED = 3
 LOST = 20
 COPIES = ("-psync", "-sync", "-replconf")
-"""What a replica needs; without these nothing that is written leaves the primary."""
+"""Commands that replication needs. Without them no write leaves the primary."""
 
 
 def _binary() -> Path:
@@ -118,7 +118,7 @@ async def test_clients_that_saw_entries_lost_in_a_failover_get_a_gap(tmp_path: P
         await _goes_on(made, 60)
         await made.finish()
         before = entries(primary)
-        await eventually(lambda: _copied(watched) == before, seconds=30, what="all of it copied")
+        await eventually(lambda: _copied(watched) == before, seconds=30, what="replicas with the whole log")
         _isolate(primary)
         await _post_lost(made)
         await eventually(lambda: f"lost {LOST - 1}" in str(stayed_there.record.events[-1:]), seconds=30)
@@ -152,7 +152,7 @@ async def _post_lost(made: World) -> None:
 
 
 def _copied(watched: Watch) -> int:
-    """Return the number of entries on the replica that has most of the log."""
+    """Return the number of entries on the replica that is furthest."""
     return max(entries(replica) for replica in watched.servers[1:])
 
 
@@ -172,7 +172,7 @@ async def test_a_server_leaves_a_disconnected_replica_for_the_primary(tmp_path: 
             healthy, cut_off = (made.add(Sse, site=site, firehose="true", kinds=ALL) for site in (well, far))
             await made.begun()
             made.site.servers = well.servers
-            await eventually(lambda: _listeners(replica) > 0, seconds=60, what="the replica to be heard")
+            await eventually(lambda: _listeners(replica) > 0, seconds=60, what="a subscription on the replica")
             if blind:
                 await _blind(tmp_path)
             await _cut_off(primary, replica)
@@ -201,7 +201,7 @@ async def _comes_back(made: World, primary: RedisProcess, replica: RedisProcess)
     assert _listeners(replica) == 0
     run(primary, "ACL", "SETUSER", "default", *(right.replace("-", "+") for right in COPIES))
     await linked(replica)
-    await eventually(lambda: _listeners(replica) > 0, seconds=90, what="the replica to be heard again")
+    await eventually(lambda: _listeners(replica) > 0, seconds=90, what="a new subscription on the replica")
     made.write()
     await _goes_on(made, 30)
     await made.finish()
@@ -210,12 +210,12 @@ async def _comes_back(made: World, primary: RedisProcess, replica: RedisProcess)
 
 async def _blind(folder: Path) -> None:
     (folder / "blind").touch()
-    await eventually((folder / "blind.seen").exists, seconds=30, what="a canary that looks no more")
+    await eventually((folder / "blind.seen").exists, seconds=30, what="the end of the canary")
 
 
 async def _cut_off(primary: RedisProcess, replica: RedisProcess) -> None:
     _isolate(primary)
-    await eventually(lambda: replication(replica)["master_link_status"] == "down", seconds=30, what="a link down")
+    await eventually(lambda: replication(replica)["master_link_status"] == "down", seconds=30, what="a broken link")
 
 
 def _listeners(server: RedisProcess) -> int:

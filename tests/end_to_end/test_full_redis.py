@@ -10,7 +10,7 @@ from tests.end_to_end.faults.site import all_until, close, feel, is_ready, site
 pytestmark = pytest.mark.extended
 
 QUIET_BEATS = 20
-"""Heartbeats, so 4 seconds: several looks of the canary."""
+"""Heartbeats to wait for: 4 seconds, which is several canary checks."""
 
 
 async def test_a_full_redis_refuses_writes_and_nothing_else(tmp_path: Path) -> None:

@@ -26,17 +26,17 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.extended
 
 GONE_SECONDS = 5.0
-"""What the end of a server may take, with everybody's goodbye."""
+"""The longest time that a shutdown may take, with the goodbyes of all clients."""
 
 BUSY_PER_CORE = 3
-"""Load per core that the suite makes itself. Where others make more, the end may take longer in proportion."""
+"""Load per core that the suite causes itself. On a busier machine a shutdown may take longer in proportion."""
 
 SPREAD_SECONDS = 8.0
 
 FLAGS = ("--heartbeat-seconds", "0.5", "--limits", "off", "--retry-spread-seconds", str(SPREAD_SECONDS))
 
 LONG = "many words " * 25
-"""Almost as long as a message may be."""
+"""Almost the maximum length of a message."""
 
 NEVER_READING = 100
 HALF_SENT = 20
@@ -154,7 +154,7 @@ async def test_sigterm_while_redis_is_away(own_folder: Path, redis: RedisProcess
                 live = await stack.enter_async_context(ManyStreams(server.address, token, 200, "firehose=true"))
                 polls = [asyncio.create_task(api.poll({"track": "none"}, wait=60)) for _ in range(20)]
                 await api.until_metric("streams", lambda count: count >= 220)
-                proxy.delay(0.15)  # reading the log takes so long that all are at it when Redis goes away
+                proxy.delay(0.15)  # reads of the log take so long that Redis goes away during them
                 catching_up = [
                     await stack.enter_async_context(ManyStreams(server.address, token, 2, f"track=many&since={cursor}"))
                     for cursor in cursors[:20]
@@ -169,7 +169,7 @@ async def test_sigterm_while_redis_is_away(own_folder: Path, redis: RedisProcess
                     await one.ended()
                     assert_goodbyes(one.all)
                 ends = [number(one.messages[-1]["cursor"]) for some in catching_up for one in some.all]
-                assert min(ends) < number(cursors[-1]), "nobody was catching up any more"
+                assert min(ends) < number(cursors[-1]), "no client was catching up any more"
                 assert [p["events"][-1]["code"] for p in await asyncio.gather(*polls)] == ["shutdown"] * len(polls)
                 statuses = {(await client.read_to_end())[9:12] for client in writing}
                 assert statuses == ({b""} if patience > GONE_SECONDS else {b"503"})
@@ -225,7 +225,7 @@ async def test_a_shutdown_loses_no_acknowledged_write(own_folder: Path, workers:
 
 
 async def write(api: Api, uid: str, acknowledged: set[str], *, fresh: bool) -> None:
-    """Post until the server does not answer any more, each time over a new connection if ``fresh``."""
+    """Post until the server no longer answers. With ``fresh`` each post has a new connection."""
     token, headers = mint(uid), {"Connection": "close"} if fresh else {}
     while True:
         try:
@@ -245,7 +245,7 @@ async def test_a_goodbye_cursor_is_valid_on_another_server(own_folder: Path, red
         async with Api(first) as api, Api(second) as other:
             uid = await api.user()
             acknowledged: set[str] = set()
-            watching = [await api.stream({"follow": uid}, framing="sse")]  # this one is there before the first post
+            watching = [await api.stream({"follow": uid}, framing="sse")]  # this stream is open before the first post
             writing = asyncio.create_task(write(other, uid, acknowledged, fresh=False))
             watching += [await api.stream({"follow": uid}, framing=("sse", "ndjson")[n % 2]) for n in range(9)]
             await asyncio.gather(*(one.until(lambda c: len(c.events) > 30) for one in watching))
@@ -267,7 +267,7 @@ async def test_a_goodbye_cursor_is_valid_on_another_server(own_folder: Path, red
                 await again.close()
     assert acknowledged <= set(logs[0])
     for log in logs:
-        assert log == logs[0][logs[0].index(log[0]) :]  # they came one after the other
+        assert log == logs[0][logs[0].index(log[0]) :]  # these clients connected one after another
         assert len(set(log)) == len(log)
 
 
@@ -317,7 +317,7 @@ async def test_repeated_signals_during_a_shutdown_change_nothing(
         assert note.exists()
         since = told_to_go(server)
         if number == signal.SIGINT:
-            await eventually(lambda: not note.exists(), what="the note removed")
+            await eventually(lambda: not note.exists(), what="the removal of the run file")
         sent = 0
         while process.poll() is None:
             process.send_signal(number)
@@ -339,7 +339,7 @@ async def test_a_frozen_worker_does_not_prolong_the_shutdown(own_folder: Path) -
             workers = [pid for pid in started if is_worker(pid)]
             assert len(workers) == 2
             os.kill(workers[0], signal.SIGSTOP)
-            await eventually(lambda: state_of(workers[0]) == "T", what="a worker that stands still")
+            await eventually(lambda: state_of(workers[0]) == "T", what="a frozen worker")
             await gone(server, told_to_go(server))
             assert f"(pid {workers[0]}) does not stop: killing it" in server.log
             assert not any(map(alive, started))
@@ -456,7 +456,7 @@ async def deaf(proxy: Proxy) -> AsyncIterator[None]:
     async def keep() -> None:
         while True:
             proxy.swallow(of=b"SUBSCRIBE")
-            await asyncio.sleep(0.01)  # a fault, no waiting: it lasts as long as it is asked for
+            await asyncio.sleep(0.01)  # the fault lasts as long as this context; the loop waits for nothing
 
     proxy.delay(0.2)
     keeping = asyncio.create_task(keep())

@@ -21,7 +21,7 @@ needs_nginx = pytest.mark.skipif(binary() is None, reason="nginx is not installe
 GZIP = "gzip on; gzip_proxied any; gzip_min_length 1; gzip_types text/event-stream application/x-ndjson;"
 
 TIMEOUT = "proxy_read_timeout 2s;"
-"""The minute of nginx's default, shortened; the server of the tests beats every 0.2 s, one of its own every 60 s."""
+"""nginx's read timeout, a minute by default. The shared server sends heartbeats every 0.2 s, `silent` every 60 s."""
 
 DEAF = "proxy_ignore_headers X-Accel-Buffering;"
 
@@ -34,7 +34,7 @@ def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def nginx(server: Server, silent: Server) -> Iterator[Nginx]:
-    """Start nginx in front of both servers. Unless a location says otherwise: HTTP/1.0 upstream, buffering on."""
+    """Start nginx in front of both servers. By default it speaks HTTP/1.0 to them and buffers."""
     locations = {
         "/defaults/": (server.address, ""),
         "/http11/": (server.address, "proxy_http_version 1.1;"),
@@ -99,7 +99,7 @@ async def test_heartbeats_keep_a_connection_that_a_proxy_would_close(api: Api, n
     """For twice the proxy's timeout there is no event. Then an event arrives over the same connection."""
     uid = await api.user()
     async with through(nginx, "impatient", uid, framing) as consumer:
-        await consumer.until(lambda c: len(c.of("heartbeat")) >= 20, 60)  # 4 s of them: the proxy waits for 2
+        await consumer.until(lambda c: len(c.of("heartbeat")) >= 20, 60)  # for 4 s; the proxy's timeout is 2 s
         posted = await api.post(uid, "still there")
         await consumer.until(lambda c: ("post", posted["id"]) in c.received)
         assert not consumer.ended

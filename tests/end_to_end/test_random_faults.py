@@ -33,7 +33,7 @@ async def test_random_faults_lose_no_acknowledged_write(tmp_path: Path, seed: in
         made.write()
         late = made.add(Listener, since=made.clients[0].cursor, firehose="true", kinds=ALL)
         await faults.run(FULL_SECONDS if full else SECONDS)
-        await eventually(lambda: made.warned, seconds=60, what="a warning to a slow client")
+        await eventually(lambda: made.warned, seconds=60, what="a warning for a slow client")
         made.add(Listener, since=late.record.start, firehose="true", kinds=ALL)
         await made.finish()
         assert made.complaints() == [], seed
@@ -57,7 +57,7 @@ async def test_the_oracle_detects_a_silent_link_without_a_canary(tmp_path: Path,
         faults.fronts[0].proxy.swallow()
         made.site.servers = well.servers
         made.write()
-        await eventually(lambda: len(healthy.record.events) > 50, seconds=60, what="much to hear")
+        await eventually(lambda: len(healthy.record.events) > 50, seconds=60, what="50 events at the other server")
         if canary:
             await made.finish()
             assert made.complaints() == []
@@ -68,7 +68,7 @@ async def test_the_oracle_detects_a_silent_link_without_a_canary(tmp_path: Path,
         await eventually(lambda: len(starving.record.told) > seen + 1, seconds=20, what="heartbeats")
         complaints = made.complaints()
         assert starving.record.events == []
-        assert len(complaints) > 20  # of those who were taken back by now it is not known
+        assert len(complaints) > 20  # the oracle cannot judge writes that were undone by now
         assert all("never told of" in said and starving.record.name in said for said in complaints)
         assert faults.fronts[0].proxy.swallowed_bytes > 0
 
@@ -81,5 +81,5 @@ def _all_was_there(made: World) -> None:
     assert made.site.answers[503] > 0
     assert sum(client.visits > 1 for client in made.clients) > len(made.clients) / 2
     assert "shutdown" in {told.message.get("code") for client in made.clients for told in client.record.told}
-    # One server may have been down just then.
+    # One server may have been down at that moment.
     assert any("subscription to Redis" in server.log for server in made.site.servers)

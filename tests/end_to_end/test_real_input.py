@@ -32,7 +32,7 @@ class Audience(NamedTuple):
 
 
 def audiences(texts: list[Draft], people: Mapping[str, str], viewer: str, followed: tuple[str, ...]) -> list[Audience]:
-    """Return twenty listeners, of every kind of stream."""
+    """Return twenty streams to open, of every kind."""
     airlines = ",".join(people[login] for login in AIRLINES[:2])
     tag, url = common(texts, "#"), common(texts, "http://")
     parameters: list[dict[str, str]] = [
@@ -118,7 +118,7 @@ async def day(request: pytest.FixtureRequest, own_folder: Path, full: bool) -> A
 
 
 both_ways = pytest.mark.parametrize("day", [(), ("--ring-bytes", "0")], ids=["ring", "log"], indirect=True)
-"""What is behind is read from the worker's memory, or from the log when nothing is kept there."""
+"""Clients that catch up read from the ring, or from the log if the ring is empty."""
 
 
 def compare(
@@ -137,7 +137,7 @@ def compare(
     shown = [(kind, statuses[name]) for kind, name in [*missing, *extra][:3] if name in statuses]
     assert not missing, f"{what}: {len(missing)} missing, for example {shown}"
     assert not extra, f"{what}: {len(extra)} too many, for example {shown}"
-    assert told == expected, f"{what}: in another order than the log's"
+    assert told == expected, f"{what}: not in log order"
     for event in events:
         if event["kind"] == "post":
             assert event["status"] == without(gone, statuses[event["status"]["id"]])
@@ -190,7 +190,7 @@ async def test_a_client_that_leaves_and_returns_by_cursor_misses_nothing(day: Da
     ]  # fmt: skip
     for visitor in visitors:
         await visitor.begin()
-    # A post that is deleted while a client is away is left out on its return, so all come up to here first.
+    # A client does not get a post that was deleted while it was away, so all clients catch up first.
     for part in (day.write, day.delete):
         head = await part(publisher)
         for visitor in visitors:

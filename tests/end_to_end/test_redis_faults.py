@@ -53,12 +53,12 @@ async def test_a_restart_of_redis_loses_no_acknowledged_write(broken: Site) -> N
             before = len(one.acknowledged)
             await broken.ready(False)
             await feel(streams, behind=True, times=3)
-            assert len(one.acknowledged) - before <= 1  # an answer that was on its way: nobody is told yes meanwhile
+            assert len(one.acknowledged) - before <= 1  # an answer that was on its way; no write succeeds meanwhile
             broken.proxy.refused = 0
             broken.proxy.refuse(of=b"SUBSCRIBE")
             await asyncio.to_thread(broken.redis.start)
-            await one.has_posted(10)  # which nobody hears: it is on the log alone
-            await eventually(lambda: broken.proxy.refused, seconds=20, what="a listener to be refused")
+            await one.has_posted(10)  # no server receives these posts by subscription
+            await eventually(lambda: broken.proxy.refused, seconds=20, what="a refused subscription")
             broken.proxy.refuse(False)
             await broken.ready(True)
             await feel(streams, behind=False)
@@ -68,7 +68,7 @@ async def test_a_restart_of_redis_loses_no_acknowledged_write(broken: Site) -> N
 
 
 QUIET_BEATS = 20
-"""Heartbeats, so 4 seconds of an outage: a busy loop would show."""
+"""Heartbeats to wait for: an outage of 4 seconds, in which a busy loop would show."""
 
 
 @ONE_WORKER
@@ -91,7 +91,7 @@ async def test_an_outage_is_waited_out_without_a_busy_loop(broken: Site) -> None
 
 
 TELLING_SECONDS = 4.0
-"""A write is told within a second that Redis is away; the rest is for a busy machine, and less than redis-py takes."""
+"""A write fails within a second. The rest is for a busy machine, and still less than the timeout of redis-py."""
 
 
 async def away(redis: RedisProcess, how: str) -> None:
@@ -192,7 +192,7 @@ async def test_subscribers_that_redis_disconnects_miss_nothing(broken: Site) -> 
             await asyncio.gather(one.has_posted(5), other.has_posted(5))
             with broken.redis.client() as client:
                 kill = partial(client.client_kill_filter, _type="pubsub")
-                assert await eventually(kill, what="somebody who listens") >= 1
+                assert await eventually(kill, what="a subscriber to kill") >= 1
     await all_arrived(broken, streams, one, other)
 
 
@@ -238,7 +238,7 @@ async def test_a_slow_redis_slows_and_loses_nothing(broken: Site) -> None:
 
 
 OVERFLOWN = "overcoming of output buffer limits"
-"""What Redis logs when it cuts a client for it."""
+"""The log message of Redis when it disconnects a client for its output buffer."""
 
 
 async def test_a_subscriber_whose_output_buffer_overflows_misses_nothing(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ async def test_a_subscriber_whose_output_buffer_overflows_misses_nothing(tmp_pat
             async with AsyncExitStack() as stack:
                 for author in writing:
                     await stack.enter_async_context(author)
-                await eventually(lambda: OVERFLOWN in broken.redis.log, seconds=60, what="a buffer that overflows")
+                await eventually(lambda: OVERFLOWN in broken.redis.log, seconds=60, what="a buffer to overflow")
         finally:
             frozen.send_signal(signal.SIGCONT)
         await broken.ready(True)

@@ -42,7 +42,7 @@ class Site:
         return await asyncio.to_thread(run, "reload", "--data-dir", self.server.data)
 
     async def streams(self, stack: AsyncExitStack, count: int) -> list[Consumer]:
-        """Open streams on connections of their own, in both framings."""
+        """Open streams on separate connections, in both framings."""
         opened = [await self.api.stream(EVERYTHING, framing=("sse", "ndjson")[number % 2]) for number in range(count)]
         return [await stack.enter_async_context(one) for one in opened]
 
@@ -91,7 +91,7 @@ async def test_a_reload_reaches_open_streams_and_drops_none(own_folder: Path, wo
         first = await here.api.post(here.api.admin, "before")
         for stream in streams:
             await stream.until(lambda c: c.events)
-            assert stream.of("heartbeat") == [], "there is nothing to be changed"
+            assert stream.of("heartbeat") == [], "heartbeats before the reload: the test would prove nothing"
         outcome = await here.reload(OFTEN + 'log_level = "debug"\nworkers = 7\n')
         assert (outcome.code, outcome.err) == (0, "")
         assert outcome.out == "reloaded heartbeat_seconds: 3600.0 -> 0.2, log_level: info -> debug\n"
@@ -193,7 +193,7 @@ def test_a_stale_run_file_signals_no_other_process(tmp_path: Path, born: str) ->
         assert "is not running" in outcome.err
         assert bystander.stdin is not None
         bystander.stdin.close()
-        assert bystander.wait(20) == 0, "it was signalled"
+        assert bystander.wait(20) == 0, "the command signalled another process"
     finally:
         bystander.kill()
 

@@ -22,7 +22,7 @@ async def test_sigterm_says_goodbye_and_ends_with_0_within_five_seconds(own_fold
         async with Api(server) as api:
             streams = [await api.stream({"firehose": "true"}, framing=("sse", "ndjson")[n % 2]) for n in range(20)]
             poll = asyncio.create_task(api.poll({"track": "a"}, wait=60))
-            await api.until_metric("streams", lambda count: count == 21)  # a poll on its way would be refused
+            await api.until_metric("streams", lambda count: count == 21)  # includes the poll, else it is refused
             last = await api.post(api.admin, "last words")
             assert server.process is not None
             server.process.send_signal(signal.SIGTERM)
@@ -80,7 +80,7 @@ async def test_a_cursor_survives_kill_9_and_restart(own_folder: Path, rounds: in
 
 
 async def caught_up(api: Api, uid: str, cursors: dict[str, str], posted: list[str]) -> dict[str, str]:
-    """Return by the cursors from before the kill, receive exactly ``posted``, and return the new cursors."""
+    """Resume from the cursors of before the kill and receive exactly ``posted``. Returns the new cursors."""
     after: dict[str, str] = {}
     for framing in ("sse", "ndjson"):
         since = {"since": cursors[framing]} if cursors else {}
@@ -118,7 +118,7 @@ async def test_a_stream_that_was_open_at_kill_9_is_cut_and_misses_nothing_later(
         async with Api(server) as api, await api.stream({"follow": uid}, uid=uid, last_event_id=cursor) as back:
             await back.reached(await api.head())
             told = [name for kind, name in seen + back.received]
-    # A write whose answer was lost by the kill may be on the log as well: at most the one that was under way.
+    # The kill may have lost the answer of one write, so the log may have one more post.
     assert told[: len(acknowledged)] == acknowledged
     assert len(told) - len(acknowledged) <= 1
     assert len(set(told)) == len(told)
@@ -167,7 +167,7 @@ async def test_a_stream_that_was_open_at_kill_9_goes_on_at_another_server(own_fo
 
 
 async def rest(api: Api, uid: str, stream: Consumer, head: str) -> list[tuple[str, str]]:
-    """Return what the stream received, and what it receives from its cursor up to the head."""
+    """Return the events of the stream, and those between its cursor and the head."""
     async with await api.stream({"follow": uid}, uid=uid, last_event_id=stream.cursor) as back:
         await back.reached(head)
         assert not back.of("gap")
@@ -191,7 +191,7 @@ async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
             middle = streams[0].events[9]["cursor"]
             for since, rest in ((start, posted), (middle, posted[10:])):
                 for _ in range(16):
-                    # A connection of its own each time, so that both workers are met.
+                    # Each request has a new connection, so both workers get some.
                     async with Api(server) as fresh, await fresh.stream({"follow": uid, "since": since}) as back:
                         await back.reached(head)
                         assert back.received[: len(rest)] == rest

@@ -136,7 +136,7 @@ async def test_a_reader_whose_log_is_trimmed_gets_a_gap_with_the_count(own_folde
             assert here.redis.xtrim(keys.LOG, maxlen=50, approximate=False) == 1150
             last = (await here.post(1, "the last one"))[0]
             came += await slow.read_until(b"the last one 0", seconds=60)
-            came += await slow.read_until(b"\n")  # what was read may end within that row
+            came += await slow.read_until(b"\n")  # the last read may end within a row
         rows = [json.loads(line) for line in came.split(b"\n") if line.startswith(b"{") and line.endswith(b"}")]
         assert _accounted(rows) == list(range(1, 1202))
         gaps = [row for row in rows if row["kind"] == "gap"]
@@ -165,7 +165,7 @@ async def test_the_log_is_kept_within_its_bytes(own_folder: Path) -> None:
     async with site(own_folder, *flags, "--workers", "2", "--job-workers", "0") as here:
         await here.post(60, "x" * 15_000)
         await eventually(
-            lambda: here.redis.memory_usage(keys.LOG, samples=0) < bound + 40_000, seconds=40, what="a lighter log"
+            lambda: here.redis.memory_usage(keys.LOG, samples=0) < bound + 40_000, seconds=40, what="a smaller log"
         )
         left = here.numbers()
         assert left == list(range(left[0], 61))

@@ -32,10 +32,10 @@ VISITS = 8
 CUTS = 20
 
 RING_BYTES = 40_000
-"""Some dozens of entries: who was away for longer is served from the log, who comes back at once from the ring."""
+"""Some dozens of entries. A client that was away for longer reads from the log, the others from the ring."""
 
 AWAY = (0, 0, 0, 3, 15, 120)
-"""So many posts a client lets pass before it returns, by chance one of these."""
+"""Numbers of posts that a client misses before it returns. It chooses one at random."""
 
 
 class Line(NamedTuple):
@@ -127,7 +127,7 @@ class ReturningClient:
 
     async def _be_away(self, posts: int) -> None:
         before = self._written()
-        await eventually(lambda: self._written() >= before + posts, seconds=60, what="the log goes on")
+        await eventually(lambda: self._written() >= before + posts, seconds=60, what="more entries on the log")
 
     def _written(self) -> int:
         return sum(len(author.acknowledged) for author in self.authors)
@@ -157,7 +157,7 @@ async def test_no_visit_misses_repeats_or_reorders_events(tmp_path: Path, layout
         assert visit.received == due(visit, log), visit
     for author in authors:
         assert [line.status_id for line in log if line.uid == author.uid] == author.acknowledged
-    # Both sides of the seam were met: returns within the ring and far behind it, and some that had nothing to read.
+    # The visits covered all cases: within the ring, far behind it, and with nothing to read.
     assert sum(bool(visit.received) for visit in visits) > len(visits) / 2
     assert any(0 < visit.behind <= 15 for visit in visits)
     assert any(visit.behind > 100 for visit in visits)
@@ -187,7 +187,7 @@ async def reading(proxy: Proxy, followed: str, uid: str, framing: str) -> tuple[
     client = StreamClient(url, lambda: mint(uid), {"follow": followed}, framing=framing, backoff=swift)
     made = Reading(client)
     task = asyncio.create_task(made.run())
-    await eventually(lambda: client.connections == 1, what="it is connected")
+    await eventually(lambda: client.connections == 1, what="the client to connect")
     return made, task
 
 
@@ -241,7 +241,7 @@ async def test_the_client_library_yields_a_gap(tmp_path: Path) -> None:
             with made.redis.client() as client:
                 rows: Any = client.xrange(keys.LOG)
                 client.xtrim(keys.LOG, minid=rows[-2][0], approximate=False)
-            await eventually(lambda: proxy.refused > 0, seconds=30, what="it tries to come back")
+            await eventually(lambda: proxy.refused > 0, seconds=30, what="an attempt to reconnect")
             proxy.refuse(False)
             await eventually(lambda: task.done() or read.ids[-1] == posted[-1], seconds=30, what="the last")
             task.cancel()

@@ -124,7 +124,7 @@ async def test_a_stream_does_not_miss_rules_saved_while_it_opens(api: Api) -> No
     while not opening.done():
         await save(api, uid, f"zebra{meanwhile}")
         meanwhile += 1
-    assert meanwhile > 1, "nothing was saved while it opened"
+    assert meanwhile > 1, "no rule was saved while the stream opened"
     async with await opening as consumer:
         posted = [f"a zebra{n}" for n in range(meanwhile)]
         for text in posted:

@@ -33,11 +33,11 @@ pytestmark = pytest.mark.extended
 SUBSCRIBED = b"SUBSCRIBE"
 
 BUSY_SECONDS = 10.0
-"""What a busy machine may add to two beats of the canary; without a canary it would be for ever, see the last test."""
+"""Extra time of a busy machine over two canary checks. Without a canary the wait would never end (last test)."""
 
 
 def dialled(broken: Site, before: int) -> bool:
-    """Whether every process has made a new connection."""
+    """Return whether every process has made a new connection."""
     return broken.proxy.connections - before >= len(broken.processes)
 
 
@@ -116,7 +116,7 @@ async def test_without_the_canary_a_silent_link_is_not_noticed(tmp_path: Path) -
                 beats = len(starving.of("heartbeat")) + round(10 * CANARY_SECONDS / 0.2)
                 await starving.until(lambda stream: len(stream.of("heartbeat")) >= beats, seconds=60)
                 assert starving.received == []
-                assert {beat["lag_ms"] for beat in starving.of("heartbeat")} == {0}  # it does not even know
+                assert {beat["lag_ms"] for beat in starving.of("heartbeat")} == {0}  # the server has not noticed it
                 await proxy.cut()
                 await starving.until(lambda stream: told(posted["id"], stream))
                 await asyncio.gather(starving.close(), hearing.close())

@@ -183,7 +183,7 @@ async def test_a_disconnected_client_is_not_counted(api: Api) -> None:
     async def forgotten() -> bool:
         return await api.metric("streams") == before
 
-    await eventually(forgotten, what="the streams to be forgotten")
+    await eventually(forgotten, what="the earlier number of streams")
 
 
 async def test_counters_equal_the_published_and_delivered_events(api: Api) -> None:

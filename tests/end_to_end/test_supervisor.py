@@ -26,7 +26,7 @@ pytestmark = pytest.mark.extended
 
 @asynccontextmanager
 async def supervised(*options: object) -> AsyncIterator[tuple[Program, set[int]]]:
-    """Run a supervisor. Yields it and the process ids of its two workers, which serve."""
+    """Run a supervisor. Yields it and the process ids of its two serving workers."""
     async with running(MODULE, *options) as program:
         await program.hear("ready")
         yield program, await eventually(partial(both, program), what="an answer from each of two workers")
@@ -246,7 +246,7 @@ def test_an_invalid_address_is_refused() -> None:
 
 @asynccontextmanager
 async def deaf_redis(path: Path) -> AsyncIterator[tuple[str, asyncio.Event]]:
-    """A real Redis behind a proxy that ends each SUBSCRIBE. The event is set by the first one."""
+    """Run a Redis behind a proxy that ends each connection with a SUBSCRIBE. The first one sets the event."""
     tried = asyncio.Event()
     connections: set[asyncio.Task[None]] = set()
 

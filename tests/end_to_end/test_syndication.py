@@ -89,8 +89,8 @@ async def test_killed_workers_leave_no_follower_out(own_folder: Path, redis_url:
                 before = raw.hget("{core}:meta", "fence")
                 followers.hurry()
                 worker = _worker(server, "--job-workers", "2")
-                await eventually(await _progress(raw, before), seconds=20, what="the worker does something")
-                await asyncio.sleep(source.uniform(0, 0.05))  # anywhere in a pass: the moment of its death
+                await eventually(await _progress(raw, before), seconds=20, what="progress of the worker")
+                await asyncio.sleep(source.uniform(0, 0.05))  # the kill comes at a random moment of a pass
                 worker.kill()
                 worker.communicate(timeout=5)
             assert not followers.settled()
@@ -166,7 +166,7 @@ def test_worker_and_repair_need_a_server(tmp_path: Path) -> None:
         unnamed = run(command)
         assert unnamed.code == 2
         assert "--redis" in unnamed.err
-        assert "--jwt-secret" not in unnamed.err  # of which these commands know nothing
+        assert "--jwt-secret" not in unnamed.err  # these commands have no such option
         absent = run(command, "--data-dir", tmp_path)
         assert absent.code == 3
         assert "no server is running" in absent.err

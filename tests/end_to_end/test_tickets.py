@@ -143,7 +143,7 @@ async def test_a_ticket_of_a_token_that_ended_opens_nothing(api: Api) -> None:
     ends = time.time() + 1
     given = await ticket(api, mint(uid, exp=ends))
     async with await opened(api, mint(uid, exp=ends), track="x") as stream:
-        await stream.until(lambda s: s.of("goodbye"))  # the server's own word that the time has come
+        await stream.until(lambda s: s.of("goodbye"))  # the server itself reports the expiry
     assert (await shown(api, "/v1/stream?track=x", given)).error == (401, "token_expired", "ticket")
 
 
@@ -162,7 +162,7 @@ async def test_a_ticket_is_in_no_log_and_no_file(tmp_path: Path) -> None:
             answers.append(await api.call("GET", f"/v1/stream?ticket={given}&x={'x' * 9_000}"))
             assert {one.status for one in answers} == {400, 401, 404}
         assert given not in told + "".join(str(one) for one in answers)
-    assert _holding(tmp_path, sha256(given.encode()).hexdigest())  # so it is looked for in the right places
+    assert _holding(tmp_path, sha256(given.encode()).hexdigest())  # the search covers the data of Redis
     assert not _holding(tmp_path, given)
 
 

@@ -89,7 +89,7 @@ async def test_a_cursor_of_a_killed_server_is_valid_on_the_other(tmp_path: Path)
                     await author.stop()
                 await reached(broken, clients, authors)
         assert {client.visits for client in moving} == {3}
-        assert all(author.refused for author in authors)  # both met a server that was not there
+        assert all(author.refused for author in authors)  # both authors met the absent server
 
 
 async def test_a_killed_worker_costs_its_clients_only_a_reconnect(tmp_path: Path) -> None:

@@ -24,23 +24,23 @@ FLAGS = (
 )  # fmt: skip
 
 PATIENT_SECONDS = 90.0
-"""In place of the seconds after which they are gone on an idle machine."""
+"""The longest wait until vanished clients are dropped. An idle machine needs seconds."""
 
 LONG = "many words " * 25
 
 POSTS = 100
-"""About 100 KB for each reader: more than its buffers hold, here and in both kernels."""
+"""About 100 KB for each reader: more than the buffers of the server and of both kernels."""
 
 OF_A_KIND = 20
 
 KEPT = 3
-"""Connections that the tests themselves keep or have just left; far fewer than there are of a kind."""
+"""Connections that the tests keep or have just closed: far fewer than the clients of a kind."""
 
 SMALL_BYTES = 4096
-"""The receive buffer of a client that is to be full soon."""
+"""A small receive buffer, which fills soon."""
 
 GROWTH_BYTES = 24 * 2**20
-"""How much a process may have grown by a second thousand of them: what an allocator does not give back at once."""
+"""Allowed growth of a process by a second thousand clients, since an allocator does not return memory at once."""
 
 
 class Scene:
@@ -145,7 +145,7 @@ KINDS: dict[str, Callable[[Scene], Awaitable[RawClient]]] = {
 }  # fmt: skip
 
 DRAWN = {"half_open_live", "half_open_polling", "never_reading_live"}
-"""Those that are tried by themselves more often than at night; all are together in the other tests."""
+"""The kinds that are tested alone, not only at night. The other tests have all kinds together."""
 
 THEN: dict[str, Callable[[RawClient], object]] = {
     "half_open_polling": RawClient.vanish,
@@ -153,7 +153,7 @@ THEN: dict[str, Callable[[RawClient], object]] = {
     "reset_polling": RawClient.reset,
     "half_closed": lambda client: client.socket.shutdown(socket.SHUT_WR),
 }
-"""What is done to them once they were counted; the others do it from the beginning."""
+"""The actions of kinds that vanish after they were counted. The other kinds misbehave from the beginning."""
 
 
 @asynccontextmanager
@@ -189,7 +189,7 @@ async def vanish(scene: Scene, stack: AsyncExitStack, *kinds: str, of_a_kind: in
         clients = {}
         for kind in kinds:
             clients[kind] = [await stack.enter_async_context(await KINDS[kind](scene)) for _ in range(of_a_kind)]
-        # Some may have been noticed by now: each was counted, but not all at the same time.
+        # The server may have dropped some by now, so not all are counted at the same time.
         await eventually(lambda: counted_in(scene, before.streams + of_a_kind // 2), what="streams to be counted")
         for kind in kinds:
             for client in clients[kind] if kind in THEN else []:
@@ -237,7 +237,7 @@ async def test_an_unfinished_request_is_dropped_in_time(scene: Scene) -> None:
             await halves[2].send(whole)
             dripping += [asyncio.create_task(drip_out(halves[1], b"G")), asyncio.create_task(drip_out(halves[2], b"{"))]
         counted = (await scene.metrics()).descriptors - before.descriptors
-        assert counted > 2 * OF_A_KIND  # some files of the server's own may have been closed meanwhile
+        assert counted > 2 * OF_A_KIND  # the server may have closed some files of its own meanwhile
         told = await scene.post(20)
         await settled(scene, before)
         for one in reading:
@@ -313,7 +313,7 @@ async def test_a_thousand_aborted_requests_leave_nothing_behind(scene: Scene) ->
             try:
                 await client.ask(path, scene.token, accept)
                 with suppress(ConnectionError):
-                    async with asyncio.timeout(1):  # a poll that waits says nothing
+                    async with asyncio.timeout(1):  # a waiting poll sends nothing
                         await leave(client)
             except TimeoutError:
                 client.reset()

@@ -62,7 +62,7 @@ def _churn(steps: list[tuple[str, int, Any]]) -> None:
 @pytest.mark.parametrize("rooms", [0, 1, sys.maxsize])
 def test_the_index_equals_asking_everyone(holds: Holds, monkeypatch: pytest.MonkeyPatch, rooms: int) -> None:
     monkeypatch.setattr(index_module, "MAX_NARROWING_GROUPS", rooms)
-    holds(_churn, STEPS, cases=170)  # a third of the five hundred
+    holds(_churn, STEPS, cases=170)  # a third of the cases of the longest law
 
 
 def _known(one: Posted) -> None:

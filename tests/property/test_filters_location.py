@@ -36,7 +36,7 @@ def _asked(boxes: list[WholeBox]) -> Location:
 
 
 def _placed(boxes: list[WholeBox], place: WholeBox) -> None:
-    # Closed boxes between whole degrees have a point in common if, and only if, they have a whole one.
+    # Closed boxes with whole degrees as edges share a point if, and only if, they share a point of whole degrees.
     common = any(_columns(box) & _columns(place) and _rows(box) & _rows(place) for box in boxes)
     event = post(box=tuple(map(float, place)))
     assert _asked(boxes).matches(event) is common

@@ -18,7 +18,7 @@ NAMES = [*REGISTRY.names(), "nonsense", ""]
 SCRAPS = [
     "1", "0", "-1", ".", ",", " ", "/", "-", "+", "e", "nan", "inf", "true", "@me", "en", "post", "#", "é", "😍", "%",
 ]  # fmt: skip
-# Text as it may come out of JSON: any code point, lone surrogates too.
+# Any text that JSON can hold: all code points, also lone surrogates.
 VALUES = st.one_of(st.text(st.characters(), max_size=80), st.lists(st.sampled_from(SCRAPS), max_size=12).map("".join))
 CODES = {"invalid_parameter", "missing_parameter", "conflicting_parameters", "unknown_parameter", "too_many"}
 

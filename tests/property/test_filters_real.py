@@ -86,7 +86,7 @@ RULES_OF_TWEETS = (
 
 
 def _received(params: Mapping[str, str], posts: list[Posted]) -> list[str]:
-    """The ids that a stream gets by the reference, which knows parents and originals before."""
+    """The ids that a stream gets by the reference. The reference knows parents and originals from before."""
     known = [status["original"] for status, _ in posts if "original" in status]
     known += [{"id": s["in_reply_to"], "uid": s["in_reply_to_uid"]} for s, _ in posts if s["in_reply_to"]]
     happened = [{"kind": "post", "status": status} for status, _ in posts]

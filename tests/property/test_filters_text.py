@@ -16,8 +16,8 @@ from tests.property.laws import Holds
 
 pytestmark = pytest.mark.timeout(900)  # for the long form
 
-# No emoji, no joiners, no mark that combines with nothing: the documents do not say what these are. Scripts without
-# blanks are asked for elsewhere, since they have no words to be compared.
+# Without emoji, joiners and lone combining marks, because the documents do not define them. Other tests have scripts
+# without blanks, because these scripts have no words to compare.
 PIECES = [
     *"aBcßé_-.,:;/'\u2019!?()#@$&+1234\u00b2", " ", "  ", "\n", "\u3000", "\u0130", "हिन्दी", "\u01c5", "ΐ", "http://",
     "www.", ".com", ".co.jp", "#tag", "@bob", "$USD", "RT", "rock'n'roll", "\uff03", "\uff20", "t.co/x",
@@ -29,7 +29,7 @@ ANY_TEXT = st.text(st.characters(), max_size=60)
 
 def _as_the_reference(text: str) -> None:
     entities = extract_entities(text)
-    # The reference takes what stands before any :// for a scheme; that a path may hold one is no part of the documents.
+    # The reference takes the text before any :// as a scheme. The documents do not say whether a path may contain one.
     assume(not any("://" in url.display_url for url in entities.urls))
     status = {"message": text, "entities": {name: [e._asdict() for e in f] for name, f in entities._asdict().items()}}
     terms = Event("post", text=text, entities=entities).terms

@@ -20,7 +20,7 @@ REGISTRY = Registry.from_entry_points()
 
 
 def _as_the_reference(text: str, one: Posted) -> None:
-    # What a link's path may hold is no part of the documents.
+    # The documents do not say which characters the path of a link may contain.
     assume("://" not in str([url["display_url"] for url in one.status["entities"]["urls"]]))
     expected = reference_rules.matches(text, one.status, one.facts)
     note("matched" if expected else "not matched")

@@ -62,7 +62,7 @@ def _pointed_at(word: str, around: tuple[str, str]) -> None:
     text = f"{around[0]} {word} {around[1]}"
     (mark,) = Rules.parse(word).explain(Event("post", text=text, entities=extract_entities(text)))
     ((part,),) = [mark["parts"]]
-    # A word of a link is pointed at by the whole link.
+    # The position of a word in a link is that of the whole link.
     assert all(fold(word) in fold(text[start:end]) for start, end in part["indices"])
     assert [len(around[0]) + 1, len(around[0]) + 1 + len(word)] in [list(pair) for pair in part["indices"]]
 

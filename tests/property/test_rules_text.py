@@ -60,7 +60,7 @@ def _tells_where(refusal: RuleError, text: str) -> None:
     assert refusal.expected
     assert f"column {refusal.column}" in refusal.message
     assert refusal.message.endswith(refusal.expected)
-    assert refusal.message.encode()  # no half of a pair that cannot be sent
+    assert refusal.message.encode()  # raises on a lone surrogate, which cannot be sent
     assert not any(unicodedata.category(c) == "Cc" for c in refusal.message)
 
 
@@ -92,7 +92,7 @@ def _negated_groups() -> st.SearchStrategy[tuple[str, str, str, str]]:
 
 
 def _holds(text: str, event: Event) -> bool:
-    """Whether a text holds that may not be valid alone: it is tried beside a true operator."""
+    """Whether a text matches. It may not be valid alone, so it is combined with an operator that is true."""
     return not text or Rule.parse(f"from:{event.author} ({text})", REGISTRY).matches(event)
 
 
@@ -188,7 +188,7 @@ def _read_and_asked(text: str) -> None:
 @pytest.mark.timeout(60)  # what no call shows, a pattern that tries everything, would take for ever
 @pytest.mark.parametrize("growing", GROWING.values(), ids=GROWING)
 def test_twice_the_text_is_no_more_than_twice_the_work(growing: Callable[[int], str]) -> None:
-    _read_and_asked(growing(64))  # what is made once is made
+    _read_and_asked(growing(64))  # fills the caches
     half, whole = (_calls(partial(_read_and_asked, growing(length))) for length in (504, 1008))
     assert whole <= 2.2 * half + 100
 

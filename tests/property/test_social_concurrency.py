@@ -28,7 +28,9 @@ LONG = 200
 LARGE = 5_000
 """More statuses than all the tasks can post."""
 
-ALL_MOVES = MOVES | COLLECTION_MOVES | {"reinstate": (8, MOVES["reinstate"][1])}  # else most are suspended in the end
+ALL_MOVES = (
+    MOVES | COLLECTION_MOVES | {"reinstate": (8, MOVES["reinstate"][1])}
+)  # otherwise most users are suspended at the end
 GROWING = {
     name: ALL_MOVES[name]
     for name in (
@@ -52,7 +54,7 @@ async def _crowd(
         crowd = Crowd(store, raw)
         await crowd.begin()
         await crowd.run(moves, seed, tasks=TASKS, steps=STEPS)
-        assert crowd.done > TASKS * STEPS / 5, "most was refused: this looked at little"
+        assert crowd.done > TASKS * STEPS / 5, "most actions were refused, so the test checked little"
         held = Snapshot(raw)
         wrong = audit.complaints(held, await crowd.journal_of())
         if moves is ALL_MOVES and sizes.timeline_max < LARGE:

@@ -14,7 +14,7 @@ from tests.end_to_end.api import Answer, Api, mint
 from tests.waiting import eventually
 
 RETRY_SECONDS = 0.1
-"""Between two attempts: sooner than a server asks for, so that an outage is felt often."""
+"""The wait between two attempts. It is shorter than the server asks for, so an outage affects many attempts."""
 
 
 class Author:
@@ -68,7 +68,7 @@ class Author:
     async def _write(self) -> None:
         while self._task is not None:
             message, key = f"number {len(self.acknowledged)}", uuid.uuid4().hex
-            while not await self._attempt(message, key):  # noqa: ASYNC110 - it asks again, as a client does
+            while not await self._attempt(message, key):  # noqa: ASYNC110 - the retry interval of a client
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _attempt(self, message: str, key: str) -> bool:

@@ -9,10 +9,10 @@ from typing import Self
 from urllib.parse import urlsplit
 
 ATTACH_FILTER = 26
-"""SO_ATTACH_FILTER of Linux (asm-generic/socket.h), which the socket module does not name."""
+"""SO_ATTACH_FILTER of Linux (asm-generic/socket.h). The socket module has no name for it."""
 
 RETURN_CONSTANT = 0x06
-"""The instruction BPF_RET | BPF_K: keep so many bytes of a packet; 0 drops it before TCP has seen it."""
+"""The instruction BPF_RET | BPF_K: the number of bytes to keep of a packet. 0 drops it before TCP sees it."""
 
 
 class RawClient:
@@ -35,7 +35,7 @@ class RawClient:
         assert where.hostname is not None
         connection = socket.socket()
         connection.setblocking(False)
-        if receive_bytes:  # before connecting: the window is agreed on then
+        if receive_bytes:  # before connecting, because the handshake fixes the window
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         await asyncio.get_running_loop().sock_connect(connection, (where.hostname, where.port))
         return cls(connection)
@@ -109,7 +109,7 @@ class RawClient:
 
     async def _drip(self, seconds: float) -> None:
         with suppress(ConnectionError):
-            while await self.read(1):  # noqa: ASYNC110 - the pace is the fault; there is nothing to wait for
+            while await self.read(1):  # noqa: ASYNC110 - the slow pace is the fault
                 await asyncio.sleep(seconds)
 
     def _head(self, path: str, token: str, accept: str) -> bytes:
@@ -120,11 +120,11 @@ class RawClient:
 
 
 class TcpInfo:
-    """What the kernel knows about this end of a connection (TCP_INFO of Linux)."""
+    """The kernel's figures for this end of a connection (TCP_INFO of Linux)."""
 
     def __init__(self, connection: socket.socket) -> None:
         told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
         self.unacknowledged: int = struct.unpack_from("I", told, 24)[0]
-        """Segments that were sent and not acknowledged."""
+        """Sent segments without an acknowledgement."""
         self.retransmitted: int = struct.unpack_from("I", told, 100)[0]
-        """Segments that were sent again, since the connection was made."""
+        """Retransmitted segments since the start of the connection."""

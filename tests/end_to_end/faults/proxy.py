@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Self
 
 Target = str | Path | tuple[str, int]
-"""Whom it passes on to: the path of a unix socket, or (host, port)."""
+"""The address of the server behind the proxy: the path of a unix socket, or (host, port)."""
 
 CHUNK = 65_536
 
 HELD_BYTES = 65_536
-"""So much waits here for a party that does not read, then the other one is not read either, as on a real link."""
+"""The bytes that the proxy keeps for a party that does not read. Then it stops reading from the other party."""
 
 
 class Proxy:

@@ -23,7 +23,7 @@ HEARTBEAT_SECONDS = 0.2
 CANARY_SECONDS = 0.5
 
 TIMEOUT_SECONDS = 1.0
-"""What a server waits for Redis, as by default: these tests are about outages, so they name it."""
+"""The default time that a server waits for Redis. Tests of outages state it explicitly."""
 
 FLAGS = (
     "--heartbeat-seconds", str(HEARTBEAT_SECONDS), "--canary-seconds", str(CANARY_SECONDS),
@@ -31,17 +31,17 @@ FLAGS = (
 )  # fmt: skip
 
 STREAMS = 6
-"""Streams of a server, half of them server-sent events: with two workers each has some, but for one time in 32."""
+"""Streams per server, half of them SSE. With two workers both get some, except in one of 32 runs."""
 
 LAYOUTS = {"one worker": (1, 1), "two workers": (1, 2), "two servers": (2, 1)}
-"""By name: how many servers, and the workers of each."""
+"""The number of servers and of workers per server, by the name of the layout."""
 
 EVERYWHERE = pytest.mark.parametrize("layout", LAYOUTS)
 
 ONE_WORKER = pytest.mark.parametrize(
     "layout", [pytest.param(layout, marks=[pytest.mark.nightly] * (layout != "one worker")) for layout in LAYOUTS]
 )
-"""The other layouts show little more there, so they wait for the night."""
+"""The other layouts test little more there, so they run at night."""
 
 
 class Site(NamedTuple):
@@ -134,7 +134,7 @@ async def site(folder: Path, layout: str, *flags: str, direct: bool = False) -> 
         common = (*FLAGS, "--workers", str(workers), "--redis", redis.url if direct else proxy.url, *flags)
         made = [Server(folder / f"server {number}", *common) for number in range(servers)]
         started = await asyncio.gather(*(stack.enter_async_context(running(server)) for server in made))
-        for one in started:  # it is announced when the first of its workers takes connections
+        for one in started:  # a server announces itself when its first worker takes connections
             port = int(one.address.rpartition(":")[2])
             await eventually(partial(_all_listen, port, workers), seconds=60, what="all workers")
         apis = [await stack.enter_async_context(Api(server)) for server in started]

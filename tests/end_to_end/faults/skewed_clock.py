@@ -27,7 +27,7 @@ def skew(file: Path, seconds: float) -> None:
 
 
 def ahead(moment: str) -> float:
-    """Return by how many seconds a time is ahead of the true time."""
+    """Return the seconds by which a time is ahead of the true time."""
     return datetime.fromisoformat(moment).timestamp() - time.time()
 
 
@@ -48,7 +48,7 @@ def main() -> None:
         patch.object(time, "time", lambda: true_time() + offset()),
         patch.object(time, "time_ns", lambda: true_time_ns() + int(offset() * 1e9)),
     ):
-        # Here, so that nobody can have taken the true clock along before it was changed.
+        # Imported here: a module that was imported earlier could keep the true clock.
         from stream_server import cli  # noqa: PLC0415 - see above
         from stream_server.runtime import supervisor  # noqa: PLC0415 - see above
 

@@ -11,7 +11,7 @@ from stream_server.cli import main
 from stream_server.feed.feed import Feed
 
 VARIABLE = "BLIND_WHEN_THERE_IS"
-"""Names the file; one beside it, ``.seen``, says that the canary rests for good."""
+"""The environment variable with the file's path. A file with the suffix ``.seen`` shows that the canary stopped."""
 
 
 def blind(file: Path) -> None:

@@ -17,10 +17,10 @@ from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.sse import EventStream, Lines
 
 SMALL_BYTES = 4096
-"""What a slow client's socket holds, so that its server feels it soon."""
+"""The receive buffer of a slow client. It is small, so the server soon has to wait for the client."""
 
 LONGEST_RETRY_SECONDS = 0.3
-"""Nobody stays away for longer: the run is short."""
+"""The longest wait before a reconnect. The run is short."""
 
 
 class Cut(Exception):
@@ -28,7 +28,7 @@ class Cut(Exception):
 
 
 EXPECTED = (Cut, aiohttp.ClientError, TimeoutError, OSError, asyncio.IncompleteReadError)
-"""How a visit ends where everything breaks: what was read before is kept."""
+"""Exceptions that end a visit. The client keeps the messages that it read before."""
 
 
 class Client:
@@ -57,7 +57,7 @@ class Client:
             self.visits += 1
             with suppress(*EXPECTED):
                 await self._visit()
-            await asyncio.sleep(self.chance.uniform(0, LONGEST_RETRY_SECONDS))  # the client's own way of coming back
+            await asyncio.sleep(self.chance.uniform(0, LONGEST_RETRY_SECONDS))  # the retry interval of the client
 
     async def _visit(self) -> None:
         raise AssertionError(f"{type(self)} says itself how it visits")
@@ -149,7 +149,7 @@ class Slow(Listener):
 
     async def _rest(self) -> None:
         if time.monotonic() > self._next_pause_at:
-            await asyncio.sleep(self.chance.uniform(0.2, 4.0))  # the slowness itself
+            await asyncio.sleep(self.chance.uniform(0.2, 4.0))  # the slowness is the fault
             self._next_pause_at = time.monotonic() + self.chance.uniform(1.0, 4.0)
 
     @property

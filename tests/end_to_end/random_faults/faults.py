@@ -63,7 +63,7 @@ class Faults:
         self._of_servers: list[Fault] = [self.server_killed, self.server_stopped, self.worker_killed]
 
     async def run(self, seconds: float) -> None:
-        """Cause faults for ``seconds``, and until each fault has happened once. At the end everything is whole."""
+        """Cause faults for ``seconds``, and until each has happened once. At the end all servers and links work."""
         end = time.monotonic() + seconds
         async with asyncio.TaskGroup() as lanes:
             lanes.create_task(self._lane(self._of_redis, end))
@@ -85,7 +85,7 @@ class Faults:
             await self._pause(0.1, 0.8)
 
     async def _pause(self, least: float, most: float) -> None:
-        await asyncio.sleep(self._chance.uniform(least, most))  # how long a fault lasts, or health
+        await asyncio.sleep(self._chance.uniform(least, most))  # the length of a fault or of a pause
 
     # Redis and the links to it.
 
@@ -128,7 +128,7 @@ class Faults:
             def killed() -> Any:
                 return client.client_kill_filter(_type="pubsub")
 
-            await eventually(killed, seconds=20, what="somebody who listens")
+            await eventually(killed, seconds=20, what="a subscriber to kill")
 
     async def link_cut(self) -> None:
         async with self._link() as proxy:
@@ -141,7 +141,7 @@ class Faults:
         async with self._link() as proxy:
             before = proxy.swallowed_bytes
             proxy.swallow()
-            await eventually(lambda: proxy.swallowed_bytes > before, seconds=20, what="something to be swallowed")
+            await eventually(lambda: proxy.swallowed_bytes > before, seconds=20, what="swallowed bytes")
             await self._pause(0.5, 3)
             proxy.swallow(False)
 
@@ -149,17 +149,17 @@ class Faults:
         async with self._link() as proxy:
             before = proxy.delayed_bytes
             proxy.delay(self._chance.uniform(0.05, 0.3))
-            await eventually(lambda: proxy.delayed_bytes > before, seconds=20, what="something to be delayed")
+            await eventually(lambda: proxy.delayed_bytes > before, seconds=20, what="delayed bytes")
             await self._pause(0.3, 1.5)
             proxy.delay(0)
 
     async def link_refused(self) -> None:
-        """Close the connections and refuse new ones for a while, the first time until a refused write is given up."""
+        """Close the connections and refuse new ones for a while, the first time until a writer gives up a write."""
         async with self._link() as proxy, self._whole:
             before = proxy.refused
             proxy.refuse()
             await proxy.cut()
-            await eventually(lambda: proxy.refused > before, seconds=20, what="somebody to be refused")
+            await eventually(lambda: proxy.refused > before, seconds=20, what="a refused connection")
             await self._pause(0.2, 1.5)
             await eventually(self._seen.writes_given_up, seconds=30, what="a writer to give up")
             proxy.refuse(False)

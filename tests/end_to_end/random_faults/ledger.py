@@ -12,7 +12,7 @@ import redis
 from stream_server.store import keys
 
 KINDS = ("post", "delete", "follow", "unfollow", "like", "unlike")
-"""What writers do, by the kind of the entry that it leaves."""
+"""The kinds of log entries that writers cause."""
 
 Message = dict[str, Any]
 

@@ -17,7 +17,7 @@ from tests.end_to_end.random_faults.ledger import Ledger, Log, Logged, Message
 
 CONTROL = frozenset({"hello", "heartbeat", "warning", "gap", "effective", "goodbye"})
 OWN = "own"
-"""The parameter, of these tests only, that means ``/v1/stream/user``."""
+"""A parameter of these tests only. It selects ``/v1/stream/user``."""
 
 
 class Told(NamedTuple):
@@ -189,7 +189,7 @@ def _in_disorder(record: Record) -> Iterable[str]:
     last = number(record.start)
     for told in record.told:
         if told.kind == "gap":
-            last = told.n  # it goes on from there, which is further down where the log was rolled back
+            last = told.n  # the client continues there, which may be below its last position after a rollback
         elif not told.control:
             if told.n <= last:
                 yield f"told of {told.cursor} behind number {last}"

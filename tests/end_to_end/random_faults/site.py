@@ -9,10 +9,10 @@ import aiohttp
 from tests.end_to_end.server import Server
 
 PATIENCE_SECONDS = 15.0
-"""A request that is not answered in this time is given up and sent again."""
+"""The time after which a client gives up a request and sends it again."""
 
 NOWHERE = "http://127.0.0.1:1"
-"""Where a server is that is being started: nobody knows its new port yet."""
+"""The address of a server that is starting and has no port yet."""
 
 
 class Site:
@@ -30,6 +30,6 @@ class Site:
         timeout = aiohttp.ClientTimeout(total=PATIENCE_SECONDS)
         session = aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0))
         # aiohttp sends a PUT or DELETE again by itself when its connection broke. The ledger must know of each attempt:
-        # the hidden one may have been written, and then `unavailable` to the second does not mean that nothing was.
+        # the first may have been written, and then `unavailable` for the second does not mean that nothing was written.
         session._retry_connection = False
         return session

@@ -25,12 +25,12 @@ FLAGS = (
     "--client-buffer-bytes", "8192", "--send-buffer-bytes", "4096", "--retry-spread-seconds", "0.5",
     "--write-timeout-seconds", "15",
 )  # fmt: skip
-"""Everything is noticed soon, and buffers are small, so that what is slow is told."""
+"""Short intervals, and small buffers, so that slow clients get warnings."""
 
 WRITERS = 8
 ALL = ",".join(KINDS)
 HEALED_SECONDS = 60.0
-"""So long everybody has to come to the head when all is well again; they take a second or two."""
+"""The most time for all clients to reach the head after the last fault. They need a second or two."""
 
 
 class People(NamedTuple):

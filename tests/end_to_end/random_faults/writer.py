@@ -17,13 +17,13 @@ from tests.end_to_end.random_faults.site import Site
 WORDS = ("storm", "calm", "harbour", "night", "ferry", "gull")
 PLACES = ((-122.5, 37.5), (13.4, 52.5), (0.0, 0.0))
 LONGEST_WAIT_SECONDS = 0.3
-"""A server that says to come back in a second is believed, but not for so long: the run is short."""
+"""The longest wait before a retry. It is shorter than the server's `Retry-After`, because the run is short."""
 
 NOT_SENT = -1
-"""No server listened there, so nothing was sent."""
+"""The code of an attempt without a connection: nothing was sent."""
 
 NOT_THERE = (403, 404)
-"""What was to be liked or unliked is gone by now."""
+"""The status codes for a like or unlike of a post that was deleted meanwhile."""
 
 
 class Writer:
@@ -50,7 +50,7 @@ class Writer:
         async with self._site.session() as session:
             while not self._stopping:
                 await self._one(session)
-                await asyncio.sleep(self._chance.uniform(0, 0.04))  # the pace of the load, waits for nothing
+                await asyncio.sleep(self._chance.uniform(0, 0.04))  # the pace of the load; it waits for nothing
 
     async def _one(self, session: aiohttp.ClientSession) -> None:
         acts = [(60, self._post), (12, self._delete), (14, self._follow), (14, self._like)]
@@ -112,7 +112,7 @@ class Writer:
             if certain and refused and self._chance.random() < 0.5:
                 deed.outcome = "given up"
                 return None
-            await asyncio.sleep(self._chance.uniform(0.05, LONGEST_WAIT_SECONDS))  # before it is sent again
+            await asyncio.sleep(self._chance.uniform(0.05, LONGEST_WAIT_SECONDS))  # the retry interval of a client
 
     async def _sent(
         self, session: aiohttp.ClientSession, method: str, path: str, headers: dict[str, str], body: Message | None

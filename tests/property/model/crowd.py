@@ -61,7 +61,7 @@ class Crowd(Walk):
             make_due(self.raw, 3)
             await job_workers.run_claimed()
             assert job_workers.failed_passes == 0
-            await asyncio.sleep(0)  # without due jobs the loop would not let other tasks run
+            await asyncio.sleep(0)  # lets other tasks run when no job is due
 
     async def journal_of(self) -> Journal:
         journal = Journal()

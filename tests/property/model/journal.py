@@ -58,7 +58,7 @@ class Journal:
             return
         made = UNDOES.get(entry.kind, entry.kind)
         held, member = self.sets.setdefault(made, set()), _member(entry)
-        assert (member in held) == (made != entry.kind), f"{entry.kind} of {member}, which was so before"
+        assert (member in held) == (made != entry.kind), f"{entry.kind} of {member} changes nothing"
         held ^= {member}
         self._follow_up(entry.kind, member)
         if entry.kind == "group_create":

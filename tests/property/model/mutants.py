@@ -100,7 +100,7 @@ def install_mutant(store: Store, mutant: Mutant) -> None:
         for verb, script in scripts.items()
         if mutant.old in script.text
     }
-    if not broken:  # an AssertionError would pass for the comparison having seen it
+    if not broken:  # an AssertionError would look like a detected mutant
         message = f"{mutant.name}: nothing has the text {mutant.old!r} any more"
         raise LookupError(message)
     for verb, text in broken.items():

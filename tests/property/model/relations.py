@@ -73,7 +73,7 @@ class Relations:
         if self._state.mutes.pop((source, target), None) is not None:
             self._state.log_event("unmute", among(source), source=source, target=target)
 
-    # -- what is read
+    # -- reads
 
     def followed(self, viewer: str, uid: str) -> list[str]:
         self._access.need_person(viewer, uid)

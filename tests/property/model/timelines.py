@@ -20,7 +20,7 @@ class Timelines:
         self._short_homes: set[str] = set()
         self._short_lists: set[str] = set()
 
-    # -- what happens
+    # -- changes
 
     def posted(self, status: Status) -> None:
         """Add a status to its timelines. A group post is only in its group."""
@@ -75,7 +75,7 @@ class Timelines:
         mine = [one.id for one in self._state.statuses.values() if one.uid == uid and one.group is None]
         return sorted(mine, key=int, reverse=True)[: self._state.cap]
 
-    # -- what is read
+    # -- reads
 
     def home(self, viewer: str) -> list[str]:
         return self._seen(viewer, self.homes.get(viewer, set()), SHOWN)

@@ -50,11 +50,11 @@ class Walk:
         self.talks: list[str] = []
         self.messages: list[str] = []
         self.owners: dict[str, str] = {}
-        """Whose each of these is."""
+        """The owner of each object."""
         self.parties: dict[str, list[str]] = {}
-        """Who is in a talk."""
+        """The users in each talk."""
         self.on: dict[str, list[str]] = {}
-        """Who was put on a list."""
+        """The users who were put on each list."""
         self.trace: list[str] = []
         self._idle: set[int] = set()
         self._position: Position = LOG_START
@@ -68,7 +68,7 @@ class Walk:
             self.world.people.create(self.people[-1], login)
         self.admin = self.people.pop()
 
-    # -- what is pointed at
+    # -- choosing objects
 
     def user(self, number: int) -> str:
         return self.people[number % len(self.people)]
@@ -92,7 +92,7 @@ class Walk:
         people = self.parties.get(talk, self.people) if often % 4 else self.people
         return people[number % len(people)]
 
-    # -- what is done
+    # -- actions
 
     async def do(self, what: str, ask: Awaitable[T], model: Callable[[Any], object]) -> T | None:
         """Ask the store, then the model. Both must do it, or refuse it with the same code."""
@@ -133,7 +133,7 @@ class Walk:
         assert found == due, self.because(f"the log has {list(found - due)} instead of {list(due - found)}")
 
     def _of_one_moment(self, entries: list[Entry]) -> None:
-        """Give one time to all that a batch did within one millisecond."""
+        """Give one time to all actions of a batch within one millisecond."""
         for kind, pairs in (("follow", self.world.ground.follows), ("request", self.world.ground.asks)):
             first: dict[int, int] = {}
             for entry in entries:
@@ -147,7 +147,7 @@ class Walk:
         """Wait for the next millisecond of the store's clock, so that times differ."""
         now = _milliseconds(self.raw)
         while _milliseconds(self.raw) == now:
-            pass  # the condition is the clock's; it moves within a millisecond
+            pass  # the loop waits for the store's clock, which changes within a millisecond
 
 
 def _milliseconds(raw: "redis.Redis") -> int:
