@@ -110,9 +110,9 @@ class RollbackDetector:
             await self._announce(self._hub.head, lost)
 
     async def _inspect_log(self, *, check_all: bool) -> Position:
-        """Check the log as :meth:`check` describes. The caller must hold the lock.
+        """Return the log's head, after a check that the log still has the newest received entry. Call it with the lock.
 
-        After a restart of Redis check all entries.
+        With ``check_all``, and after a restart of Redis, check all entries received since the last check.
         """
         self._checks_started += 1
         received = self._hub.head
@@ -164,10 +164,7 @@ class RollbackDetector:
         return survivor or await self._position_below_checkpoints()
 
     async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
-        """Record the rollback on the log, and remember it to repeat a lost record.
-
-        Return None if the log still has ``lost``.
-        """
+        """Record the rollback on the log, and remember it to repeat a lost record. None if ``lost`` is on the log."""
         recorded = await self._rollbacks.record(survivor, lost)
         if recorded is not None:
             # A rollback to an older position replaces the remembered rollbacks that start after it.

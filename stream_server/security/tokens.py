@@ -126,7 +126,7 @@ class TokenAuthority:
         return Claims(payload.sub, frozenset(payload.scope.split()), payload.jti, payload.iat, payload.exp)
 
     def has_key_for(self, token: str) -> bool:
-        """Return False if the authority lacks the key that the token names, so that fetching the key set may help."""
+        """Return whether the authority has the key that the token names. If not, fetching the key set may help."""
         if self._keys_by_kid is None:
             return True
         try:

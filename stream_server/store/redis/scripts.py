@@ -84,7 +84,7 @@ class Scripts:
     """
 
     def __init__(self, redis: RedisClient, size_limits: SizeLimits, min_write_replicas: int = 0) -> None:
-        """If fewer than ``min_write_replicas`` replicas acknowledge a write, the write raises `OutcomeUnknown`."""
+        """A write raises `OutcomeUnknown` if fewer than ``min_write_replicas`` replicas acknowledge it in time."""
         self._redis = redis
         self._scripts = load_scripts(size_limits)
         self._min_write_replicas = min_write_replicas

@@ -60,7 +60,8 @@ class Syndication:
     ) -> None:
         """Remove a deleted status from the timelines of its author, ``followers`` and ``lists``.
 
-        Arguments are as in :meth:`fan_out`. If they name all readers, also delete the status's likes and comments.
+        If ``followers`` are all followers of the author, also delete the status's likes and comments. Otherwise a job
+        worker does the rest.
         """
         await self._run_and_log_failure(self._run_first_pass("clean", uid, status_id, fence, followers, lists))
 

@@ -221,7 +221,9 @@ async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tu
 
 
 def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
-    """Parse a rule. Raises BadRequest for an invalid rule, with the column of the error and the name ``param``."""
+    """Parse a rule.
+
+    Raises BadRequest for an invalid rule; the error has the name ``param`` and the column of the mistake."""
     try:
         return Rule.parse(text, request.app[SUBSCRIPTION_PARSER].registry)
     except RuleError as error:

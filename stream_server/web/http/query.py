@@ -24,7 +24,7 @@ _ID_PATTERN = re.compile(r"[0-9]{1,20}")
 
 
 def query_pairs(request: web.Request) -> list[tuple[str, str]]:
-    """Return the (name, value) pairs of the query, in order. Raises BadRequest as :func:`parse_pairs` does."""
+    """Return the (name, value) pairs of the query, in order. Raises BadRequest for non-UTF-8 or over 200 pairs."""
     return parse_pairs(request.rel_url.raw_query_string)
 
 

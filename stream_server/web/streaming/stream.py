@@ -128,7 +128,7 @@ def _make_connection(
 
 
 def attach_stream(hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, expires_at: float) -> StreamSession:
-    """Start the planned stream on ``connection``. It ends with the token, at ``expires_at`` (seconds since 1970)."""
+    """Start the planned stream on ``connection``. It ends when the token expires, at ``expires_at`` (Unix time)."""
     session = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms)
     timer = close_at_expiry(session.client, expires_at)
 
