@@ -221,9 +221,7 @@ async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tu
 
 
 def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
-    """Parse a rule.
-
-    Raises BadRequest for an invalid rule; the error has the name ``param`` and the column of the mistake."""
+    """Parse a rule. For an invalid rule, raises a BadRequest that names ``param`` and the column of the mistake."""
     try:
         return Rule.parse(text, request.app[SUBSCRIPTION_PARSER].registry)
     except RuleError as error:
