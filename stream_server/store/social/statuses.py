@@ -19,7 +19,7 @@ from stream_server.store.timelines.syndication import Syndication
 
 
 class StatusLocation(msgspec.Struct, frozen=True):
-    """Where the author was, as longitude and latitude in degrees (WGS 84)."""
+    """The location of the author of a status, as longitude and latitude in degrees (WGS 84)."""
 
     lon: float
     lat: float

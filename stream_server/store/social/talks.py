@@ -58,7 +58,7 @@ class Talks(Noun):
         return await self._read("talk_message_get", viewer, talk, message_id)
 
     async def list_messages(self, viewer: str, talk: str, page_request: PageRequest) -> Page:
-        """Return a talk's messages as JSON, newest first, except those of suspended, blocking or blocked users."""
+        """Return a talk's messages as JSON, newest first, without those of suspended, blocking or blocked users."""
         return await self._page("talk_messages_page", "messages", talk, page_request, viewer, talk)
 
     async def mark_read(self, uid: str, talk: str, message_id: str, idempotency_key: IdempotencyKey) -> bytes:

@@ -113,7 +113,7 @@ class Users(Noun):
         return found[0]
 
     async def get_own(self, uid: str) -> bytes:
-        """Return a user as JSON with e-mail address. Send it only to this user. Raises NotFound for an unknown user."""
+        """Return a user as JSON with e-mail address, for this user only. Raises NotFound for an unknown user."""
         row: list[Any]
         (row,) = await self._redis.execute(("HMGET", keys.key_for("user", uid), *USER_FIELDS))
         if row[0] is None:
