@@ -14,10 +14,10 @@ class Blocks(Noun):
     """Blocks and unblocks users, and lists the users whom a user blocks."""
 
     async def block(self, uid: str, blocked_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """Block a user. Each of the two users then loses the other's statuses from the home timeline.
+        """Block a user. The statuses of each user disappear from the other user's home timeline.
 
         Follows and follow requests in both directions end. Raises BadRequest if users block themselves. Raises NotFound
-        for an unknown user and for a user who blocks this user, so only one of two users can block the other.
+        for an unknown user and for a user who blocks ``uid``, so two users cannot block each other.
         """
         reply = await self._scripts.write("block", idempotency_key, uid, blocked_uid)
         if reply.is_repeat:
@@ -29,11 +29,11 @@ class Blocks(Noun):
         )
 
     async def unblock(self, uid: str, blocked_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """End a block. Follows that the block ended are not restored."""
+        """Unblock a user. Follows that ended with the block are not restored."""
         await self._scripts.write("relation_change", idempotency_key, uid, blocked_uid, "unblock")
 
     async def list_blocked(self, uid: str, page_request: PageRequest) -> Page:
-        """Return the users whom a user blocks as JSON, newest block first. ``since`` in each is the block's time."""
+        """Return, as JSON, the users whom a user blocks, newest block first. Each has ``since``, the block's time."""
         return await self._page("users_page", "blocks", uid, page_request, uid, "", "")
 
 
@@ -45,9 +45,9 @@ class Mutes(Noun):
         await self._scripts.write("relation_change", idempotency_key, uid, muted_uid, "mute")
 
     async def unmute(self, uid: str, muted_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """End a mute. Raises NotFound for an unknown user, and BadRequest if both users are the same."""
+        """Unmute a user. Raises NotFound for an unknown user, and BadRequest if both users are the same."""
         await self._scripts.write("relation_change", idempotency_key, uid, muted_uid, "unmute")
 
     async def list_muted(self, uid: str, page_request: PageRequest) -> Page:
-        """Return the users whom a user mutes as JSON, newest mute first. ``since`` in each is the time of the mute."""
+        """Return, as JSON, the users whom a user mutes, newest mute first. Each has ``since``, the mute's time."""
         return await self._page("users_page", "mutes", uid, page_request, uid, "", "")

@@ -14,9 +14,9 @@ class Comments(Noun):
     """Writes, reads and deletes comments."""
 
     async def create(self, uid: str, status: str, message: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Comment on a status. Returns the comment as JSON, with the same bytes as in the log entry.
+        """Comment on a status. Returns the comment as JSON, with the same bytes as in its log entry.
 
-        Raises NotFound if the status is hidden from this user. Raises Forbidden ``not_yours`` if the status is in a
+        Raises NotFound if the status is hidden from the user. Raises Forbidden ``not_yours`` if the status is in a
         group of users and the user is not a member.
         """
         arguments = (message, msgspec.json.encode(message), *mention_arguments(extract_entities(message)))
@@ -29,9 +29,9 @@ class Comments(Noun):
         return comment
 
     async def delete(self, uid: str, comment: str, idempotency_key: IdempotencyKey) -> None:
-        """Delete a comment. Its author may do this, and so may the author of the status.
+        """Delete a comment. The comment's author and the author of the status may do this.
 
-        Raises NotFound if the comment is hidden from this user. Raises Forbidden ``not_yours`` for all other users.
+        Raises NotFound if the comment is unknown or hidden from the user, and Forbidden ``not_yours`` for other users.
         """
         await self._scripts.write("comment_delete", idempotency_key, uid, comment)
 
@@ -40,5 +40,5 @@ class Comments(Noun):
         return await self._read("comment_get", viewer, comment)
 
     async def list_comments(self, viewer: str, status: str, page_request: PageRequest) -> Page:
-        """Return the comments under a status as JSON, oldest first, without comments of users whom the viewer mutes."""
+        """Return the comments on a status as JSON, oldest first, without comments of users whom the viewer mutes."""
         return await self._page("comments_page", "comments", status, page_request, viewer, status, oldest_first=True)

@@ -28,9 +28,9 @@ class FollowOutcome(NamedTuple):
 
     Attributes:
         id: The user's id.
-        outcome: ``followed``, ``requested`` or ``unfollowed``. If the change was refused, ``not_found``, ``oneself`` or
-            ``blocked`` (the follower blocks this user). ``unavailable`` if Redis refused this change for another
-            reason, such as full memory, and made other changes of the batch.
+        outcome: ``followed``, ``requested`` or ``unfollowed`` after success. After a refusal, ``not_found``,
+            ``oneself``, ``blocked`` (the follower blocks this user), or ``unavailable`` (Redis refused this change for
+            another reason, such as full memory, but made other changes of the batch).
     """
 
     id: str
@@ -64,12 +64,13 @@ class Follows(Noun):
     async def change_many(
         self, source: str, follow: Sequence[str], unfollow: Sequence[str], idempotency_key: IdempotencyKey
     ) -> list[FollowOutcome]:
-        """Follow users ``follow``, then unfollow users ``unfollow``. Each change is atomic and has its own outcome.
+        """Follow the users in ``follow``, then unfollow those in ``unfollow``, for the user ``source``.
 
-        The batch takes one round trip. If the client sent an idempotency key, a round trip before the batch stores the
-        key, so the client cannot use the key again for a longer batch. If Redis refused all changes, raises the first
-        error that is not about one of these users: NotFound or Forbidden for the user ``source`` (who follows),
-        Unavailable, or Conflict ``duplicate``. Raises OutcomeUnknown if the reply was lost.
+        Each change is atomic and has its own outcome, and all changes share one round trip. If the client sent an
+        idempotency key, another round trip stores the key first, so the client cannot use the key again for a longer
+        batch. If Redis refused all changes, raises the first error that does not concern a user in ``follow`` or
+        ``unfollow``: NotFound or Forbidden for ``source``, Unavailable, or Conflict ``duplicate``. Raises
+        OutcomeUnknown if the reply was lost.
         """
         if idempotency_key.ttl_ms == CLIENT_TTL_MS:
             await self._scripts.write("batch_claim_key", idempotency_key)
@@ -85,30 +86,30 @@ class Follows(Noun):
         return [_make_outcome(verb, uid, reply) for (verb, uid), reply in zip(changes, replies, strict=True)]
 
     async def list_following(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
-        """Return the users whom a user follows as JSON, newest follow first. ``since`` in each is the follow's time."""
+        """Return, as JSON, the users whom a user follows, newest first. Each has ``since``, the time of the follow."""
         return await self._page("users_page", "following", uid, page_request, viewer, "user", uid)
 
     async def list_followers(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
-        """Return the followers of a user as JSON, newest follow first. ``since`` in each is the time of the follow."""
+        """Return the followers of a user as JSON, newest follow first. Each has ``since``, the time of the follow."""
         return await self._page("users_page", "followers", uid, page_request, viewer, "user", uid)
 
 
 class FollowRequests(Noun):
-    """Approves, refuses and lists follow requests. They stay open when the requested user stops being protected."""
+    """Approves, refuses and lists follow requests. An open request stays open if its receiver stops being protected."""
 
     async def list_received(self, uid: str, page_request: PageRequest) -> Page:
-        """Return the users who request to follow ``uid`` as JSON, newest first. ``since`` is the time of request."""
+        """Return, as JSON, the users who request to follow ``uid``, newest first. ``since`` is the request's time."""
         return await self._page("users_page", "asks", uid, page_request, uid, "", "")
 
     async def list_sent(self, uid: str, page_request: PageRequest) -> Page:
-        """Return the users whom ``uid`` requests to follow as JSON, newest first. ``since`` is the time of request."""
+        """Return, as JSON, the users whom ``uid`` requests to follow, newest first. ``since`` is the request's time."""
         return await self._page("users_page", "asked", uid, page_request, uid, "", "")
 
     async def approve(self, uid: str, requester: str, idempotency_key: IdempotencyKey) -> None:
         """Approve the follow request of the user ``requester``, who then follows the user ``uid``.
 
-        The requester's home timeline gets the statuses of ``uid``. Raises NotFound if the request does not exist, also
-        if it was withdrawn or answered before.
+        The requester's home timeline gets the statuses of ``uid``. Raises NotFound if the request does not exist, for
+        example because it was withdrawn or answered before.
         """
         reply = await self._scripts.write("follow_request_approve", idempotency_key, uid, requester)
         if not reply.is_repeat:
@@ -131,7 +132,7 @@ def _timeline_changes(mode: str, source: str, target: str, list_id: str, reply: 
 
 
 def _raise_if_all_refused(replies: Sequence[WriteReply | ResponseError]) -> None:
-    """If Redis refused all changes of a batch, raise the first error that is not about a user to follow or unfollow."""
+    """If Redis refused all changes of a batch, raise the first error that is not about a change's target user."""
     if any(isinstance(reply, WriteReply) for reply in replies):
         return
     for reply in replies:

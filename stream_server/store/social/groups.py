@@ -11,9 +11,9 @@ from stream_server.store.social.stored_json import encode_json, hash_fields_with
 class Groups(Noun):
     """Changes and reads groups. A group has at most 5,000 members, and a user is in at most 1,000 groups.
 
-    Methods that name a group raise NotFound if the user may not see it. Members see their groups. Other users see a
-    group unless it is private, or its owner blocks them or is suspended. Methods reserved for the owner raise Forbidden
-    ``not_yours`` for other users.
+    Methods that take a group's id raise NotFound if the user may not see the group. Members see their groups. Other
+    users see a group unless it is private, or its owner blocks them or is suspended. Methods reserved for the owner
+    raise Forbidden ``not_yours`` for other users.
     """
 
     async def create(self, uid: str, name: str, kind: str, description: str, idempotency_key: IdempotencyKey) -> bytes:
@@ -25,9 +25,9 @@ class Groups(Noun):
         return await self._write("group_create", idempotency_key, uid, kind, *texts)
 
     async def update(self, uid: str, group: str, changes: Mapping[str, str], idempotency_key: IdempotencyKey) -> bytes:
-        """Change a group's ``name`` or ``description``. Returns the group. Logs an entry only if a value changes.
+        """Change a group's ``name`` or ``description``. Returns its JSON. Adds no log entry if nothing changes.
 
-        A group's kind never changes, because a change could publish what its members wrote in private.
+        The kind of a group cannot change, because a change could publish what its members wrote in private.
         """
         fields = hash_fields_with_json(**changes)
         return await self._write("collection_update", idempotency_key, uid, group, "group", *fields)
@@ -41,7 +41,7 @@ class Groups(Noun):
         return await self._read("collection_get", viewer, group, "group")
 
     async def list_joined(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
-        """Return the groups that have ``uid`` as member and that the viewer may see, as JSON, last joined first."""
+        """Return, as JSON, the groups that have ``uid`` as member and that the viewer may see, last joined first."""
         return await self._page("collections_page", "groups", uid, page_request, viewer, uid, "group")
 
     async def join(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
@@ -65,9 +65,12 @@ class Groups(Noun):
         return await self._write("group_join", idempotency_key, uid, group, member)
 
     async def remove_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Remove ``member`` from a group. Returns the group. Raises BadRequest if ``member`` is the owner ``uid``."""
+        """Remove the user ``member`` from a group on behalf of its owner ``uid``. Returns the group as JSON.
+
+        Raises BadRequest if ``member`` is the owner.
+        """
         return await self._write("group_leave", idempotency_key, uid, group, member)
 
     async def list_members(self, viewer: str, group: str, page_request: PageRequest) -> Page:
-        """Return the members of a group as JSON, last joined first. ``since`` in each is the time of joining."""
+        """Return the members of a group as JSON, last joined first. Each has ``since``, the time of joining."""
         return await self._page("users_page", "joined", group, page_request, viewer, "group", group)

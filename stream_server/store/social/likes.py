@@ -26,13 +26,13 @@ class Likes(Noun):
     async def like(self, uid: str, status: str, idempotency_key: IdempotencyKey) -> LikeResult:
         """Like a status. A like of a plain repost counts for the repost, not for the reposted status.
 
-        Raises NotFound if the status is hidden from this user. Raises Forbidden ``not_yours`` if the status is in a
+        Raises NotFound if the status is hidden from the user. Raises Forbidden ``not_yours`` if the status is in a
         group of users and the user is not a member.
         """
         return _make_like_result(await self._scripts.write("like", idempotency_key, uid, status), is_liked=True)
 
     async def unlike(self, uid: str, status: str, idempotency_key: IdempotencyKey) -> LikeResult:
-        """Remove a like, also of a hidden status. Raises NotFound for a hidden status that the user does not like."""
+        """Remove a like, also from a hidden status. Raises NotFound for a hidden status that the user does not like."""
         return _make_like_result(await self._scripts.write("unlike", idempotency_key, uid, status), is_liked=False)
 
     async def has_liked(self, viewer: str, status: str, uid: str) -> bool:
@@ -40,7 +40,7 @@ class Likes(Noun):
         return bool(await self._scripts.call("status_has_reaction", keys.META, viewer, status, uid, "likes"))
 
     async def list_likers(self, viewer: str, status: str, page_request: PageRequest) -> Page:
-        """Return the users who like a status as JSON, newest like first. ``since`` in each is the time of the like."""
+        """Return, as JSON, the users who like a status, newest like first. Each has ``since``, the like's time."""
         return await self._page("users_page", "likes", status, page_request, viewer, "status", status)
 
 
@@ -48,7 +48,7 @@ class Favorites(Noun):
     """Adds, removes and checks a user's favorites, which are private bookmarks of statuses."""
 
     async def add(self, uid: str, status: str, idempotency_key: IdempotencyKey) -> None:
-        """Add a status to the user's private favorites. Raises NotFound if the status is hidden from this user."""
+        """Add a status to the user's private favorites. Raises NotFound if the status is hidden from the user."""
         await self._scripts.write("favorite", idempotency_key, uid, status)
 
     async def remove(self, uid: str, status: str, idempotency_key: IdempotencyKey) -> None:
@@ -59,7 +59,7 @@ class Favorites(Noun):
         await self._scripts.write("unfavorite", idempotency_key, uid, status)
 
     async def is_favorite(self, uid: str, status: str) -> bool:
-        """Return whether a status is a favorite of this user. Raises NotFound if the user may not see the status."""
+        """Return whether a status is a favorite of the user. Raises NotFound if the user may not see the status."""
         return bool(await self._scripts.call("status_has_reaction", keys.META, uid, status, uid, "favorites"))
 
 

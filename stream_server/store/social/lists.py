@@ -12,9 +12,9 @@ from stream_server.store.timelines.syndication import TimelineChange
 class Lists(Noun):
     """Changes and reads lists. A user has at most 1,000 lists, and a list at most 5,000 members.
 
-    Methods that name a list raise NotFound if the user may not see it: another user's private list, or a list whose
-    owner blocks the user or is suspended. Methods that change a list raise Forbidden ``not_yours`` if it belongs to
-    another user.
+    Methods that take a list's id raise NotFound if the user may not see the list: if it is another user's private list,
+    or its owner blocks the user or is suspended. Methods that change a list raise Forbidden ``not_yours`` if it belongs
+    to another user.
     """
 
     async def create(
@@ -25,14 +25,14 @@ class Lists(Noun):
         private: bool,  # noqa: FBT001 - a member of the request body
         idempotency_key: IdempotencyKey,
     ) -> bytes:
-        """Create a list of users. Returns it as JSON. Raises TooLarge ``too_many`` if the user has 1,000 lists."""
+        """Create a list. Returns the list as JSON. Raises TooLarge ``too_many`` if the user has 1,000 lists."""
         texts = (name, description, encode_json(name), encode_json(description))
         return await self._write("list_create", idempotency_key, uid, flag_text(private), *texts)
 
     async def update(
         self, uid: str, list_id: str, changes: Mapping[str, str | bool], idempotency_key: IdempotencyKey
     ) -> bytes:
-        """Change a list's name, description or ``private``. Returns the list. Logs an entry only if a value changes."""
+        """Change a list's name, description or ``private``. Returns its JSON. Adds no log entry if nothing changes."""
         fields = hash_fields_with_json(**{name: text for name, text in changes.items() if isinstance(text, str)})
         for name, flag in changes.items():
             if isinstance(flag, bool):
@@ -40,7 +40,7 @@ class Lists(Noun):
         return await self._write("collection_update", idempotency_key, uid, list_id, "list", *fields)
 
     async def delete(self, uid: str, list_id: str, idempotency_key: IdempotencyKey) -> None:
-        """Delete a list. It disappears at once, and a background job deletes its timeline and its members later."""
+        """Delete a list. The list disappears at once. A background job deletes its timeline and its members later."""
         await self._scripts.write("list_delete", idempotency_key, uid, list_id)
 
     async def get(self, viewer: str, list_id: str) -> bytes:
@@ -52,7 +52,7 @@ class Lists(Noun):
         return await self._page("collections_page", "lists", uid, page_request, viewer, uid, "list")
 
     async def list_containing(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
-        """Return the lists that have ``uid`` as member and that the viewer may see, as JSON, latest addition first."""
+        """Return, as JSON, the lists that have ``uid`` as member and that the viewer may see, latest addition first."""
         return await self._page("collections_page", "listed", uid, page_request, viewer, uid, "list")
 
     async def add_member(self, uid: str, list_id: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
@@ -71,7 +71,7 @@ class Lists(Noun):
         return await self._change_member("list_remove", "remove", uid, list_id, member, idempotency_key)
 
     async def list_members(self, viewer: str, list_id: str, page_request: PageRequest) -> Page:
-        """Return the members of a list as JSON, latest addition first. ``since`` in each is the addition's time."""
+        """Return the members of a list as JSON, latest addition first. Each has ``since``, the time of the addition."""
         return await self._page("users_page", "members", list_id, page_request, viewer, "list", list_id)
 
     async def _change_member(

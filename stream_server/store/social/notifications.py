@@ -7,12 +7,12 @@ from stream_server.store.social.noun import Noun
 
 
 class Notifications(Noun):
-    """Reads a user's notifications, and marks them as read. Other writes, such as likes and follows, create them."""
+    """Reads a user's notifications, and marks them as read. Writes of other users, such as likes, create them."""
 
     async def list_notifications(self, uid: str, page_request: PageRequest) -> Page:
         """Return a user's notifications as JSON, newest first, in one round trip.
 
-        The JSON is that of the notification's log entry, except that counters and ``read`` are current. A notification
+        Each JSON is that of the notification's log entry, except that counters and ``read`` are current. A notification
         is left out while its status or comment is deleted or hidden, and while the user who caused it is blocked,
         muted or suspended.
         """
@@ -26,12 +26,12 @@ class Notifications(Noun):
         return page, count
 
     async def count_unread(self, uid: str) -> int:
-        """Return a user's number of unread notifications. Beyond the newest 100, hidden notifications count too."""
+        """Return how many notifications of a user are unread. Hidden ones count only beyond the newest 100 unread."""
         count: int = await self._scripts.call("notifications_count_unread", keys.META, uid)
         return count
 
     async def mark_read(self, uid: str, notification_id: str, idempotency_key: IdempotencyKey) -> int:
-        """Mark all notifications up to an id as read, and return how many remain unread.
+        """Mark the notification with this id and all older ones as read. Return how many remain unread.
 
         An id below that of an earlier call changes nothing. The notification with this id need not exist any more.
         Raises NotFound if the id is higher than all ids that the store has issued.

@@ -9,7 +9,7 @@ from stream_server.store.timelines.syndication import Syndication
 
 
 class Noun:
-    """Base class for a noun of the social API, such as likes or lists, with methods that call Lua scripts."""
+    """Base class for access to one noun (resource) of the social API, such as likes or lists, by Lua scripts."""
 
     def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
         self._redis = redis
@@ -26,12 +26,12 @@ class Noun:
     async def _page(
         self, script: str, row: str, owner: str, page_request: PageRequest, *arguments: str, oldest_first: bool = False
     ) -> Page:
-        """Return a page of the sorted set with key ``key_for(row, owner)``. The Lua script ``script`` reads it."""
+        """Return a page of a sorted set in Redis, read by a Lua script. The set's key is ``key_for(row, owner)``."""
         key = keys.key_for(row, owner)
         page, _ = await read_page(self._scripts, script, key, page_request, *arguments, oldest_first=oldest_first)
         return page
 
 
 def json_of_reply(reply: WriteReply) -> bytes:
-    """Return the JSON object at the end of a write's reply. A repeated idempotency key gives the same bytes again."""
+    """Return the JSON object at the end of a write's reply. A repeated write gives the same bytes."""
     return reply.value[reply.value.index(b"{") :]

@@ -8,13 +8,15 @@ from stream_server.store.social.noun import Noun
 
 
 class Relationship(NamedTuple):
-    """How a first user relates to a second user. The attributes below are None if the viewer is neither of the two.
+    """How a first user relates to a second. The last four attributes are None for a viewer who is neither user.
 
     Attributes:
+        following: Whether the first user follows the second.
+        followed_by: Whether the second user follows the first.
         requested: Whether the first user requests to follow the second.
         requested_by: Whether the second user requests to follow the first.
-        blocking: Whether the viewer, as one of the two, blocks the other user. The other user's block is never shown.
-        muting: Whether the viewer, as one of the two, mutes the other user. The other user's mute is never shown.
+        blocking: Whether the viewer blocks the other of the two users. The other user's block is never shown.
+        muting: Whether the viewer mutes the other of the two users. The other user's mute is never shown.
     """
 
     following: bool
@@ -42,19 +44,19 @@ class Relations(Noun):
         return Relationship(*flags, *[None] * (6 - len(flags)))
 
     async def list_common_following(self, viewer: str, uid: str, other: str, page_request: PageRequest) -> Page:
-        """Return the users whom both ``uid`` and ``other`` follow, as JSON, newest first.
+        """Return, as JSON, the users whom both ``uid`` and ``other`` follow, newest follow by ``uid`` first.
 
-        ``since`` in each is the time when ``uid`` followed them. If one of the two users follows at most 4,096 users,
-        this takes one round trip and a few milliseconds. Otherwise each round trip examines 4,096 users whom ``uid``
-        follows, up to sixteen times. The page may then be short or even empty, and its cursor continues the search.
+        Each has ``since``, the time of that follow. If ``uid`` or ``other`` follows at most 4,096 users, the call takes
+        one round trip and a few milliseconds. Otherwise it takes up to sixteen round trips, and each examines 4,096
+        users whom ``uid`` follows. The page may then be short or even empty, and its cursor continues the search.
         Raises NotFound if one of the two users is unknown or hidden, and BadRequest if the two are the same.
         """
         return await self._list_common("following", viewer, uid, other, page_request)
 
     async def list_common_followers(self, viewer: str, uid: str, other: str, page_request: PageRequest) -> Page:
-        """Return the users who follow both ``uid`` and ``other``, as JSON, newest first.
+        """Return, as JSON, the users who follow both ``uid`` and ``other``, newest follow of ``uid`` first.
 
-        ``since`` in each is when they followed ``uid``. Cost and errors are those of :meth:`list_common_following`.
+        Each has ``since``, the time of that follow. Cost and errors are those of :meth:`list_common_following`.
         """
         return await self._list_common("followers", viewer, uid, other, page_request)
 

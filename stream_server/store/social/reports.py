@@ -34,7 +34,7 @@ class Reports(Noun):
     ) -> tuple[bytes, bool]:
         """Report a user or a status. Returns the report as JSON, and whether the report is new.
 
-        If this reporter already has an open report of the user or status, returns that report. Raises NotFound if the
+        If the reporter already has an open report of the user or status, returns that report. Raises NotFound if the
         reporter may not see the user or status, and BadRequest if reporters report themselves.
         """
         arguments = (user or "", status or "", reason, msgspec.json.encode(note))
@@ -44,7 +44,7 @@ class Reports(Noun):
         return report, state == b"new"
 
     async def get(self, uid: str, report: str) -> bytes:
-        """Return a report and its decision as JSON for its reporter ``uid``. Raises NotFound for all other users."""
+        """Return a report, with its decision, as JSON. Raises NotFound for users other than its reporter ``uid``."""
         return await self._read("report_get", report, uid)
 
     async def list_reports(self, page_request: PageRequest, state: str) -> Page:
@@ -59,9 +59,9 @@ class Reports(Noun):
     ) -> bytes:
         """Decide a report: delete the reported status, suspend the reported user, or dismiss the report.
 
-        Decision and consequence are one atomic step. Returns the decided report as JSON. The same decision again
-        changes nothing. Raises NotFound for an unknown report, and Conflict if another outcome was decided before.
-        Raises BadRequest for outcome ``removed`` without a reported status, and if administrators suspend themselves.
+        The decision and its consequence are one atomic step. Returns the decided report as JSON. The same decision
+        again changes nothing. Raises NotFound for an unknown report, Conflict if another outcome was decided before,
+        and BadRequest for outcome ``removed`` without a reported status or if administrators suspend themselves.
         """
         arguments = (admin, report, outcome.value, msgspec.json.encode(remark))
         reply = await self._scripts.write("report_decide", idempotency_key, *arguments)
@@ -78,7 +78,7 @@ class Suspensions(Noun):
     """Suspends and reinstates users. A suspension hides all that a user wrote. Reinstating makes it visible again."""
 
     async def suspend(self, admin: str, uid: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Suspend a user. Returns ``{"suspended":true}``. The log entry ends the user's streams on all workers.
+        """Suspend a user. Returns ``{"suspended":true}``. The log entry makes all servers end the user's streams.
 
         Raises NotFound for an unknown user, and BadRequest if administrators suspend themselves.
         """

@@ -18,7 +18,7 @@ MAX_RULES_PER_USER = 1000
 
 
 class StoredRule(entry.SavedRule, frozen=True):
-    """A saved filter rule with its canonical text. ``created`` is its time of creation (ISO 8601)."""
+    """A saved filter rule as Redis keeps it: with its canonical text. ``created`` is the time of saving (ISO 8601)."""
 
     created: str = ""
 
@@ -37,7 +37,7 @@ class AddRuleOutcome(NamedTuple):
 
 
 class StoredRules(Noun):
-    """Adds, removes and reads the filter rules that a user saves. A user never has two rules with equal text and tag.
+    """Adds, removes and reads the filter rules that a user saves. No two rules of a user have the same text and tag.
 
     A user has at most :data:`MAX_RULES_PER_USER` rules. Each write that changes rules appends one ``rules`` entry to
     the log. When the user's streams reach this entry, they switch to the new rules.
@@ -60,9 +60,9 @@ class StoredRules(Noun):
     ) -> list[AddRuleOutcome]:
         """Save rules, given as (canonical text, tag). Returns an outcome for each rule, in the same order.
 
-        A rule that is already stored stays as it is. With ``all_or_nothing``, one such rule prevents the call from
-        storing any rule. With ``dry_run``, the call stores no rule. Raises TooLarge ``too_many`` for more than
-        `MAX_RULES_PER_USER`.
+        A rule that is already stored (a duplicate) stays as it is. With ``all_or_nothing``, one duplicate prevents the
+        call from storing any rule. With ``dry_run``, the call stores no rule. Raises TooLarge ``too_many`` if the user
+        would have more than `MAX_RULES_PER_USER` rules.
         """
         members = [msgspec.json.encode({"rule": text, "tag": tag})[1:-1] for text, tag in rules]
         flags = (int(all_or_nothing), int(dry_run))
@@ -74,7 +74,7 @@ class StoredRules(Noun):
     async def remove(
         self, uid: str, ids: Iterable[str], idempotency_key: IdempotencyKey, *, dry_run: bool = False
     ) -> list[str]:
-        """Remove saved rules by id. Returns the ids that existed. With ``dry_run``, removes no rule."""
+        """Remove saved rules by id. Returns those of the ids that existed. With ``dry_run``, removes no rule."""
         reply = await self._scripts.write("saved_rules_remove", idempotency_key, uid, int(dry_run), *dict.fromkeys(ids))
         return _parse_outcome_words(reply.value)[1]
 
@@ -85,7 +85,7 @@ class StoredRules(Noun):
 
 
 def _parse_outcome_words(value: bytes) -> tuple[bool, list[str]]:
-    """Parse a reply (``unchanged`` or a position, then words). Return whether no rule changed, and the words."""
+    """Parse a reply: ``unchanged`` or a position, then one word per rule. Return if it is unchanged, and the words."""
     first_word, *words = value.decode().split()
     unchanged = first_word == "unchanged"
     return unchanged, words if unchanged else words[1:]

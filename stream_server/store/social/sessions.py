@@ -41,7 +41,7 @@ class Sessions(Noun):
         return TokenStatus(user_id is not None, bool(revoked), suspended == b"1")
 
     async def revoke(self, uid: str, jti: str, expires_ms: int, idempotency_key: IdempotencyKey) -> None:
-        """Revoke an access token. The log entry of the revocation ends the token's streams on all workers.
+        """Revoke an access token. The revocation's log entry makes all servers end the token's streams.
 
         ``expires_ms`` is the token's own expiry in milliseconds since 1970. Redis forgets the revocation at this time.
         """
@@ -65,11 +65,11 @@ class Sessions(Noun):
     async def use_refresh_token(
         self, digest: str, jti: str, idempotency_key: IdempotencyKey
     ) -> UsedRefreshToken | None:
-        """Use up a refresh token. Returns its user, or None if the token is unknown, used or expired.
+        """Use up a refresh token. Returns its user, or None if the refresh token is unknown, used or expired.
 
-        ``digest`` is the token's SHA-256. ``jti`` is the id of the access token of the same login session. The result
-        says whether this access token was revoked. Raises Forbidden ``suspended`` for a suspended user. The refresh
-        token then stays valid, because the user may be reinstated.
+        ``digest`` is the refresh token's SHA-256. ``jti`` is the id of the access token of the same login session. The
+        result says whether that access token was revoked. Raises Forbidden ``suspended`` for a suspended user. The
+        refresh token then stays valid, because the user may be reinstated.
         """
         reply = await self._scripts.write("refresh_token_use", idempotency_key, digest, jti)
         if not reply.value:
@@ -82,7 +82,7 @@ class Tickets(Noun):
     """One-time tickets. A browser page opens one stream with a ticket instead of an access token."""
 
     async def store(self, digest: str, claims: bytes, ttl_seconds: int) -> None:
-        """Store the SHA-256 of a ticket with the claims of a token. The ticket works once within ``ttl_seconds``.
+        """Store a ticket's SHA-256 with the claims of the user's token. The ticket works once within ``ttl_seconds``.
 
         Raises OutcomeUnknown if Redis's reply was lost. If Redis stored the ticket nevertheless, it expires unused.
         """
@@ -91,8 +91,8 @@ class Tickets(Noun):
     async def redeem(self, digest: str) -> bytes | None:
         """Use up a ticket. Returns the token claims stored with it, or None if the ticket is unknown, used or expired.
 
-        ``digest`` is the ticket's SHA-256. Raises OutcomeUnknown if Redis's reply was lost. The ticket may be used up,
-        so the client must ask for a new ticket.
+        ``digest`` is the ticket's SHA-256. Raises OutcomeUnknown if Redis's reply was lost. The ticket may then be used
+        up, so the client must ask for a new ticket.
         """
         (claims,) = await self._redis.execute_write(("GETDEL", keys.key_for("ticket", digest)))
         return None if claims is None else bytes(claims)

@@ -19,7 +19,7 @@ from stream_server.store.timelines.syndication import Syndication
 
 
 class StatusLocation(msgspec.Struct, frozen=True):
-    """Where the author was, as longitude and latitude in degrees (WGS 84)."""
+    """The location of the author of a status, as longitude and latitude in degrees (WGS 84)."""
 
     lon: float
     lat: float
@@ -91,13 +91,13 @@ class Statuses(Noun):
         self._detect_language = detect_language
 
     async def create(self, uid: str, draft: StatusDraft, idempotency_key: IdempotencyKey) -> bytes:
-        """Post a status, and add it to some timelines (job workers do the rest). Returns its JSON as in the log entry.
+        """Post a status. Returns the status as JSON, with the same bytes as in its log entry.
 
-        A repost of a plain repost becomes a repost of the original status. A repost of a quote (a repost with a
-        message) stays a repost of the quote. Raises NotFound if the group, the answered or the reposted status is
-        hidden from the author. Raises Forbidden ``not_yours`` if the author may not post in the group. Raises
-        BadRequest for a repost of a protected user's status, and for a reply or repost outside the group in which
-        its original was posted.
+        The call also adds the status to a first page of timelines. Job workers add it to the others. A repost of a
+        plain repost becomes a repost of the original status. A repost of a quote (a repost with a message) stays a
+        repost of the quote. Raises NotFound if the group, the answered or the reposted status is hidden from the
+        author. Raises Forbidden ``not_yours`` if the author may not post in the group. Raises BadRequest for a repost
+        of a protected user's status, and for a reply or repost outside the group in which its original was posted.
         """
         arguments = _post_arguments(draft, self._detect_language)
         reply = await self._scripts.write("status_post", idempotency_key, uid, *arguments)
@@ -119,7 +119,7 @@ class Statuses(Noun):
         return found[0]
 
     async def get_many(self, viewer: str, ids: Sequence[str]) -> list[bytes]:
-        """Return the statuses with these ids as JSON, in this order, in one round trip, without hidden statuses."""
+        """Return the statuses with these ids as JSON, in this order, without hidden ones. Takes one round trip."""
         if not ids:
             return []
         least = int(Visibility.ON_REQUEST)
@@ -128,7 +128,7 @@ class Statuses(Noun):
         return shown
 
     async def delete(self, uid: str, status_id: str, idempotency_key: IdempotencyKey) -> None:
-        """Delete a status. Raises NotFound if it is unknown or hidden, Forbidden ``not_yours`` if by another user."""
+        """Delete a status. Raises NotFound if it is unknown or hidden, Forbidden ``not_yours`` for other users."""
         reply = await self._scripts.write("status_delete", idempotency_key, uid, status_id)
         if not reply.is_repeat:
             await self._syndication.withdraw(uid, status_id, *reply.first_time_extra)

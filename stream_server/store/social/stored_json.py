@@ -21,7 +21,7 @@ def flag_text(value: bool) -> str:  # noqa: FBT001 - the only parameter
 
 
 def hash_fields_with_json(**texts: str) -> list[str | bytes]:
-    """Return names and values for a Redis hash: two per text, ``<name>`` (the text) and ``<name>_json`` (its JSON)."""
+    """Return names and values for a Redis hash. Each text gives two fields: ``<name>``, and ``<name>_json`` as JSON."""
     return [item for name, text in texts.items() for item in (name, text, f"{name}_json", encode_json(text))]
 
 

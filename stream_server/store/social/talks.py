@@ -12,16 +12,16 @@ from stream_server.store.social.stored_json import encode_json
 
 
 class Talks(Noun):
-    """Opens talks (direct conversations), and sends and reads messages. Raises NotFound for users outside the talk."""
+    """Opens talks (direct conversations), sends and reads messages. Raises NotFound if the user is not in the talk."""
 
     async def open(
         self, uid: str, other_uids: Sequence[str], name: str | None, idempotency_key: IdempotencyKey
     ) -> tuple[bytes, bool]:
         """Open a talk (a direct conversation) with other users. Returns the talk as JSON, and whether it is new.
 
-        Two users have only one talk, without a name: a second call returns the same talk. Raises NotFound (``param`` is
-        ``people``) if one of the others is unknown or suspended, or if a block exists between one of them and the user.
-        Raises BadRequest if ``other_uids`` includes the user or is empty.
+        Two users have only one talk, which has no name. A second call returns the same talk. Raises NotFound (``param``
+        is ``people``) if one of the others is unknown or suspended, or if a block exists between one of them and the
+        user. Raises BadRequest if ``other_uids`` includes the user or is empty.
         """
         others = list(dict.fromkeys(other_uids))
         if uid in others or not others:
@@ -54,15 +54,15 @@ class Talks(Noun):
         return bytes(sent)
 
     async def get_message(self, viewer: str, talk: str, message_id: str) -> bytes:
-        """Return a message of a talk as JSON. Raises NotFound also if a block or a suspension hides the message."""
+        """Return a message of a talk as JSON. Raises NotFound if it is unknown or hidden by a block or a suspension."""
         return await self._read("talk_message_get", viewer, talk, message_id)
 
     async def list_messages(self, viewer: str, talk: str, page_request: PageRequest) -> Page:
-        """Return a talk's messages as JSON, newest first, except those of suspended, blocking or blocked users."""
+        """Return a talk's messages as JSON, newest first, without those of suspended, blocking or blocked users."""
         return await self._page("talk_messages_page", "messages", talk, page_request, viewer, talk)
 
     async def mark_read(self, uid: str, talk: str, message_id: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Mark a talk as read up to a message. A message older than the mark changes nothing.
+        """Mark a talk as read up to a message. If the user has read a later message, nothing changes.
 
         Returns ``read`` (the id of the last read message) and ``unread`` (the number of unread messages) as JSON.
         """

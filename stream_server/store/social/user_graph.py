@@ -50,7 +50,7 @@ class UserGraphs(Noun):
     async def get_restricted_accounts(self) -> RestrictedAccounts:
         """Return the ids of all protected and all suspended users. The time that this takes grows with their number.
 
-        Workers call this when they start and when they may have missed log entries.
+        A server process calls this when it starts and when it may have missed log entries.
         """
         protected, suspended, entry_id, n = await self._scripts.call("restricted_accounts", keys.META)
         return RestrictedAccounts(_to_id_set(protected), _to_id_set(suspended), make_position(entry_id, n))

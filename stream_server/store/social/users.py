@@ -58,13 +58,13 @@ class UserRow(NamedTuple):
         )  # fmt: skip
 
     def own_json(self) -> bytes:
-        """Return the public JSON of the user and ``email``, which may be null. Send it only to this user."""
+        """Return the user as JSON, with ``email`` (may be null). Send the result only to this user."""
         email = None if self.email is None else self.email.decode()
         return self.public_json()[:-1] + b',"email":' + encode_json(email) + b"}"
 
 
 class CreatedUser(NamedTuple):
-    """The user with a login given to :meth:`Users.create_many`. ``is_new`` is False if the user existed before."""
+    """The result of :meth:`Users.create_many` for one login. ``is_new`` is False if the user existed before."""
 
     id: str
     login: str
@@ -113,7 +113,7 @@ class Users(Noun):
         return found[0]
 
     async def get_own(self, uid: str) -> bytes:
-        """Return a user as JSON with e-mail address. Send it only to this user. Raises NotFound for an unknown user."""
+        """Return a user as JSON with e-mail address, for this user only. Raises NotFound for an unknown user."""
         row: list[Any]
         (row,) = await self._redis.execute(("HMGET", keys.key_for("user", uid), *USER_FIELDS))
         if row[0] is None:

@@ -50,8 +50,9 @@ class Syndication:
     ) -> None:
         """Add a new status to the home timelines of its author and ``followers``, and to the timelines of ``lists``.
 
-        ``followers`` is the first page of the author's followers. If it has all of them, ``lists`` has lists that
-        contain the author; otherwise ``lists`` is empty. A job worker does the rest, and repeats this if it fails.
+        ``followers`` is the first page of the author's followers. If these are all followers, ``lists`` has lists
+        that contain the author; otherwise ``lists`` is empty. Job workers update all other timelines. If this call
+        fails, they update these timelines too.
         """
         await self._run_and_log_failure(self._run_first_pass("spread", uid, status_id, fence, followers, lists))
 
@@ -60,13 +61,13 @@ class Syndication:
     ) -> None:
         """Remove a deleted status from the timelines of its author, ``followers`` and ``lists``.
 
-        If ``followers`` are all followers of the author, also delete the status's likes and comments. Otherwise a job
-        worker does the rest.
+        Arguments are as in :meth:`fan_out`. If they name all followers and lists of the author, also run a pass
+        that deletes the status's likes and comments.
         """
         await self._run_and_log_failure(self._run_first_pass("clean", uid, status_id, fence, followers, lists))
 
     async def apply_changes(self, *changes: TimelineChange) -> None:
-        """Make these timeline changes after a write, in shared round trips. If they fail, a job worker repeats them."""
+        """Change timelines after a write. The changes share round trips. If they fail, a job worker repeats them."""
         passes = []
         for each in changes:
             kind, owner, author, newest = each.timeline_kind, each.owner, each.author, list(each.newest_status_ids)
@@ -79,7 +80,7 @@ class Syndication:
     async def _run_first_pass(
         self, mode: str, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
-        """Run the first pass (one page of readers) of a status's job, and the rest if the page has all followers."""
+        """Run the first pass of a status's job (one page of followers), and one more if the page has all followers."""
         job = ClaimedJob(f"status-{status_id}", fence.decode())
         people, list_ids = member_score_pairs(followers), member_score_pairs(lists)
         job_pass = JobPass(mode, "", "", status_id, uid, "", people, [], list_ids)

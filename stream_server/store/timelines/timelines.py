@@ -26,7 +26,7 @@ SPARE_IDS = 16
 
 
 class Timelines:
-    """Reads timelines. Every method takes the viewer first and returns a page of statuses as JSON, newest first.
+    """Reads timelines. Each method returns a page of statuses as JSON, newest first unless its docstring differs.
 
     The page omits statuses that the viewer may not see. All methods raise InvalidCursor for another timeline's cursor.
     They raise NotFound if the timeline's owner (user, list, group or status) is unknown or hidden from the viewer.
@@ -65,7 +65,7 @@ class Timelines:
         return make_page(found, page_request, name, backwards=backwards, started_at_cursor=start is not None)
 
     async def read_profile(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
-        """Return the statuses that a user wrote outside groups, also if the viewer mutes this user."""
+        """Return the statuses that a user posted outside groups, even if the viewer mutes this user."""
         return await self._read_core_timeline(viewer, "profile", uid, page_request, "user", Visibility.ON_REQUEST)
 
     async def read_group(self, viewer: str, group_id: str, page_request: PageRequest) -> Page:
@@ -96,7 +96,7 @@ class Timelines:
     async def read_liked(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return the statuses that a user likes, newest like first.
 
-        The page is empty if the user is protected and the viewer does not follow them.
+        The page is empty if the viewer blocks the user, or if the user is protected and not followed by the viewer.
         """
         return await self._read_core_timeline(viewer, "liked", uid, page_request, "person", Visibility.ON_REQUEST)
 
@@ -127,7 +127,7 @@ class Timelines:
         return page
 
     async def _read_derived_timeline(self, viewer: str, list_id: str, key: str, page_request: PageRequest) -> Page:
-        """Return a page of a home or list timeline. Statuses may be hidden, so read ids until the page is full."""
+        """Return a page of a home or list timeline. Leave out hidden statuses, and read on until it is full."""
         start, backwards = parse_page_start(page_request, key)
         max_items = page_request.count + 1
         found: list[pagination.PositionedItem] = []
@@ -144,7 +144,7 @@ class Timelines:
     async def _read_ids(
         self, key: str, after: ListPosition | None, max_ids: int, *, backwards: bool
     ) -> Sequence[bytes]:
-        """Return up to ``max_ids`` ids below ``after``, highest first; ``backwards``: above ``after``, lowest first."""
+        """Return at most ``max_ids`` ids: below ``after``, highest first, or (``backwards``) above it, lowest first."""
         if backwards:  # each id is its own score, so scores are unique
             assert after is not None  # a page that goes backwards starts at a cursor
             command = ("ZRANGE", key, f"({after.score}", "+inf", "BYSCORE", "LIMIT", 0, max_ids)
@@ -156,7 +156,7 @@ class Timelines:
         return ids
 
     async def _rank(self, viewer: str, ids: Sequence[bytes]) -> list[ListPosition]:
-        """Return the visible statuses as list positions, most important first. The score of each is its rank."""
+        """Return a `ListPosition` (rank and id) for each status that the viewer may see, most important first."""
         if not ids:
             return []
         chunks = [
@@ -179,7 +179,7 @@ class Timelines:
     async def _show(
         self, viewer: str, list_id: str, max_items: int, skip: int, ids: Sequence[bytes | str]
     ) -> tuple[list[tuple[str, bytes]], int]:
-        """Return (id, JSON) of the visible statuses after the first ``skip`` of them, and the number skipped."""
+        """Skip ``skip`` visible statuses. Return (id, JSON) of up to ``max_items`` more, and how many it skipped."""
         limits = (int(Visibility.VISIBLE), list_id, max_items, skip)
         flat, _, skipped = await self._scripts.call("statuses_show", keys.META, viewer, *limits, *ids)
         return [(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)], skipped
