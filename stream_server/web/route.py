@@ -21,7 +21,7 @@ JSON_MEDIA_TYPE = "application/json"
 
 
 class RedisRoundTrips(NamedTuple):
-    """Most round trips to Redis for one request, not counting the token check. ``reason`` explains more than one."""
+    """Maximum of Redis round trips for one request, except the token check. ``reason`` explains more than one."""
 
     limit: int
     reason: str = ""

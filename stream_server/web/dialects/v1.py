@@ -85,7 +85,7 @@ async def _plan_and_open(request: web.Request, stream: str, filters: dict[str, s
 
 
 async def _plan(request: web.Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
-    """Plan a stream from ``abs(backfill_count)`` posts before the head. A negative count also ends it at the head."""
+    """Plan a stream from ``abs(backfill_count)`` posts before the head on; with a negative count, up to the head."""
     if not backfill_count:
         return await plan_stream(request, filters, framing, impersonal=True)
     head = request.app[HUB].head

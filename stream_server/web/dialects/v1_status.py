@@ -46,7 +46,7 @@ DEFAULT_USER_MEMBERS: Json = {
 
 
 def render_tweet(status: Json, facts: EntryFacts) -> Json:
-    """Return a posted status in v1.1 format. ``status`` is its native JSON, ``facts`` has the authors' profiles."""
+    """Return a posted status (native JSON) in v1.1 format. ``facts`` has its author and its original's author."""
     tweet = _render_status(status, facts.author, facts.reply_to_login)
     original = status.get("original")
     if original and not status["message"]:

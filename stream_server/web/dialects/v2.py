@@ -97,7 +97,7 @@ def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
 
 @contextmanager
 def _refuse_future_time(query_parameters: Mapping[str, str], name: str) -> Iterator[None]:
-    """Turn the with-block's BadRequest for ``since`` into an InvalidValue: the time in ``name`` is in the future."""
+    """Context manager: turn a BadRequest for ``since`` into an InvalidValue: the time in ``name`` is in the future."""
     try:
         yield
     except BadRequest as refused:

@@ -60,7 +60,7 @@ class TweetEncoder:
         return shared and shared[: -len(b"}" + LINE_END)] + b',"matching_rules":' + matched + b"}" + LINE_END
 
     def _encode_shared(self, entry: Entry) -> bytes:
-        """Encode a post without ``matching_rules``. If its status is incomplete, log a warning and return b""."""
+        """Encode a post for all clients: without ``matching_rules``. For an incomplete status, log and return b""."""
         try:
             return _encode(self._render(entry)) + LINE_END
         except (LookupError, TypeError, ValueError) as error:

@@ -104,7 +104,7 @@ def read_v2_query(request: web.Request) -> dict[str, str]:
 
 
 def read_int(query_parameters: Mapping[str, str], name: str, default: int, minimum: int, maximum: int) -> int:
-    """Return the integer in ``name``, or ``default`` if absent. Raises InvalidValue outside the two bounds."""
+    """Return ``name`` as an integer, or ``default`` if absent. Raises InvalidValue if it is out of bounds."""
     text = query_parameters.get(name)
     if text is None:
         return default

@@ -163,7 +163,7 @@ async def _delete_rules(request: web.Request, rules_request: RulesRequest) -> we
 
 
 async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the ids of the rules to delete, and a pair ("values", text) for each text that no saved rule has."""
+    """Return the ids of the saved rules to delete, and ("values", text) for each given text that no rule has."""
     deletion = rules_request.rules_body.delete or V2RuleDeletion()
     if not rules_request.delete_all and not deletion.values:
         return list(dict.fromkeys(deletion.ids)), []
@@ -199,7 +199,7 @@ def render_added(created: Sequence[StoredRule], refused: Sequence[RefusedRule], 
 
 
 def render_deleted(deleted_ids: Collection[str], unknown: Sequence[tuple[str, str]], now_ms: int) -> Json:
-    """Return the JSON answer to a deletion of rules. ``unknown`` has (parameter, value) for each rule not found."""
+    """Return the JSON answer to a deletion of rules. ``unknown``: (parameter, id or text) of rules not found."""
     summary = {"deleted": len(deleted_ids), "not_deleted": len(unknown)}
     return _without_empty([], _render_meta(now_ms, summary=summary), [_render_missing(*pair) for pair in unknown])
 
@@ -226,7 +226,7 @@ def render_rule(saved: StoredRule) -> Json:
 
 
 def page_of_rules(rules: list[StoredRule], token: str | None, max_results: int) -> tuple[list[StoredRule], str | None]:
-    """Return the page of rules at ``token``, and the next page's token or None. Raises InvalidValue for a bad token."""
+    """Return the page of rules that ``token`` names, and the next page's token or None. Raises InvalidValue."""
     last_id = 0 if token is None else _decode_page_token(token)
     rest = [rule for rule in rules if int(rule.id) > last_id]
     shown = rest[:max_results]

@@ -22,7 +22,7 @@ _URL_MEMBERS = ("url", "expanded_url", "display_url")
 
 
 class KnownUsers(NamedTuple):
-    """Profiles of a status's author and of the reposted or quoted author, and the login of the user whom it answers."""
+    """Profiles of a status's author and its original's author, and the login of the user whom it replies to."""
 
     author: AuthorSnapshot | None = None
     original: AuthorSnapshot | None = None
@@ -69,7 +69,7 @@ def render_media(key: str, attached: Json, fields: frozenset[str]) -> Json:
 
 
 def _select_members(members: Mapping[str, Callable[[Any], object]], source: object, fields: frozenset[str]) -> Json:
-    """Return the ``members`` named in ``fields``, each computed from ``source``, without null and empty results."""
+    """Return the members that ``fields`` names: ``members`` computes each from ``source``. Leave out empty ones."""
     values = {name: member(source) for name, member in members.items() if name in fields}
     return {name: value for name, value in values.items() if value not in (None, [], {})}
 
@@ -77,7 +77,7 @@ def _select_members(members: Mapping[str, Callable[[Any], object]], source: obje
 def _included_users(
     status: Json, known_users: KnownUsers, expansions: frozenset[str]
 ) -> Iterable[tuple[str, str, AuthorSnapshot | None]]:
-    """Yield id, login and profile of each user to include. If a user comes twice, the first item has the profile."""
+    """Yield id, login and profile of each user to include. If a user comes twice, the profile comes first."""
     original, reply_to_login = status.get("original"), known_users.reply_to_login
     if "author_id" in expansions:
         yield status["uid"], status["login"], known_users.author

@@ -154,7 +154,7 @@ class HttpConnection(web.RequestHandler):
             super().log_exception(*args, **more)
 
     def _start_head_deadline(self) -> None:
-        """Start the deadline of a request head. aiohttp's keep-alive timer closes a connection that misses it."""
+        """Start the deadline of a request head: set aiohttp's keep-alive timer, which then closes the connection."""
         self._is_reading_head = True
         if self._keepalive_handle is not None:
             self._keepalive_handle.cancel()

@@ -10,7 +10,7 @@ NDJSON = "application/x-ndjson"
 
 
 def encode_sse(entry: Entry, matched: bytes | None) -> bytes:
-    """Encode an entry as a Server-Sent Event (WHATWG HTML). ``matched``: JSON of matched filters or rules, or None."""
+    """Encode an entry as a Server-Sent Event (WHATWG HTML). ``matched`` is the JSON of the matched filters, or None."""
     return _sse_event(entry.position.cursor, entry.kind, entry.message_json(matched))
 
 

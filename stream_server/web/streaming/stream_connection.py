@@ -103,4 +103,4 @@ class StreamConnection(asyncio.Protocol):
 
 
 def _ignore_close() -> None:
-    """Do nothing. Used as ``on_lost`` before the stream's session starts, and after the connection is lost."""
+    """Do nothing: ``on_lost`` before the hub starts the stream on this connection, and after its loss."""

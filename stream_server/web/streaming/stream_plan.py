@@ -96,7 +96,7 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
 
 
 async def _load_viewer(request: web.Request) -> Viewer:
-    """Return the caller's follows, blocks and mutes, once the hub has reached the log position of this reading."""
+    """Return the caller's follows, blocks and mutes, once the hub has reached the log position of their reading."""
     hub = request.app[HUB]
     viewer = await hub.viewer_cache.get(request[CLAIMS].sub)
     await wait_for_head(hub, viewer.read_at)
@@ -104,7 +104,7 @@ async def _load_viewer(request: web.Request) -> Viewer:
 
 
 async def _with_saved_rules(request: web.Request, subscription: Subscription) -> tuple[Subscription, Position]:
-    """Add the caller's saved rules if the filters include them. Also return the position at which they were read."""
+    """Fill the filter ``rules``, if requested, with the caller's saved rules. Also return their log position."""
     if subscription.find_base(SavedRules.name) is None:
         return subscription, LOG_START
     hub, uid = request.app[HUB], request[CLAIMS].sub

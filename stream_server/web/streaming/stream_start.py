@@ -53,7 +53,7 @@ class _ParsedCursor(NamedTuple):
 
 
 def _never_received(position: Position) -> bool:  # noqa: ARG001 - the signature of `is_received`
-    """Return False, as default of ``is_received``: `resolve_start` then looks up every cursor in Redis."""
+    """Return False. Default of ``is_received``, which says whether this process received the entry of a cursor."""
     return False
 
 
@@ -105,10 +105,10 @@ async def _start_at_cursor(
 
 
 async def _locate_again(ms: int, seq: int, log: EventLog, now_ms: int) -> LogLookup:
-    """Let this server's feed check the log for a rollback, then look up the cursor's place on the log again.
+    """Let this server's feed check the log for a rollback, then look up a cursor above the head once more.
 
     If the cursor is still above the head, repeat the look-up for :data:`OTHER_SERVERS_WAIT_SECONDS` at most, because
-    another server may record a rollback.
+    another server may be about to record a rollback.
     """
     await log.verify_feed()
     located = await log.look_up(ms, seq)
