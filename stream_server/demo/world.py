@@ -98,7 +98,7 @@ async def _create_content(actions: DemoActions, login: str) -> None:
 
 
 async def _create_follows(actions: DemoActions) -> None:
-    """Let the demo users follow each other, with one approved and one waiting follow request."""
+    """Make demo users follow each other. Two ask to follow Dora, who is protected; she approves one of the requests."""
     await actions.request_as("dora", "PATCH", "users/me", protected=True, bio="For friends only.")
     await actions.request_as("ada", "PATCH", "users/me", bio="Bread, trains and programs.", place="Lisbon")
     for followed in ("bob", "cyd"):

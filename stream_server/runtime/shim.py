@@ -39,7 +39,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class ShimCommand(Enum):
-    """A command to the shim, by the server's pipe or a signal: start Redis, stop Redis, or no command."""
+    """A command to the shim, from the server's pipe or a signal: start Redis, stop Redis, or (NOTHING) no command."""
 
     GO = "go"
     END = "end"
@@ -47,7 +47,7 @@ class ShimCommand(Enum):
 
 
 class CommandChannel:
-    """Receives the shim's commands: lines in the server's pipe, and signals. A signal between two waits is not lost."""
+    """Receives the shim's commands: lines from the server's pipe, and signals. A signal before a wait is not lost."""
 
     def __init__(self) -> None:
         self._wake, write = os.pipe()
