@@ -30,7 +30,7 @@ class StreamClient:
             async for message in stream:
                 print(message.kind, message.data)
 
-    After a lost connection the client continues at its last cursor, so no event is lost or yielded twice. It waits
+    After a lost connection the client continues after its last cursor, so no event is lost or yielded twice. It waits
     between attempts as long as the server asks, else as ``backoff`` says, and never gives up. Iteration raises:
 
     - :class:`Unreachable` if the first connection fails.
@@ -130,7 +130,7 @@ class StreamClient:
 
     @asynccontextmanager
     async def _open(self, session: aiohttp.ClientSession, parser: FrameParser) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Request the stream and yield the HTTP answer. A redirect is an error: it could leak the token to another host."""
+        """Request the stream and yield the HTTP answer. A redirect is an error: another host could get the token."""
         token = self._token if isinstance(self._token, str) else self._token()
         headers = {"Authorization": f"Bearer {token}", "Accept": parser.media_type}
         query = self._parameters | ({"since": self.cursor} if self.cursor is not None else {})

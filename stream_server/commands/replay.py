@@ -117,7 +117,7 @@ def original_pace(speed: float) -> DueTime:
 
 @dataclass(slots=True)
 class ReplaySummary:
-    """Numbers of lines in a replay (all, posted, unreadable, refused by the server), and how the replay ended."""
+    """The counts of a replay (lines, posts, repeated requests, unreadable and refused lines), its time and its end."""
 
     total: int = 0
     posted: int = 0

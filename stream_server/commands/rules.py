@@ -88,7 +88,7 @@ def _parse_rule(text: str) -> Rule:
 
 
 def _read_status(file: Path | None) -> dict[str, Any]:
-    """Return the status in ``file`` if it is valid; {} for None. With an ``id``, it must be as the API returns it."""
+    """Return the checked status in ``file``; {} for None. It is a request body or, with an ``id``, an API answer."""
     if file is None:
         return {}
     try:

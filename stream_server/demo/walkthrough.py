@@ -54,7 +54,7 @@ async def run_demo(base_url: str, sign_token: SignToken, print_text: Callable[[s
 
 
 def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
-    """Return a guide to paste into a shell: it sets ``TOKEN`` and the function ``see``, then has a command per feature."""
+    """Return a guide to paste into a shell: it sets ``TOKEN`` and the function ``see``, with a command per feature."""
     lines = [
         ("stream/user", "live: everything that concerns you"),
         ("timelines/home", "your home timeline"),

@@ -49,7 +49,7 @@ async def find_or_create_world(api: ApiClient, sign_token: SignToken) -> DemoWor
 
 
 class DemoActions:
-    """Sends requests as the demo users. A repeated setup has the same idempotency keys, so it creates nothing twice."""
+    """Sends requests as the demo users. A repeated setup sends the same idempotency keys, so nothing exists twice."""
 
     def __init__(self, api: ApiClient, sign_token: SignToken, user_ids: dict[str, str]) -> None:
         self._api = api

@@ -153,7 +153,7 @@ class EmbeddedRedis:
             await self._rewrite(client)
 
     async def _expect(self, shim: asyncio.subprocess.Process, word: str) -> str:
-        """Return what follows ``word`` in the shim's next line. Raises EmbeddedRedisError if the line has another word."""
+        """Return what follows ``word`` in the shim's next line. Raises EmbeddedRedisError for another word."""
         assert shim.stdout is not None
         answer, _, rest = (await shim.stdout.readline()).decode().strip().partition(" ")
         if answer == word:
@@ -287,8 +287,8 @@ def _scratch() -> Path:
 def _claim(folder: Path, version: tuple[int, int, int]) -> None:
     """Record in the file ``redis.version`` which major version of Redis will use the locked data folder.
 
-    Raises :class:`EmbeddedRedisError` if a newer Redis wrote the data, because an older one cannot read them. If the
-    file is missing but the folder has an ``appendonlydir``, Redis 7 or newer wrote the data.
+    Raises :class:`EmbeddedRedisError` if a newer Redis wrote the data, because this one could not read them. If
+    the file is missing but the folder has an ``appendonlydir``, Redis 7 or newer wrote the data.
     """
     record = folder / "redis.version"
     written_by = max(_recorded(record), 7 if (folder / "appendonlydir").exists() else 0)

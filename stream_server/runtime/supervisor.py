@@ -65,7 +65,7 @@ class WorkerProcess:
             self.process.send_signal(number)
 
     def reload(self) -> None:
-        """Send SIGHUP, which makes the worker reload its settings. To a starting worker, send it at its first heartbeat."""
+        """Make the worker reload its settings with SIGHUP. A starting worker gets the signal at its first heartbeat."""
         self._reload_pending = self.beats == 0  # before the first heartbeat SIGHUP would kill the worker
         if not self._reload_pending:
             self.signal(signal.SIGHUP)
