@@ -57,7 +57,7 @@ APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_setti
 
 @asynccontextmanager
 async def running_application(config: Config) -> AsyncIterator[web.Application]:
-    """Run all parts of a server except its HTTP sockets while the block runs. Yields the app once the feed is ready."""
+    """Run a server without HTTP sockets during the block. Yields the aiohttp application when the feed is ready."""
     store = Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
         min_write_replicas=config.write_replicas,
@@ -112,7 +112,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
 
 @asynccontextmanager
 async def serve_application(config: Config, listen: Callable[[], socket.socket]) -> AsyncIterator[web.Application]:
-    """Run a server on the socket from ``listen``. After the block, send clients a ``goodbye`` and stop the server."""
+    """Run a server on the socket that ``listen`` returns. After the block, send clients a ``goodbye`` and stop it."""
     async with running_application(config) as app:
         runner = http_connection.make_runner(app)
         await runner.setup()
@@ -161,7 +161,7 @@ async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
 
 
 def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer: Config) -> None:
-    """Pass reloaded settings to the parts that keep a copy. Request handlers read the config at each request."""
+    """Pass reloaded settings to the parts that keep a copy, and update the config, which request handlers read."""
     config, hub = app[app_keys.CONFIG], app[app_keys.HUB]
     config.apply_reloadable(newer)
     logs.set_level(newer.log_level)
@@ -176,7 +176,7 @@ def _retention_limits(config: Config) -> RetentionLimits:
 
 
 def _client_limits(config: Config) -> HubLimits:
-    """Return the hub's limits. A client's buffer limit is ``client_buffer_bytes`` without the kernel's send buffer."""
+    """Return the hub's limits. The kernel's send buffer counts as part of a client's ``client_buffer_bytes``."""
     return HubLimits(
         buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - config.send_buffer_bytes),
         heartbeat_seconds=config.heartbeat_seconds,
@@ -198,7 +198,7 @@ def _load_filters() -> Registry:
 
 
 def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
-    """Return the function that answers ``/readyz``: ready if the feed works and the server is not stopping."""
+    """Return the check behind ``/readyz``: the server is ready if the feed works and the server is not stopping."""
 
     def ready() -> tuple[bool, dict[str, object]]:
         is_ready = feed.is_ready and not hub.is_stopping

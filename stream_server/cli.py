@@ -40,7 +40,7 @@ The environment can give every setting: --data-dir is STREAM_SERVER_DATA_DIR.
 
 
 class CommandGroup(click.Group):
-    """The click group of all commands. If a command fails, it prints one sentence and sets the exit code."""
+    """The click group of all commands. A command that fails ends with one sentence, an exit code and no traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command. Turn its exceptions into :class:`CommandFailure`, and Ctrl-C into click's Exit."""

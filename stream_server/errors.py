@@ -29,7 +29,7 @@ STATUS_BY_CODE: dict[str, int] = {
 
 
 class ApiError(Exception):
-    """An error that the API reports to the caller. Each subclass sets its default error code with ``code=…``.
+    """An error that the API reports to the caller. A subclass sets its default code by the class argument ``code``.
 
     Attributes:
         error_code: A key of :data:`STATUS_BY_CODE`.
@@ -73,7 +73,7 @@ class BadRequest(ApiError, code="invalid_parameter"):
 
 
 class InvalidCursor(BadRequest, code="invalid_cursor"):
-    """A cursor or ``since`` is invalid, or the cursor does not belong to this log or list."""
+    """A cursor or the value of ``since`` is invalid, or the cursor is from another log or list."""
 
 
 class Unauthorized(ApiError, code="invalid_token"):

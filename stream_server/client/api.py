@@ -67,16 +67,16 @@ class ApiClient:
             await self._session.close()
 
     async def sign_up(self, login: str, name: str, email: str, password: str) -> dict[str, Any]:
-        """Create a user and return it, with the members that only the user may see. Needs no token."""
+        """Create a user and return its JSON, with the members that only this user may see. The call needs no token."""
         body = {"login": login, "name": name, "email": email, "password": password}
         return _require_object(await self.request("POST", "/v1/users", body=body))
 
     async def log_in(self, login: str, password: str) -> dict[str, Any]:
-        """Log in; return ``{token, token_type, expires_in, refresh_token, user}``. The client never uses the token."""
+        """Log in; return ``{token, token_type, expires_in, refresh_token, user}``. Other calls do not use the token."""
         return _require_object(await self.request("POST", "/v1/sessions", body={"login": login, "password": password}))
 
     async def me(self) -> dict[str, Any]:
-        """Return the user to whom the client's token belongs."""
+        """Return the JSON of the user to whom the client's token belongs."""
         return _require_object(await self.request("GET", "/v1/users/me"))
 
     async def create_users(self, users: Sequence[tuple[str, str]], *, token: str | None = None) -> dict[str, str]:

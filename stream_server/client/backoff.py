@@ -10,9 +10,10 @@ SERVER_DELAY_JITTER = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Computes delays before retries: first ``initial_seconds``, doubled by each failure up to ``max_seconds``.
+    """Computes random delays before retries, which grow with the number of failures in a row.
 
-    Each delay is random, from half of this value to the whole value. ``random_source`` returns numbers from 0 to 1.
+    The longest delay is ``initial_seconds`` at first, and each failure doubles it up to ``max_seconds``. The actual
+    delay is random, between half of the longest and the longest. ``random_source`` returns numbers from 0 to 1.
     """
 
     initial_seconds: float = 0.5
@@ -22,7 +23,7 @@ class Backoff:
     def delay(self, failures: int, server_delay: float | None = None) -> float:
         """Return the seconds to wait before a retry, after ``failures`` earlier failures in a row.
 
-        If the server named a delay (``server_delay``, in seconds), the result is at least this, plus up to 25 %.
+        If the server named a delay (``server_delay``, in seconds), the result is at least that delay, plus up to 25 %.
         """
         nominal = min(self.max_seconds, self.initial_seconds * 2.0 ** min(failures, 32))
         delay = nominal * (0.5 + self.random_source() / 2)

@@ -13,7 +13,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Frame(NamedTuple):
-    """The JSON of one message, or a block of Server-Sent Events with only an ``id`` (cursor) or a ``retry`` delay."""
+    """One parsed frame: a message's JSON, or a Server-Sent Event with only an ``id`` (cursor) or a ``retry`` delay."""
 
     data: bytes | None
     cursor: str | None = None
@@ -26,7 +26,7 @@ class FrameParser(Protocol):
     media_type: str
 
     def feed(self, chunk: bytes) -> Iterable[Frame]:
-        """Return the frames that end in ``chunk``. Raises Malformed for a message larger than ``MAX_MESSAGE_BYTES``."""
+        """Return the frames that ``chunk`` completes. Raises Malformed for a message over ``MAX_MESSAGE_BYTES``."""
 
 
 class NdjsonParser:
@@ -39,7 +39,7 @@ class NdjsonParser:
         self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[Frame]:
-        """Yield a frame for each line that ends in ``chunk``, except empty lines."""
+        """Yield a frame for each line that ``chunk`` completes, except empty lines."""
         first, *rest = chunk.split(b"\n")
         self._buffer(first)
         for line in rest:
@@ -77,7 +77,7 @@ class SseParser:
         self._first = True
 
     def feed(self, chunk: bytes) -> Iterator[Frame]:
-        """Yield a frame for each block that ends in ``chunk``, also for a block with only an ``id`` or ``retry``."""
+        """Yield a frame for each block that ``chunk`` completes, also for a block with only an ``id`` or ``retry``."""
         for line in self._lines(chunk):
             if line:
                 self._read_field(line)
@@ -120,7 +120,7 @@ class SseParser:
             self._retry_ms = int(value)
 
     def _finish_frame(self) -> Frame | None:
-        """Return the frame of the block that ended, and begin a new block. None if the block had no known field."""
+        """Return the complete block as a frame, or None if it has no known field. Then begin a new block."""
         data, cursor, retry_ms = self._data, self._id, self._retry_ms
         self._data, self._id, self._retry_ms = [], None, None
         self._size = sum(map(len, self._parts))

@@ -30,8 +30,8 @@ class StreamClient:
             async for message in stream:
                 print(message.kind, message.data)
 
-    After a break the client continues behind its last cursor, so no event is lost or yielded twice. The client waits
-    between attempts as the server asks, else as ``backoff`` says, and tries without end. Iteration raises:
+    After a lost connection the client continues after its last cursor, so no event is lost or yielded twice. It waits
+    between attempts as long as the server asks, else as ``backoff`` says, and never gives up. Iteration raises:
 
     - :class:`Unreachable` if the first connection fails.
     - :class:`RequestRefused` if the server refuses the parameters or the token, or the first connection for any reason.
@@ -130,7 +130,7 @@ class StreamClient:
 
     @asynccontextmanager
     async def _open(self, session: aiohttp.ClientSession, parser: FrameParser) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Open the stream and yield the answer. A redirect is an error: it could send the token to another host."""
+        """Request the stream and yield the HTTP answer. A redirect is an error: another host could get the token."""
         token = self._token if isinstance(self._token, str) else self._token()
         headers = {"Authorization": f"Bearer {token}", "Accept": parser.media_type}
         query = self._parameters | ({"since": self.cursor} if self.cursor is not None else {})
@@ -183,7 +183,7 @@ class StreamClient:
         return False
 
     async def _wait_before_reconnect(self, reason: str) -> None:
-        """Wait as the server asked, else as the backoff says. Raises StreamEnded if a ``goodbye`` forbids a retry."""
+        """Wait for the server's delay, else for the backoff's. Raises StreamEnded if a ``goodbye`` forbids a retry."""
         named, self._retry_seconds = self._retry_seconds, None
         if self._goodbye is not None:
             goodbye, self._goodbye = self._goodbye.data, None

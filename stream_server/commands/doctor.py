@@ -157,7 +157,7 @@ def check_python() -> CheckResult:
 
 
 def check_redis_binary(*, needed: bool) -> CheckResult:
-    """Check whether a usable ``redis-server`` is installed. If ``needed`` is false, its absence is only advice."""
+    """Check whether a usable ``redis-server`` is installed. If not, the result is BROKEN if ``needed``, else ADVICE."""
     try:
         binary = find_redis_binary()
     except EmbeddedRedisError as error:
@@ -193,7 +193,7 @@ def check_descriptors() -> CheckResult:
 
 
 def check_data_folder(path: str) -> list[CheckResult]:
-    """Check whether the data folder at ``path`` is writable, closed to writes of other users, and has free space."""
+    """Check whether the data folder ``path`` is writable, not writable for other users, and has 1 GiB of free space."""
     if not path:
         return [good("no --data-dir: the data are in a temporary folder and are deleted when the server stops")]
     folder = Path(path).expanduser()
@@ -249,7 +249,7 @@ async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
 
 
 async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]:
-    """Check whether the Sentinels in the Redis URL answer and name the same primary. Return [] without Sentinels."""
+    """Check whether the Sentinels in the Redis URL answer and name the same primary. Return [] if it has none."""
     service = parse_sentinel_url(url)
     if service is None:
         return []
@@ -268,7 +268,7 @@ async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]
 
 
 async def check_replicas(settings: Config, url: str) -> list[CheckResult]:
-    """Check that the replica of ``--redis-read`` is usable, and enough replicas connected for ``--write-replicas``."""
+    """Check whether the replica of ``--redis-read`` is usable and ``--write-replicas`` replicas are connected."""
     seconds = settings.redis_timeout_seconds
     primary, near = RedisClient(url, seconds), None
     found = []
@@ -314,7 +314,7 @@ def _check_version(info: dict[str, str]) -> CheckResult:
 
 
 def _check_clock_skew(theirs: float, started: float, ended: float) -> CheckResult:
-    """Compare Redis' time ``theirs`` with this machine's time before and after the request; advise if they differ."""
+    """Advise if Redis' time ``theirs`` is over 2 s before ``started`` or after ``ended``, this machine's times."""
     skew = max(started - theirs, theirs - ended, 0.0)
     if skew > MAX_CLOCK_SKEW_SECONDS:
         return advice(f"the clocks of Redis and this machine differ by {skew:.1f} s: run NTP on both")

@@ -94,7 +94,7 @@ def replay(
 
 
 def steady_pace(rate: float) -> DueTime:
-    """Return a function that says when each status is due: ``rate`` statuses per second; with infinity all at once."""
+    """Return a function that says when each status is due: ``rate`` a second or, if it is infinite, all at once."""
     return lambda number, _: number / rate
 
 
@@ -117,7 +117,7 @@ def original_pace(speed: float) -> DueTime:
 
 @dataclass(slots=True)
 class ReplaySummary:
-    """Numbers of lines in a replay (all, posted, unreadable, refused by the server), and how the replay ended."""
+    """The counts of a replay (lines, posts, repeated requests, unreadable and refused lines), its time and its end."""
 
     total: int = 0
     posted: int = 0
@@ -153,7 +153,7 @@ class ReplaySummary:
 async def ordered_workers(
     count: int, work: Callable[[Item], Awaitable[None]]
 ) -> AsyncIterator[Callable[[str, Item], Awaitable[None]]]:
-    """Start ``count`` parallel tasks; yield the function ``put(key, item)``, after which a task calls ``work(item)``.
+    """Run ``count`` parallel tasks. Yield ``put(key, item)``, which queues an item until a task calls ``work(item)``.
 
     Items with the same key go to the same task, so they keep their order. ``put`` waits while the task's queue is full.
     At the end of the block, wait until all items are done. An exception in a task or the block drops the queued items.
@@ -273,7 +273,7 @@ class ReplayRun:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)  # a second Ctrl-C ends the program at once
 
     def _print_skipped_line(self, line: int, reason: str, count: int) -> None:
-        """Print why a line was not posted. After :data:`MAX_SHOWN_LINES` such lines (``count``) print nothing."""
+        """Print why a line was not posted. ``count`` numbers such lines; print none after :data:`MAX_SHOWN_LINES`."""
         if count <= MAX_SHOWN_LINES:
             self._console.print(f"line {line}: {reason}", markup=False, highlight=False)
         if count == MAX_SHOWN_LINES:

@@ -36,7 +36,7 @@ OPTION_BY_MEMBER = {"message": "--text", "lang": "--lang"}
 
 
 class _TrialAuthor(AuthorSnapshot, frozen=True):
-    """The author of the status in the file of ``--status``. A missing id is ``0``, a missing login is ``nobody``."""
+    """The author of the status in the file of ``--status``. A missing id becomes ``0``, a missing login ``nobody``."""
 
     id: str = ANONYMOUS_STATUS["id"]
     login: str = ANONYMOUS_STATUS["login"]
@@ -88,7 +88,7 @@ def _parse_rule(text: str) -> Rule:
 
 
 def _read_status(file: Path | None) -> dict[str, Any]:
-    """Return the checked status in ``file``; an empty dict for None. A status with ``id`` must have the API's form."""
+    """Return the checked status in ``file``; {} for None. It is a request body or, with an ``id``, an API answer."""
     if file is None:
         return {}
     try:
@@ -139,7 +139,7 @@ def _make_event(members: dict[str, Any]) -> Event:
 
 
 def _format_explanation(explanation: Explanation, depth: int) -> list[str]:
-    """Return one line per part of the rule: ✓ or ✗, the part, why it matches or not, and where in the message."""
+    """Return one line per part of the rule: ✓ or ✗, the part, the reason, and the ranges of the message that match."""
     where = "".join(f" [{start}, {end}]" for start, end in explanation.indices)
     line = f"{'  ' * depth}{'✓' if explanation.matched else '✗'} {explanation.text}: {explanation.why}{where}"
     return [line, *(inner for part in explanation.parts for inner in _format_explanation(part, depth + 1))]

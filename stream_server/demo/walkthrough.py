@@ -54,7 +54,7 @@ async def run_demo(base_url: str, sign_token: SignToken, print_text: Callable[[s
 
 
 def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
-    """Return the guide to paste into a shell: it sets a token and a function, and has a command for each feature."""
+    """Return a guide to paste into a shell: it sets ``TOKEN`` and the function ``see``, with a command per feature."""
     lines = [
         ("stream/user", "live: everything that concerns you"),
         ("timelines/home", "your home timeline"),
@@ -88,7 +88,7 @@ def _post_command(base_url: str) -> str:
 
 
 def _render_guide(login: str, lines: list[str]) -> str:
-    """Format the guide, with colours on a terminal and without line breaks, which would split a pasted command."""
+    """Format the guide, with colours on a terminal. Long lines are not wrapped, so that commands can be pasted."""
     # Comments after `#` must not contain characters that a shell interprets, because an interactive zsh passes them to
     # the command as arguments. The command ignores them.
     page = Console(file=io.StringIO(), force_terminal=sys.stdout.isatty(), soft_wrap=True, highlight=False)

@@ -49,7 +49,7 @@ async def find_or_create_world(api: ApiClient, sign_token: SignToken) -> DemoWor
 
 
 class DemoActions:
-    """Sends requests as the demo users. A repeated setup has the same idempotency keys, so it creates nothing twice."""
+    """Sends requests as the demo users. A repeated setup sends the same idempotency keys, so nothing exists twice."""
 
     def __init__(self, api: ApiClient, sign_token: SignToken, user_ids: dict[str, str]) -> None:
         self._api = api
@@ -98,7 +98,7 @@ async def _create_content(actions: DemoActions, login: str) -> None:
 
 
 async def _create_follows(actions: DemoActions) -> None:
-    """Let the demo users follow each other, with one approved and one waiting follow request."""
+    """Make demo users follow each other. Two ask to follow Dora, who is protected; she approves one of the requests."""
     await actions.request_as("dora", "PATCH", "users/me", protected=True, bio="For friends only.")
     await actions.request_as("ada", "PATCH", "users/me", bio="Bread, trains and programs.", place="Lisbon")
     for followed in ("bob", "cyd"):

@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
 
 
 def path(pinned: Pinned, prefix: Path | None = None) -> Path:
-    """Return where the native file is or would be in the Python environment ``prefix`` (default: the running one)."""
+    """Return the path of the file, existing or not, in the Python environment ``prefix`` (default: the running one)."""
     folder = (Path(sys.prefix) if prefix is None else prefix) / "lib" / "stream-server"
     return folder / f"{pinned.project}-{pinned.version}" / pinned.name.lower()
 

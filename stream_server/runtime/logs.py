@@ -38,7 +38,7 @@ def redact(text: str) -> str:
 
 
 class LogThrottle(logging.Filter):
-    """Limits each place in the code (file and line) to :data:`MAX_LINES_PER_WINDOW` log lines per 10 s (a window)."""
+    """Limits each place in the code (file and line) to :data:`MAX_LINES_PER_WINDOW` log lines in 10 seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -46,7 +46,10 @@ class LogThrottle(logging.Filter):
         self._windows: dict[tuple[str, int], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return False to drop a record whose place in the code is over the limit. A later line counts the drops."""
+        """Return False, which drops the record, if its place in the code has reached the limit.
+
+        The first record of this place after the 10 s gets the number of dropped records as ``suppressed``.
+        """
         origin = (record.pathname, record.lineno)
         started, count = self._windows.get(origin, (self._clock(), 0))
         if self._clock() - started >= WINDOW_SECONDS:
@@ -78,7 +81,7 @@ class JsonLineFormatter(logging.Formatter):
 
 
 def configure(level: str, stream: TextIO) -> None:
-    """Write the log lines of the whole process to ``stream``, from ``level`` (debug, info, warning, error) upwards."""
+    """Write the process' log lines of ``level`` (debug, info, warning, error) or higher to ``stream``, as JSON."""
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLineFormatter())
     handler.addFilter(LogThrottle())
@@ -88,5 +91,5 @@ def configure(level: str, stream: TextIO) -> None:
 
 
 def set_level(level: str) -> None:
-    """Write only log lines from ``level`` (debug, info, warning, error) upwards from now on."""
+    """From now on, write only log lines of ``level`` (debug, info, warning, error) or higher."""
     logging.getLogger().setLevel(level.upper())

@@ -61,7 +61,7 @@ class StopRequest:
 
     @property
     def is_requested(self) -> bool:
-        """Whether SIGTERM or SIGINT arrived. Check it after the start: a library may catch the `CancelledError`."""
+        """Whether SIGTERM or SIGINT arrived. Check it after the start: a library may have caught the cancellation."""
         return self._requested.is_set()
 
     def _request(self) -> None:
@@ -70,13 +70,13 @@ class StopRequest:
         self._requested.set()
 
     async def wait(self) -> None:
-        """Wait for SIGTERM or SIGINT. Call this after the start: from then on, a signal no longer cancels the task."""
+        """Wait for SIGTERM or SIGINT. Call this when the server has started: from then on, a signal cancels no task."""
         self._starting_task = None
         await self._requested.wait()
 
 
 class WorkerDescriptors(NamedTuple):
-    """Descriptors that a worker inherits: its socket to the supervisor and, unless None, the listening socket."""
+    """File descriptors that a worker inherits: its socket to the supervisor and, unless None, the listening socket."""
 
     supervisor_fd: int
     listening_fd: int | None
@@ -110,7 +110,7 @@ def run_server(
 
 
 async def _ignore_signals_after(run: Coroutine[Any, Any, int]) -> int:
-    """Await ``run`` and return its exit code. Then ignore signals, so that a late one cannot change the code."""
+    """Await ``run`` and return its exit code. Then ignore signals: one would end the process with another exit code."""
     try:
         return await run
     finally:
@@ -232,7 +232,7 @@ async def _wait_until_stopped(stop_request: StopRequest, *services: Awaitable[An
 
 
 async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
-    """Wait until the embedded Redis ends by itself, and log that. Without an embedded Redis, never return."""
+    """Wait until the embedded Redis ends by itself, and log its exit code. Without an embedded Redis, never return."""
     if embedded is None:
         await asyncio.Event().wait()
     else:
@@ -241,7 +241,10 @@ async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
 
 
 async def _announce_address(config: Config, *, with_demo: bool, print_text: PrintText) -> None:
-    """Wait until the server accepts connections. Print URL and filters, run the demo if ``with_demo``. Never return."""
+    """Print the URL and the filters when the server accepts connections, then run the demo if ``with_demo``.
+
+    The coroutine never returns, because a server process stops when one of its services ends.
+    """
     address = run_file.server_url(config)
     await _wait_until_accepting(config.host, config.port)
     # One write: a terminal that is closed between two writes would end the server with an error.

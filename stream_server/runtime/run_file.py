@@ -26,7 +26,7 @@ class RunFile(msgspec.Struct, frozen=True):
         redis: URL of the server's Redis.
         url: HTTP address of the server.
         pid: Id of the server process to send signals to; with several workers, of the supervisor.
-        started_at: Result of :func:`process_started_at`, because a later process may get the same ``pid``.
+        started_at: Start time of that process. It differs for a later process that gets the same ``pid``.
         reloads: Number of reloads since the start.
         messages: Sentences about the last reload.
         refused: Whether the last reload changed nothing because the settings were invalid.
@@ -43,9 +43,9 @@ class RunFile(msgspec.Struct, frozen=True):
 
 @contextmanager
 def kept_run_file(config: Config) -> Iterator[Callable[[ReloadOutcome], None]]:
-    """Write the run file before the block and delete it after the block, if the settings name a data folder.
+    """Keep the run file in the data folder while the block runs. Without a data folder there is no run file.
 
-    Yields a function for the outcome of each reload. The function writes the outcome to the log and the run file.
+    Yields a function that reports the outcome of a reload: it writes the outcome to the log and the run file.
     """
     pid = os.getpid()
     content = RunFile(config.redis, server_url(config), pid, process_started_at(pid))

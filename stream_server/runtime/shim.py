@@ -39,7 +39,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class ShimCommand(Enum):
-    """A command to the shim, by the server's pipe or a signal: start Redis, stop Redis, or no command."""
+    """A command to the shim, from the server's pipe or a signal: start Redis, stop Redis, or (NOTHING) no command."""
 
     GO = "go"
     END = "end"
@@ -47,7 +47,7 @@ class ShimCommand(Enum):
 
 
 class CommandChannel:
-    """Receives the shim's commands: lines in the server's pipe, and signals. A signal between two waits is not lost."""
+    """Receives commands from the server's pipe and from signals. Keeps a signal that arrives before :meth:`receive`."""
 
     def __init__(self) -> None:
         self._wake, write = os.pipe()
@@ -69,7 +69,7 @@ class CommandChannel:
 
 
 def send_line(line: str) -> None:
-    """Send one line to the server. Ignore errors: if the server died, the shim notices it at its standard input."""
+    """Send one line to the server. Ignore errors: if the server died, the end of its pipe makes the shim stop."""
     with suppress(OSError):
         os.write(1, f"{line}\n".encode())
 
@@ -138,7 +138,7 @@ def read_lock_owner(lock: int) -> tuple[str, str]:
 
 
 def remove_leftover_folder(scratch: str) -> None:
-    """Remove the temporary folder that a killed server left. Ignore a path without the prefix of such folders."""
+    """Remove the temporary folder that a killed server left, if its name begins with PRIVATE_FOLDER_PREFIX."""
     if scratch.rpartition("/")[2].startswith(PRIVATE_FOLDER_PREFIX):
         shutil.rmtree(scratch, ignore_errors=True)
 

@@ -65,7 +65,7 @@ class WorkerProcess:
             self.process.send_signal(number)
 
     def reload(self) -> None:
-        """Make the worker reload its settings with SIGHUP. If it is still starting, wait for its first heartbeat."""
+        """Make the worker reload its settings with SIGHUP. A starting worker gets the signal at its first heartbeat."""
         self._reload_pending = self.beats == 0  # before the first heartbeat SIGHUP would kill the worker
         if not self._reload_pending:
             self.signal(signal.SIGHUP)
@@ -154,7 +154,7 @@ class Supervisor:
             worker.reload()
 
     async def _keep_slot_filled(self, slot: int) -> int:
-        """Run a worker, and a new one each time it ends. If no worker can start, give up and return the exit code."""
+        """Run worker number ``slot`` and replace it each time it ends. If no worker can start, return its exit code."""
         failures = 0
         while True:
             env = self._env
@@ -199,7 +199,7 @@ class Supervisor:
     async def _watch_worker(self, worker: WorkerProcess) -> None:
         """Wait until the worker ends. Kill it after ``beat_seconds`` (at least 30 s for the first) without a heartbeat.
 
-        The method adds up its own waits and reads no clock, so no worker is killed after the machine was suspended.
+        The method adds up its own waits and reads no clock, so time in which the machine was suspended does not count.
         """
         tick = self._beat_seconds / 5
         silence, seen_beats = 0.0, 0
@@ -245,7 +245,7 @@ class WorkerHeartbeat:
 
     @contextmanager
     def exit_if_orphaned(self) -> Iterator[None]:
-        """Use this around the worker's start. If the supervisor ends inside the ``with`` block, end this process.
+        """End this process if the supervisor ends during the ``with`` block. Use the block for the worker's start.
 
         A starting worker has no clients, and might wait forever for a Redis that ended with the supervisor.
         """
@@ -257,10 +257,10 @@ class WorkerHeartbeat:
             loop.remove_reader(self._channel)
 
     async def run(self) -> None:
-        """Send a heartbeat per second; the first reports that the worker serves. Return when the supervisor has ended.
+        """Send a heartbeat each second, and return when the supervisor has ended. The caller must then stop the worker.
 
-        The caller must then stop the worker. If this takes :data:`FROZEN_TIMEOUT_SECONDS`, or if the event loop is
-        blocked for that long, a thread of the interpreter prints the stack and ends the process.
+        The first heartbeat reports that the worker serves clients. If stopping takes :data:`FROZEN_TIMEOUT_SECONDS`, or
+        the event loop is blocked for that long, a thread of the interpreter prints the stack and ends the process.
         """
         loop = asyncio.get_running_loop()
         loop.add_reader(self._channel, self._on_readable)
@@ -284,7 +284,7 @@ class WorkerHeartbeat:
 
 
 def _receive(channel: socket.socket) -> bytes | None:
-    """Return the bytes that have arrived: empty if the other side closed the socket, None if there are none yet."""
+    """Return the bytes received on ``channel``: None if there are none yet, empty if the other side closed it."""
     try:
         return channel.recv(4096)
     except BlockingIOError:
