@@ -135,7 +135,9 @@ async def test_sigterm_ends_all_streams_within_five_seconds(own_folder: Path, wo
 
 
 @pytest.mark.parametrize(
-    ("how", "patience"), [("paused", 1), ("killed", 1), pytest.param("paused", 30, marks=pytest.mark.nightly)]
+    # On a busy machine, Redis may need more than a second to answer 100 streams that open at once.
+    ("how", "patience"),
+    [("paused", 2), ("killed", 2), pytest.param("paused", 30, marks=pytest.mark.nightly)],
 )
 async def test_sigterm_while_redis_is_away(own_folder: Path, redis: RedisProcess, how: str, patience: int) -> None:
     """The stop does not wait for Redis. The server answers live streams, streams that read the log, polls and writes.
