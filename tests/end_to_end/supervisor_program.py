@@ -1,7 +1,7 @@
 """A supervisor and its workers as a program, for tests that kill, freeze and stop them.
 
 A worker answers each connection: the request ``pid`` gets its process id, and ``freeze`` blocks its event loop. The
-supervisor prints its port, when it is ready, its reports, and its exit code.
+supervisor prints its port, its reports, and when it is ready.
 """
 
 import argparse

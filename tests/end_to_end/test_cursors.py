@@ -224,7 +224,7 @@ async def test_a_cursor_of_another_user_shows_nothing_hidden(api: Api, door: str
 
 @pytest.mark.extended
 async def test_a_cursor_of_another_server_gets_a_gap_and_what_follows(api: Api, own_folder: Path) -> None:
-    """A foreign cursor above this log's head is refused. A lower one gives a gap, and then all that follows."""
+    """A cursor from another server's log gets a gap, and then the events that follow its position."""
     uid = await api.user()
     with Server(own_folder) as other:
         async with Api(other) as elsewhere:

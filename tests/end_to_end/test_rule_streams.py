@@ -37,7 +37,7 @@ async def test_rules_are_written_with_the_stream(api: Api) -> None:
 
 
 async def test_saved_rules_change_an_open_stream_at_their_log_position(api: Api) -> None:
-    """Two streams of one user, one of them catching up, receive the same. The streams of another user do not change."""
+    """A change of saved rules takes effect at its position in the log. Another user's stream does not change."""
     uid, other = await api.user(), await api.user()
     (tea,) = await save(api, uid, f"tea from:{uid}")
     async with (

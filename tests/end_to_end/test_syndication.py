@@ -130,10 +130,7 @@ async def test_a_server_killed_under_load_leaves_no_post_out(own_folder: Path, r
 
 
 async def test_a_server_without_separate_workers_fills_all_timelines(api: Api, server: Server) -> None:
-    """Without a worker process, a post reaches all followers, also those after the first pass.
-
-    The test reads over HTTP.
-    """
+    """A server adds posts to home timelines without a worker process, and has metrics about its jobs."""
     author, reader = await api.user(), await api.user()
     await api.follow(reader, author)
     status = await api.post(author, "hello")

@@ -66,7 +66,10 @@ class Proxy:
                 self.cuts += passage.abort()
 
     def refuse(self, on: bool = True, *, of: bytes = b"") -> None:  # noqa: FBT001, FBT002 - a switch
-        """Close new connections at once, or as soon as the client sends ``of``. Existing ones pass."""
+        """Close new connections at once.
+
+        With ``of``, close each connection, also an open one, when its client sends ``of``.
+        """
         self._refusing = of if on else None
 
     def delay(self, seconds: float) -> None:
