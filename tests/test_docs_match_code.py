@@ -97,7 +97,7 @@ def test_links_between_the_pages_lead_somewhere() -> None:
 
 
 def test_the_files_that_pages_name_exist() -> None:
-    """A path in code font is a file below the repository, ``stream_server``, ``filters`` or ``tests``."""
+    """A path in code font is a file below the repository, ``stream_server``, ``tests`` or ``docs``."""
     roots = [ROOT, ROOT / "stream_server", ROOT / "tests", ROOT / "docs"]
     for name in ("README.md", "docs/architecture.md", "docs/invariants.md", "docs/social.md"):
         paths = re.findall(r"`([\w./]+/[\w.]+\.(?:py|lua|md|toml))`", (ROOT / name).read_text(encoding="utf-8"))

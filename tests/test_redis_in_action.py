@@ -256,7 +256,7 @@ async def test_all_filters_that_are_given_count(api: Api) -> None:
 
 
 def test_the_small_sample_lies_in_the_large_one() -> None:
-    """The other good idea: 10 % of them are redis_client the 20 %, for everyone and for ever."""
+    """The other good idea of the book: the 10 % sample is part of the 20 % sample, for all clients."""
     events = [Event("post", status_id=str(n * 4096)) for n in range(5000)]
     ten, twenty = ({e.status_id for e in events if Sample(Decimal(p)).matches(e)} for p in (10, 20))
     assert 400 < len(ten) < 600
