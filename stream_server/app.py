@@ -45,6 +45,9 @@ FEED_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("feed_task")
 JOBS_TASK: "web.AppKey[asyncio.Task[None]]" = web.AppKey("jobs_task")
 """The tasks that run the feed and the background services. The server stops if one of them ends."""
 
+START_REDIS_SECONDS = 10.0
+"""Seconds that Redis has for each reply while the server starts: on a busy machine a start is slower than a request."""
+
 GOODBYE_SECONDS = 1.0
 """Seconds that a client has to take the goodbye. The server then closes the connection, because other clients wait."""
 
@@ -58,6 +61,7 @@ APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_setti
 @asynccontextmanager
 async def running_application(config: Config) -> AsyncIterator[web.Application]:
     """Run a server without HTTP sockets during the block. Yields the aiohttp application when the feed is ready."""
+    subscriptions = SubscriptionParser(_load_filters())
     store = Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
         min_write_replicas=config.write_replicas,
@@ -65,12 +69,13 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=lambda: feed.detector.recheck(),  # noqa: PLW0108 - the feed is made below
     )  # fmt: skip
-    await store.open()
+    with store.allow_slow_replies(START_REDIS_SECONDS):
+        await store.open()
+        head = await store.log.head()
     log = LogReader(store.log)
     link_health = LinkHealth(random.Random())
-    subscriptions = SubscriptionParser(_load_filters())
     hub = Hub(
-        _client_limits(config), log, await store.log.head(),
+        _client_limits(config), log, head,
         now_ms=lambda: time.time_ns() // 1_000_000, lag_ms=link_health.lag_ms,
         read_relations=store.user_graphs.get_graph, parse_rule=subscriptions.parse_rule,
     )  # fmt: skip

@@ -54,5 +54,6 @@ def serve(
     except OSError as error:
         raise CommandFailure(f"{error.filename or 'the server'}: {error.strerror or error}") from None
     except Unavailable:
-        raise CommandFailure("the Redis of --redis cannot be reached", UNREACHABLE) from None
+        name = "the Redis of --redis" if settings.redis else "the embedded Redis"
+        raise CommandFailure(f"{name} cannot be reached", UNREACHABLE) from None
     context.exit(code)

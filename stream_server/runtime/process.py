@@ -124,9 +124,10 @@ async def _run_first_process(
 ) -> int:
     """Run the process that the person started: the only server process, or the supervisor. Return the exit code.
 
-    The function checks the signing key of tokens and the port before it starts Redis, so wrong settings fail early.
+    The function checks the filters, the signing key of tokens and the port first, so that they fail before Redis runs.
     """
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
+    installed_registry()
     secret = tokens.signing_secret(config)
     tokens.TokenAuthority(config, secret)
     several = config.workers > 1

@@ -2,7 +2,8 @@
 
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -135,6 +136,16 @@ class Store:
         _check_version(parse_info(info).get("redis_version", ""))
         await self._scripts.install()
         await self._warn_about_eviction()
+
+    @contextmanager
+    def allow_slow_replies(self, seconds: float) -> Iterator[None]:
+        """During the block, wait ``seconds`` for each reply of Redis if that is more than the usual timeout."""
+        usual = self._redis.timeout_seconds
+        self._redis.timeout_seconds = max(usual, seconds)
+        try:
+            yield
+        finally:
+            self._redis.timeout_seconds = usual
 
     async def ping(self) -> None:
         """Raise `Unavailable` if Redis does not answer."""

@@ -9,6 +9,7 @@ import redis
 from stream_server.errors import Unavailable
 from stream_server.store import store as module
 from stream_server.store.store import RedisTooOld, Store
+from tests.redis_process import private_redis
 from tests.stream_server.store.people import People
 from tests.waiting import PATIENCE
 
@@ -23,6 +24,25 @@ async def test_open_without_redis_is_unavailable_and_hides_the_address(tmp_path:
         await store.open()
     assert str(tmp_path) not in failure.value.message
     await store.close()
+
+
+async def test_a_slow_redis_delays_the_opening_and_later_calls_have_the_usual_timeout() -> None:
+    with private_redis() as server:
+        store = Store(f"unix://{server.socket}", timeout_seconds=0.05)
+        server.pause()
+        with pytest.raises(Unavailable):
+            await store.open()
+        with store.allow_slow_replies(PATIENCE):
+            opening = asyncio.create_task(store.open())
+            with pytest.raises(TimeoutError):  # longer than the usual timeout it neither fails nor succeeds
+                await asyncio.wait_for(asyncio.shield(opening), 0.3)
+            server.resume()
+            await opening
+        server.pause()
+        with pytest.raises(Unavailable):
+            await store.ping()
+        server.resume()
+        await store.close()
 
 
 @pytest.mark.parametrize(("version", "fine"), [("6.2.14", True), ("7.0.15", True), ("10.1.0", True), ("6.0.20", False)])
