@@ -32,7 +32,7 @@ class AnalyzedText:
 
     @property
     def words(self) -> frozenset[str]:
-        """The case-folded words outside entities. Each link adds itself without protocol, and its parts."""
+        """The case-folded words outside entities. For each link: the link without protocol, and the words in it."""
         if self._words is None:
             found = words(fold(self._text_without_entities()))
             for url in self.entities.urls:
@@ -81,7 +81,7 @@ class AnalyzedText:
 
     @property
     def unspaced_runs(self) -> str:
-        """The words in scripts without spaces (Chinese …), hashtags and links included, joined by spaces."""
+        """The words that have a character of a script without spaces (such as Chinese), also in hashtags and links."""
         if self._unspaced_runs is None:
             links = (fold(form) for url in self.entities.urls for form in _url_forms(url))
             self._unspaced_runs = " ".join(_runs_of((fold(self._text_without_entities()), *self.hashtags, *links)))

@@ -71,7 +71,7 @@ def _event_boxes(event: Event) -> list[Box]:
 
 
 def _squares_of_boxes(item: T, boxes: Collection[Box]) -> Iterator[tuple[ItemBox[T], Key, bool]]:
-    """Yield for each map square that a box touches: the box with its item, the key, whether the box covers it."""
+    """Yield each square that a box touches, as box with item, index key, and whether the box covers the square."""
     for box in boxes:
         for part in _split_at_date_line(box):
             entry = (*part, item)  # one tuple for all squares, so that they share the memory

@@ -105,7 +105,7 @@ def find_mentions_and_lists(text: str) -> Iterator[tuple[Mention, str]]:
 
 
 def _may_begin_mention(text: str, at: int) -> bool:
-    """Whether an ``@`` at this index can begin a mention: not inside a word or a mail address, except after ``RT``."""
+    """Whether an ``@`` at this index can begin a mention: not inside a word or mail address, but after ``RT``."""
     if at == 0 or not _FORBIDDEN_BEFORE_MENTION.match(text, at - 1):
         return True
     return _RETWEET.search(text[max(0, at - 4) : at]) is not None

@@ -125,7 +125,7 @@ class Event:
         return self._index_keys
 
     def flags(self) -> Iterator[str]:
-        """Return each rule operator ``is:`` or ``has:`` with a value that matches this event, such as ``has:links``."""
+        """Return each ``is:`` and ``has:`` operator of rules that matches this event, such as ``has:links``."""
         yield from ("is:" + form for form in self.forms)
         yield from (flag for flag, found in zip(_ENTITY_FLAGS, self.entities, strict=True) if found)
         if self.media:

@@ -83,7 +83,8 @@ class Home(Filter):
 
     It matches the posts, deletes and account changes of the user and of followed users, and the follows, likes and
     comments by or to the user. The server makes this filter; clients cannot write it as a parameter. ``following`` is
-    the set of followed users, which the server may change later. Messages and notifications need no filter.
+    the set of followed users, which the server may change later. Messages and notifications are delivered without a
+    filter.
     """
 
     __slots__ = ("_following", "_user_id")

@@ -100,7 +100,7 @@ def _covers_square(box: Box, size: int, x: int, y: int) -> bool:
 
 
 def _finest_size(box: Box) -> int | None:
-    """Return the smallest square size in degrees of which at most MAX_SQUARES squares touch the box, or None."""
+    """Return the smallest size of squares, in degrees, of which at most MAX_SQUARES touch the box, or None."""
     west, south, east, north = box
     for size in _SIZES_DEGREES:
         rows = floor(north) // size - floor(south) // size + 1

@@ -16,14 +16,14 @@ Clause: TypeAlias = frozenset[Key]
 
 
 class IndexTerms(NamedTuple):
-    """How the index finds a filter: each event that matches has all keys of a clause (a set of keys) or lies in a box.
+    """How the index finds a filter: each event that matches has all keys of a clause (a set of keys) or touches a box.
 
     Attributes:
         exact: Clauses that prove a match. If an event has all keys of one of them, it matches.
         candidates: Clauses that do not prove a match. If an event has all keys of one, the server calls ``matches``.
         dynamic: Whether the candidates change later, because they come from a set that changes, such as the followed
-            users. Then each candidate has exactly one key.
-        boxes: West, south, east, north in degrees. An event matches if it lies in a box (as with ``locations``).
+            users. The filter must then give each candidate exactly one key.
+        boxes: West, south, east, north in degrees. An event matches if its point is in a box or its place overlaps one.
     """
 
     exact: Collection[Clause]
@@ -53,7 +53,7 @@ def user_key(user_id: str) -> Key:
 
 
 def language_keys(tag: str | None) -> Iterator[Key]:
-    """Return the index keys of a language tag. ``en-GB`` has the keys of ``en-gb`` and ``en``. None means ``und``."""
+    """Return the index keys of a language tag: ``en-gb`` and ``en`` for ``en-GB``, and ``und`` for None."""
     found = (tag or "und").lower()
     while found:
         yield LANGUAGE + found

@@ -65,8 +65,9 @@ class Postings(Generic[T]):
     def find(self, event: Event, verify: Callable[[T, Event], bool]) -> set[T]:
         """Return the items with a combinable or standalone filter that matches the event.
 
-        If index terms do not prove that an item matches, the method calls the item's filters. If one filter raises,
-        it calls ``verify(item, event)`` for each of these items instead. ``verify`` must not raise.
+        If index terms do not prove that an item matches, the method calls the item's filters. If one filter raises, it
+        asks ``verify(item, event)`` about each of these items instead: whether the item matches. ``verify`` must not
+        raise.
         """
         found: set[T] = set()
         if self._boxes:
@@ -80,7 +81,7 @@ class Postings(Generic[T]):
         return found
 
     def _verify(self, items: set[T], event: Event, fallback: Callable[[T, Event], bool]) -> list[T]:
-        """Return the items whose filters match the event. If a filter raises, call ``fallback`` for all items."""
+        """Return the items whose filters match the event. If any raises, let ``fallback`` decide about all items."""
         checks = self._verifiers
         try:
             return [item for item in items if checks[item](event)]

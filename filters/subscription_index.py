@@ -18,7 +18,8 @@ MAX_NARROWING_GROUPS = 64
 class _NarrowingGroup(Generic[T]):
     """The items whose subscriptions have equal narrowing filters, so that one check of these filters serves all items.
 
-    ``representative`` is the subscription that makes this check. None marks the group whose items are checked singly.
+    ``representative`` is the subscription that makes this check. It is None in the group for all items that came when
+    there were too many groups: the index checks each of these singly.
     """
 
     __slots__ = ("postings", "representative", "size")
@@ -54,7 +55,7 @@ class SubscriptionIndex(Generic[T]):
 
     @property
     def scanned_count(self) -> int:
-        """The number of items that have no index keys. The index calls their filters for every event."""
+        """The number of items that have a filter without index keys. The index calls this filter for every event."""
         return sum(len(group.postings.unindexed) for group in (self._mixed_group, *self._groups.values()))
 
     def add(self, item: T, subscription: Subscription) -> None:
@@ -132,7 +133,7 @@ class SubscriptionIndex(Generic[T]):
             return False
 
     def _group_passes(self, group: _NarrowingGroup[T], event: Event) -> bool:
-        """Whether an event passes the group's narrowing filters. If a filter raises, record this for each item."""
+        """Whether an event passes the group's narrowing filters: if one raises, no. Each item then gets a failure."""
         try:
             return group.representative is not None and group.representative.passes_narrowing(event)
         except FilterFailure as failed:

@@ -27,7 +27,7 @@ _CODES = ("invalid_parameter", "too_many")
 
 
 def example_events() -> list[Event]:
-    """Return events for the contract test: posts in several scripts, with places or without text, and other kinds."""
+    """Return events to test a filter: posts in several scripts, with and without place or text, and other kinds."""
     shop, tokyo = "@alice's #Tag costs $TWTR, see http://www.example.com/a_b?c=d", "Tokyoの@bobに到着 touché 😍"
     one, two, three, nine = (frozenset({user_id}) for user_id in "1239")
     posts = [
@@ -139,7 +139,7 @@ def _comparable_index_terms(parsed: Filter) -> object:
 
 
 def check_explanations(parsed: Filter, event: Event) -> None:
-    """Check that ``explain`` and ``matched_items`` return JSON, and that ``explain`` is empty unless it matches."""
+    """Check that ``explain`` and ``matched_items`` return JSON, and ``explain`` nothing if there is no match."""
     reasons = _checked_items(parsed, "explain", event)
     _checked_items(parsed, "matched_items", event)
     named = all("filter" in item for item in reasons)

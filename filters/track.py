@@ -57,7 +57,7 @@ class Track(Filter):
         return None if self._substring_phrases else self._phrases
 
     def index_terms(self) -> IndexTerms:
-        """Return phrases as exact clauses, those with a long term in a script without spaces as candidate clauses."""
+        """Return a clause for each phrase: exact, or a candidate if a term of it must be searched as a substring."""
         searched = self._substring_phrases.values()
         candidates = [frozenset(sorted(keys, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:]) for keys in searched]
         return IndexTerms(self._word_phrases, candidates)
@@ -72,7 +72,7 @@ class Track(Filter):
         )
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        """Return the terms of all matching phrases, with their positions in the text (of a repost: in the original)."""
+        """Return the terms of all matching phrases with their positions in the text, or in a repost's original."""
         analyzed = event.analyzed_text
         terms = {term for phrase in self._phrases if all(map(analyzed.contains_term, phrase)) for term in phrase}
         found = sorted((find_occurrences(analyzed, term), term) for term in terms)

@@ -18,7 +18,7 @@ CompactSet: TypeAlias = tuple[T, ...] | set[T]
 
 
 def with_item(items: CompactSet[T], item: T) -> CompactSet[T]:
-    """Return ``items`` with ``item`` added: a tuple if small, else a ``set``. A given ``set`` is changed in place."""
+    """Return ``items`` with ``item`` added: a tuple of few, a ``set`` of many. The ``set`` is changed in place."""
     if isinstance(items, set):
         items.add(item)
         return items
@@ -28,7 +28,7 @@ def with_item(items: CompactSet[T], item: T) -> CompactSet[T]:
 
 
 def without_item(items: CompactSet[T], item: T) -> CompactSet[T]:
-    """Return ``items`` without ``item``: a tuple if small, else a ``set``. A given ``set`` is changed in place."""
+    """Return ``items`` without ``item``: a tuple of few, a ``set`` of many. The ``set`` is changed in place."""
     if isinstance(items, set):
         items.discard(item)
         return items if len(items) > MAX_TUPLE_ITEMS else tuple(items)
@@ -41,8 +41,8 @@ class Trie(Generic[T]):
     To save memory, an edge leads to a set of items instead of a node if the node would have only ``exact_items``.
 
     Attributes:
-        exact_items: Items whose clause ends at this node. An event with all keys of the clause matches.
-        candidate_items: Items whose clause ends at this node. The caller must verify whether such an event matches.
+        exact_items: Items with an exact clause that ends at this node. An event with all keys of the clause matches.
+        candidate_items: Items with a candidate clause that ends at this node. An event with all its keys may match.
     """
 
     __slots__ = ("candidate_items", "children", "exact_items")

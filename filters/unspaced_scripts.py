@@ -29,7 +29,7 @@ def find_runs(folded: str) -> Iterator[str]:
 
 
 def grams(runs: Iterable[str]) -> set[str]:
-    """Return each character of a script without spaces in the words, and each pair of neighbours that includes one."""
+    """Return each character of a script without spaces in the words, and each pair of neighbours that has one."""
     letters: set[str] = set()
     pairs: set[str] = set()
     for run in runs:
@@ -60,7 +60,7 @@ def needs_substring_search(term: str) -> bool:
 
 
 def required_words(term: str) -> frozenset[str]:
-    """Return the words that the index must find in a text with this term: the term or, if it is long, its pairs.
+    """Return the index words that each text with this term has: the term itself or, if it is long, its pairs.
 
     A long term has more than two characters, at least one of them of a script without spaces. Its pairs are those of
     neighbouring characters that include such a character.

@@ -91,8 +91,8 @@ def _find_bare_urls(text: str, start: int, end: int) -> Iterator[UrlSpan]:
 def _host_end(text: str, start: int, end: int, limit: int) -> int | None:
     """Return the end of the longest host in ``text[start:end]``, or None if there is no host.
 
-    The top-level domain may extend beyond ``end`` up to ``limit``: the caller may search only ASCII characters, but
-    the top-level domain may be in another script.
+    Only the top-level domain may extend beyond ``end``, up to ``limit``: ``end`` may be where the ASCII characters end,
+    and the top-level domain may be in another script.
     """
     best = None
     at = start
@@ -130,7 +130,7 @@ def _tld_length(text: str, start: int, limit: int) -> int:
 
 
 def _url_end(text: str, host_end: int, *, short: bool) -> int:
-    """Return the end of port, path and query after a host. ``short`` means t.co: its paths are letters and digits."""
+    """Return the end of port, path and query after a host. ``short``: t.co, whose paths are letters and digits only."""
     at = host_end
     if port := _PORT.match(text, at):
         at = port.end()

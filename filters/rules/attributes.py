@@ -95,7 +95,7 @@ class CountCondition(Condition):
 
 
 class SampleCondition(Condition):
-    """The rule operator ``sample:``. It finds the statuses of the parameter ``sample``, and also protected ones."""
+    """The rule operator ``sample:``. It finds the same share as the parameter ``sample``, protected statuses too."""
 
     __slots__ = ("_sample",)
 

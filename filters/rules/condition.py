@@ -35,7 +35,7 @@ class Condition(ABC):
 
     @abstractmethod
     def matches(self, event: Event) -> bool:
-        """Whether the event fulfils the condition. The minus of a negated operator is not part of the condition."""
+        """Whether the event fulfils the condition without its minus, if any: the operator applies the minus."""
 
     def candidate_keys(self) -> frozenset[Key] | None:
         """Return index keys, of which each matching event has at least one. None (the default) if there are none."""

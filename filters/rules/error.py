@@ -13,5 +13,5 @@ class RuleError(ParameterError):
         self.expected = expected
 
     def shifted(self, columns: int, prefix: str = "") -> "RuleError":
-        """Return a copy with ``columns`` added to ``column``, for a rule that stands after that much other text."""
+        """Return a copy with ``columns`` added to ``column``, for a rule that begins so far inside a text."""
         return RuleError(prefix + self.problem, column=self.column + columns, expected=self.expected)

@@ -143,7 +143,7 @@ def parse_radius(value: OperatorValue) -> Condition:
 
 
 def _describe_place(found: str | None, wanted: str) -> tuple[str, str]:
-    """Return two explanations for a status posted in ``found``: that it matches ``wanted``, and that it does not."""
+    """Return two sentences for a status from the place ``found``: one if the rule matches, one if it does not."""
     shown = f"it was posted in {found}"
     return shown, "it has no place" if found is None else f"{shown}, not in {wanted}"
 

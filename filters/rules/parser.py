@@ -112,9 +112,12 @@ class _Parser:
         return self._parse_operator(negated=True, begins=minus.column)
 
     def _suggest_equivalent(self, written: str, begins: int) -> str:
-        """Return ``written``, a replacement for a negated group, if it means the same. Otherwise return a general hint.
+        """Return ``written``, a replacement for a negated group, if the rule with it means the same.
 
-        The comparison allows other negated groups in the rule. The parser refuses these after the first is corrected.
+        Otherwise return a hint.
+
+        The comparison accepts further negated groups in the rule. The parser refuses them when the user sends the new
+        rule.
         """
         pasted = self._text[:begins] + written + self._text[self._previous_end - 1 :]
         try:

@@ -28,7 +28,7 @@ class Explanation:
         text: Canonical text of the part.
         column: Where the part begins in the rule as written, in code points from 1.
         why: The reason, as a sentence without a full stop.
-        indices: Start and end, in code points, of the places in the event's text that fulfil the condition.
+        indices: Start and end, in code points, of the places in the event's text that fulfil an operator.
         parts: Explanations of the parts of a group.
         error: The exception that a filter raised in this part, or None. An operator that raised does not match.
     """
@@ -163,7 +163,7 @@ def _compile_not(check: Matcher) -> Matcher:
 
 
 def _compile_group(checks: tuple[Matcher, ...], *, decisive: bool) -> Matcher:
-    """Return a function that evaluates an OR (``decisive`` is True) or AND (False). A part with this result ends it."""
+    """Return a function that evaluates an OR or AND. The first part whose result is ``decisive`` decides (OR: True)."""
 
     def group(event: Event) -> bool:
         for check in checks:

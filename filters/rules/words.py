@@ -82,7 +82,7 @@ class TermCondition(TextCondition):
 
 
 class PhraseCondition(TextCondition):
-    """The rule operator ``"words"``: words directly after each other. ``track`` must find each of the words too."""
+    """The rule operator ``"words"``: words directly after each other, each of which ``track`` would find too."""
 
     __slots__ = ("_required_words", "words")
 
@@ -111,9 +111,9 @@ class PhraseCondition(TextCondition):
 class ProximityCondition(PhraseCondition):
     """The rule operator ``"words"~N``: the words near each other in the text. ``distance`` is N.
 
-    Each word may stand up to N words after its place in the phrase. So up to N other words may stand between two
-    words in the given order. In the reverse order it is N - 2, because the swap itself moves a word by two places.
-    If the phrase has a word twice, the text must have it twice.
+    Each word may stand up to N words after its place in the phrase. So up to N other words may stand between two words
+    in the given order. In the reverse order up to N - 2 may, because swapping two words moves one by two places. If the
+    phrase has a word twice, the text must have it twice.
     """
 
     __slots__ = ("distance",)
@@ -148,10 +148,10 @@ class ProximityCondition(PhraseCondition):
         return found
 
     def _assign_positions(self, positions: Mapping[str, int], start: int) -> int:
-        """Give each word of a phrase that begins at ``start`` a place of its own in the text.
+        """Find a different word of the text for each word of a phrase whose first word is expected at ``start``.
 
-        A word may stand up to ``distance`` words after its place in the phrase. Returns the places as a bit set of word
-        positions in the text, or 0 if a word has no free place.
+        A word may stand up to ``distance`` words after its place in the phrase. Returns a bit set of the word positions
+        in the text that were taken, or 0 if a word of the phrase finds no free one.
         """
         used, window = 0, (2 << self.distance) - 1
         for at, word in enumerate(self.words, start=start):
@@ -207,7 +207,7 @@ class BioCondition(Condition):
 
 
 def parse_keyword(value: OperatorValue) -> Condition:
-    """Return the condition of a word, hashtag, mention or cashtag in a rule. Raises RuleError unless it is one word."""
+    """Return the condition of a word, hashtag, mention or cashtag in a rule. Raises RuleError for anything else."""
     folded = fold(value.text)
     if folded[0] in _SIGNS:
         return _parse_entity(value)
@@ -283,7 +283,7 @@ def _format_words(words: Sequence[str]) -> str:
 
 
 def _quote_words(words: Sequence[str]) -> str:
-    """Return the words in quotes, joined by spaces. Two words in scripts without spaces have no space between them."""
+    """Return the words as one quoted text, with a space between two words unless both are in scripts without spaces."""
     shown = words[0]
     for before, word in pairwise(words):
         shown += word if unspaced_scripts.has_unspaced(before) and unspaced_scripts.has_unspaced(word) else f" {word}"

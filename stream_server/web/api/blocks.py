@@ -31,7 +31,7 @@ async def unblock(request: web.Request) -> web.Response:
 
 
 async def list_blocks(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/blocks``: list the users whom the caller blocks, newest block first, with its time."""
+    """``GET /v1/users/me/blocks``: list the users whom the caller blocks, each with the time of block, newest first."""
     return await paging.page_of_caller(request, "users", request.app[STORE].blocks.list_blocked)
 
 
@@ -46,5 +46,5 @@ async def unmute(request: web.Request) -> web.Response:
 
 
 async def list_mutes(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/mutes``: list the users whom the caller mutes, newest mute first, with its time."""
+    """``GET /v1/users/me/mutes``: list the users whom the caller mutes, each with the time of mute, newest first."""
     return await paging.page_of_caller(request, "users", request.app[STORE].mutes.list_muted)

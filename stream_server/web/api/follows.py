@@ -33,7 +33,7 @@ class FollowBatch(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class FollowState(msgspec.Struct):
-    """Whether the caller follows the user now. ``requested``: a protected user has not yet answered the request."""
+    """Whether the caller follows the user. ``requested``: a protected user has not answered the caller's request."""
 
     following: bool
     requested: bool
@@ -53,7 +53,7 @@ class FollowResults(msgspec.Struct):
 
 
 class FollowRequestState(msgspec.Struct):
-    """Whether the sender of a follow request follows the caller now, and whether the request is still open."""
+    """After the answer to a follow request: whether its sender follows the caller, and whether it is open."""
 
     followed_by: bool
     requested_by: bool
@@ -93,12 +93,12 @@ def _check_batch(batch: FollowBatch) -> None:
 
 
 async def list_followers(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/followers``: list the followers of a user, newest follow first, with its time."""
+    """``GET /v1/users/{id}/followers``: list a user's followers, each with the time of the follow, newest first."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].follows.list_followers)
 
 
 async def list_following(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/following``: list the users whom a user follows, newest follow first, with its time."""
+    """``GET /v1/users/{id}/following``: list whom a user follows, each with the time of the follow, newest first."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].follows.list_following)
 
 

@@ -84,7 +84,7 @@ async def list_members(request: web.Request) -> web.Response:
 
 
 async def add_member(request: web.Request) -> web.Response:
-    """``PUT /v1/groups/{id}/members/{uid}``: join a group (uid ``me``) or add a user to the caller's private group."""
+    """``PUT /v1/groups/{id}/members/{uid}``: join (uid ``me``), or add a user to the caller's private group."""
     group_id, member, key = query.read_path_id(request), _member_id(request), read_idempotency_key(request)
     return json_response(await request.app[STORE].groups.add_member(request[CLAIMS].sub, group_id, member, key))
 

@@ -46,7 +46,7 @@ async def get_like(request: web.Request) -> web.Response:
 
 
 async def list_likers(request: web.Request) -> web.Response:
-    """``GET /v1/statuses/{id}/likes``: list the users who like a status, newest like first, with its time."""
+    """``GET /v1/statuses/{id}/likes``: list the users who like a status with the time of the like, newest first."""
     return await paging.page_of_path_id(request, "users", request.app[STORE].likes.list_likers)
 
 

@@ -97,5 +97,5 @@ async def list_owned(request: web.Request) -> web.Response:
 
 
 async def list_memberships(request: web.Request) -> web.Response:
-    """``GET /v1/users/{id}/listed``: list the visible lists that contain a user, latest addition first."""
+    """``GET /v1/users/{id}/listed``: list the lists with the user that the caller may see, last addition first."""
     return await paging.page_of_path_id(request, "lists", request.app[STORE].lists.list_containing)

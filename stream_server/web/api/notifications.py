@@ -32,7 +32,7 @@ class UnreadCount(msgspec.Struct):
 
 
 class Notification(msgspec.Struct):
-    """An act of another user that concerns the caller. It has the ``status`` or ``comment`` of the act, if any."""
+    """An act of another user that concerns the caller, with the status or comment that it created or liked."""
 
     id: Id
     kind: Literal["mention", "reply", "like", "comment", "repost", "quote", "follow", "request", "approve"]

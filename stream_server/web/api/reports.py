@@ -86,7 +86,7 @@ class AdminReportPage(paging.PageAnswer):
 
 
 async def create(request: web.Request) -> web.Response:
-    """``POST /v1/reports``: report a user or status; if the caller has an open report of it, return that with 200."""
+    """``POST /v1/reports``: report a user or status, or return the caller's open report about it (200)."""
     new, key = await read_keyed_body(NewReport, request)
     report, is_new = await request.app[STORE].reports.create(
         request[CLAIMS].sub, user=new.user, status=new.status, reason=new.reason, note=new.note, idempotency_key=key
@@ -100,7 +100,7 @@ async def get(request: web.Request) -> web.Response:
 
 
 async def list_reports(request: web.Request) -> web.Response:
-    """``GET /v1/admin/reports``: list reports, newest first, with the reported user and status, even if hidden."""
+    """``GET /v1/admin/reports``: list reports, newest first, with the user and status, even if hidden from others."""
     asked = query.parsed_query(request, ReportsQuery)
     return page_response("reports", *await request.app[STORE].reports.list_reports(asked.page_request(), asked.state))
 

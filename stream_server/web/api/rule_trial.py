@@ -107,7 +107,7 @@ def _summarize(status: bytes) -> _StatusSummary:
 
 
 def _referenced_status(statuses: Mapping[str, bytes], status_id: str | None, param: str) -> bytes | None:
-    """Return the status with this id, or None for no id. Raises NotFound for ``param`` if ``statuses`` lacks the id."""
+    """Return the status with this id, or None for None. Raises NotFound, naming ``param``, for an unknown id."""
     if status_id is not None and status_id not in statuses:
         raise NotFound("there is no such status", param=f"status.{param}")
     return None if status_id is None else statuses[status_id]

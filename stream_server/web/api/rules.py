@@ -59,7 +59,7 @@ class NewRules(Body):
 
 
 class RuleAnswer(msgspec.Struct):
-    """A rule in its canonical text. After a dry run it has neither ``id`` nor ``created``."""
+    """A rule in canonical form. The answer to a dry run has no ``id`` and ``created``, because nothing was saved."""
 
     rule: str
     tag: Annotated[str, Meta(description="empty if the rule has no tag")]
@@ -94,7 +94,7 @@ class RuleDeletion(Body):
 
 
 class DeletedRules(msgspec.Struct):
-    """The ids of the deleted rules (after a dry run: of the rules to delete). ``not_deleted`` has the unknown ids."""
+    """The ids of the rules that were deleted (in a dry run: would be). ``not_deleted`` has the ids that no rule has."""
 
     deleted: list[Id]
     not_deleted: list[Id]
@@ -221,7 +221,7 @@ async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tu
 
 
 def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
-    """Parse a rule. For an invalid rule, raises a BadRequest that names ``param`` and the column of the mistake."""
+    """Parse a rule. Raises BadRequest with the parameter's name and the column of the mistake if it is invalid."""
     try:
         return Rule.parse(text, request.app[SUBSCRIPTION_PARSER].registry)
     except RuleError as error:
@@ -255,7 +255,7 @@ async def _run_preview(request: web.Request, rule: Rule, minutes: int) -> dict[s
 
 
 async def limit_start(log: EventLog, start: Position, head: Position) -> Position:
-    """Return ``start``, or a later position so that a preview scans at most :data:`MAX_SCANNED_ENTRIES` entries."""
+    """Return where a preview starts: ``start``, or later if more than :data:`MAX_SCANNED_ENTRIES` entries follow."""
     early, late, found = start.ms, head.ms, start
     while head.n - start.n > MAX_SCANNED_ENTRIES and late - early > 1:
         middle = (early + late) // 2

@@ -42,7 +42,7 @@ class OpenApiDocument(msgspec.Struct):
 
 
 class ServerIndex(msgspec.Struct):
-    """The server's name and version, and the requests that a new client needs first."""
+    """The server's name and version, and the first requests of a new client, such as the log-in."""
 
     name: str
     version: str
@@ -57,7 +57,7 @@ class ServerIndex(msgspec.Struct):
 
 
 async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
-    """``GET /healthz``: answer 200 while the process runs, even without Redis, which a restart would not repair."""
+    """``GET /healthz``: answer 200 while the process runs, even if Redis is down: a restart would not repair that."""
     return encode_response({"alive": True})
 
 
@@ -80,7 +80,7 @@ async def metrics(request: web.Request) -> web.Response:
 
 
 async def index(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
-    """``GET /``: read the server's name and version, and the requests that a new client needs first."""
+    """``GET /``: read the server's name and version, and the first requests of a new client."""
     about = {"name": "stream-server", "version": __version__, "docs": "docs/api.md", "openapi": "/openapi.json"}
     writes = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
     reads = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}

@@ -54,7 +54,7 @@ async def log_in(request: web.Request) -> web.Response:
 
 
 async def log_out(request: web.Request) -> web.Response:
-    """``DELETE /v1/sessions``: revoke the caller's access token and its refresh token, and end the token's streams."""
+    """``DELETE /v1/sessions``: revoke the caller's access and refresh token, and end the access token's streams."""
     claims = request[CLAIMS]  # the refresh token has the same jti, so the revocation must last as long as it
     expires_at = max(claims.exp, time.time() + request.app[CONFIG].refresh_ttl_seconds)
     await request.app[STORE].sessions.revoke(claims.sub, claims.jti, int(expires_at * 1000), IdempotencyKey.generate())

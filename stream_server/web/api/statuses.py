@@ -52,7 +52,7 @@ GroupToPostIn = Annotated[Id, Meta(description="the group to post in; a reply al
 
 
 class NewStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of ``POST /v1/statuses``: a ``message``, a repost (``origin`` alone), or a quote (both)."""
+    """The body of ``POST /v1/statuses``: a plain status has ``message``, a repost ``origin``, a quote both."""
 
     message: str = ""
     location: GeoPoint | None = None
@@ -132,7 +132,7 @@ class EmbeddedStatus(msgspec.Struct):
 
 
 class Status(EmbeddedStatus, kw_only=True):
-    """A status. The ``original`` of a repost or quote is the other status, or null if that is deleted or hidden."""
+    """A status. ``original`` is the reposted or quoted status, or null if that is deleted or hidden from the caller."""
 
     original: EmbeddedStatus | UnsetType | None = UNSET
 
@@ -170,7 +170,7 @@ async def delete(request: web.Request) -> web.Response:
 
 
 def check_message_text(message: str, max_chars: int) -> None:
-    """Raise BadRequest for text longer than ``max_chars`` code points, or only white space. Empty text is valid."""
+    """Raise BadRequest for only white space, or over ``max_chars`` code points. A repost's text is empty and valid."""
     if len(message) > max_chars:
         raise BadRequest(f"at most {max_chars} code points", param="message")
     if message and not message.strip():

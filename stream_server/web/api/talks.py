@@ -19,10 +19,10 @@ UnreadMessageCount = Annotated[int, Meta(ge=0, le=100, description=_UNREAD)]
 
 
 class NewTalk(Body):
-    """The body of ``POST /v1/talks``: the other users, and a name if the talk has more than two users.
+    """The body of ``POST /v1/talks``: the other users, and optionally a name for a talk of three or more users.
 
-    Two users have a single talk with each other, without a name. Opening it again returns the same talk. Three or more
-    users get a new talk with each request.
+    Two users have only one talk with each other, without a name; a second request returns it. Each request for three or
+    more users, counting the caller, makes a new talk.
     """
 
     people: Annotated[list[Id], Meta(min_length=1, max_length=MAX_OTHERS, description="the others, without the caller")]

@@ -38,7 +38,7 @@ class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class Availability(msgspec.Struct):
-    """Whether a login and an e-mail address are free for a new user. The answer has only what the query has."""
+    """Whether the login and e-mail address of the query are free. What the query lacks, the answer lacks too."""
 
     login: bool | UnsetType = UNSET
     email: bool | UnsetType = UNSET
@@ -184,7 +184,7 @@ async def create_accounts(request: web.Request) -> web.Response:
 
 
 def _refuse_taken(availability: dict[str, bool]) -> None:
-    """Raise Conflict for a taken login or e-mail address, to save the costly password hash. The store checks again."""
+    """Raise Conflict for a taken login or e-mail address, before time is spent on hashing the password."""
     for name, is_free in availability.items():
         if not is_free:
             raise Conflict(f"this {name} is taken", code=f"{name}_taken", param=name)

@@ -21,7 +21,7 @@ class TooManyConnects(RateLimited):
 
 
 async def count_connect(request: web.Request) -> None:
-    """Count a stream connection of the caller. Raises TooManyConnects above ``reconnect_limit`` in 15 minutes."""
+    """Count a stream that the caller opens. Raises TooManyConnects above ``reconnect_limit`` in 15 minutes."""
     config = request.app[CONFIG]
     if config.limits == "off":
         return

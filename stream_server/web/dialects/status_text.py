@@ -19,7 +19,7 @@ class StatusText(NamedTuple):
 
 
 def status_text(status: Json) -> StatusText:
-    """Return the text and entities of a status. A repost has ``RT @login: `` and then the original's text."""
+    """Return text and entities of a status. A repost's text is ``RT @login: `` and the text of the original."""
     original = status.get("original")
     if not original or status["message"]:
         return StatusText(status["message"], status["entities"])

@@ -85,7 +85,7 @@ async def _plan_and_open(request: web.Request, stream: str, filters: dict[str, s
 
 
 async def _plan(request: web.Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
-    """Plan a stream from ``abs(backfill_count)`` posts before the head on; with a negative count, up to the head."""
+    """Plan a stream that starts ``abs(backfill_count)`` posts before the head and, if that is negative, ends there."""
     if not backfill_count:
         return await plan_stream(request, filters, framing, impersonal=True)
     head = request.app[HUB].head
@@ -95,6 +95,6 @@ async def _plan(request: web.Request, filters: dict[str, str], framing: Framing,
 
 
 def _without_statuses(stream_plan: StreamPlan) -> StreamPlan:
-    """Return the plan with a filter that matches nothing, for a ``filter_level`` that excludes all statuses."""
+    """Return a copy of the plan whose filter matches nothing: the client asked for a level that no status has."""
     nothing = Subscription(stream_plan.subscribe_request.subscription.bases, [Kinds(())], viewer_independent=True)
     return stream_plan._replace(subscribe_request=stream_plan.subscribe_request._replace(subscription=nothing))

@@ -71,7 +71,7 @@ def _with_length(body: bytes) -> bytes:
 
 
 def _encode_body(entry: Entry) -> bytes:
-    """Return a log entry as v1.1 JSON. Return b"" for all kinds but post and delete, and for incomplete statuses."""
+    """Return a log entry as v1.1 JSON: empty for kinds other than post and delete, and if the entry lacks a member."""
     if entry.kind not in {"post", "delete"}:
         return b""
     try:
@@ -111,7 +111,7 @@ class V1ControlEncoder:
 
 
 def _render_warning(notice: Json) -> Json:
-    """Return Twitter's ``warning`` message: the code in capitals, and ``percent_full`` of the send buffer if known."""
+    """Return Twitter's ``warning`` message: the code in capitals, and how full the send buffer is, if known."""
     code = str(notice["code"]).upper()
     warning: Json = {"code": code, "message": notice.get("message") or code.replace("_", " ").capitalize()}
     if "percent" in notice:

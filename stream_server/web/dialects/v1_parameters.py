@@ -79,7 +79,7 @@ def common_filters(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def excludes_all_statuses(parameters: Mapping[str, str]) -> bool:
-    """Return whether ``filter_level`` excludes all statuses of this server. Raises NotAcceptable if it is unknown."""
+    """Return whether no status has the requested ``filter_level``. Raises NotAcceptable if the level does not exist."""
     level = parameters.get("filter_level", "none").lower()
     if level not in FILTER_LEVELS:
         raise NotAcceptable(f"filter_level must be one of {', '.join(FILTER_LEVELS)}", param="filter_level")
@@ -89,8 +89,8 @@ def excludes_all_statuses(parameters: Mapping[str, str]) -> bool:
 def read_count(parameters: Mapping[str, str], scopes: Collection[str]) -> int:
     """Return the parameter ``count``, or 0 if absent. The stream starts ``abs(count)`` posts before the head.
 
-    A negative count also ends the stream at the head. Raises BadRequest for a count out of bounds, or if the token
-    lacks the scope ``firehose``.
+    A stream with a negative count ends at the head. Raises BadRequest for a present count that is out of bounds, or
+    that comes with a token without the scope ``firehose``.
     """
     text = parameters.get("count")
     if text is None:

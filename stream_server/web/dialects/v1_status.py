@@ -46,7 +46,7 @@ DEFAULT_USER_MEMBERS: Json = {
 
 
 def render_tweet(status: Json, facts: EntryFacts) -> Json:
-    """Return a posted status (native JSON) in v1.1 format. ``facts`` has its author and its original's author."""
+    """Return a posted status in v1.1 format. ``facts`` has what its native JSON lacks, such as its author's profile."""
     tweet = _render_status(status, facts.author, facts.reply_to_login)
     original = status.get("original")
     if original and not status["message"]:
@@ -66,7 +66,7 @@ def render_delete(status: Json, deleted_ms: int) -> Json:
 
 
 def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: str | None) -> Json:
-    """Return a status in v1.1 format without its original. ``reply_to_login`` is the login of the parent's author."""
+    """Return a status in v1.1 format without its original. ``reply_to_login``: login of the user whom it answers."""
     words = status_text(status)
     return {
         "created_at": format_timestamp(parse_iso_ms(status["posted"])),
@@ -105,7 +105,7 @@ def _reply_members(status: Json, reply_to_login: str | None) -> Json:
 
 
 def _id_members(name: str, text: str | None) -> Json:
-    """Return Twitter v1.1's two members for an id: ``name`` has the id as a number, ``name_str`` as text."""
+    """Return an id as v1.1 writes it, twice: as the number ``{name}`` and as the text ``{name}_str``."""
     return {name: None if text is None else int(text), f"{name}_str": text}
 
 
