@@ -131,7 +131,7 @@ async def serve_application(config: Config, listen: Callable[[], socket.socket])
 
 
 class BackgroundServices(NamedTuple):
-    """The background tasks of a server: job workers, repair loop, and trimmer of the log."""
+    """The objects that do a server's background work: the job workers, the repair loop, and the trimmer of the log."""
 
     job_workers: JobWorkers
     repair_loop: RepairLoop
@@ -148,7 +148,7 @@ def _make_background_services(store: Store, config: Config) -> BackgroundService
 
 
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
-    """Run job workers, repair loop and trimmer until cancelled. With ``--job-workers 0``, run only the trimmer."""
+    """Run job workers, repair loop and trimmer until cancelled; with ``--job-workers 0``, only the trimmer."""
     repair_seconds = config.repair_seconds if config.job_workers else 0
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="job workers")
@@ -166,7 +166,7 @@ async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
 
 
 def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer: Config) -> None:
-    """Pass reloaded settings to the parts that keep a copy, and update the config, which request handlers read."""
+    """Copy reloaded settings into the config, which request handlers read, and to the parts that have copies."""
     config, hub = app[app_keys.CONFIG], app[app_keys.HUB]
     config.apply_reloadable(newer)
     logs.set_level(newer.log_level)
@@ -181,7 +181,7 @@ def _retention_limits(config: Config) -> RetentionLimits:
 
 
 def _client_limits(config: Config) -> HubLimits:
-    """Return the hub's limits. The kernel's send buffer counts as part of a client's ``client_buffer_bytes``."""
+    """Return the hub's limits. A client's buffer is ``client_buffer_bytes`` less the kernel's send buffer."""
     return HubLimits(
         buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - config.send_buffer_bytes),
         heartbeat_seconds=config.heartbeat_seconds,

@@ -43,7 +43,7 @@ class CommandGroup(click.Group):
     """The click group of all commands. A command that fails ends with one sentence, an exit code and no traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the chosen command. Turn its exceptions into :class:`CommandFailure`, and Ctrl-C into click's Exit."""
+        """Run the chosen command. Raise its known errors as :class:`CommandFailure`, Ctrl-C as click's Exit (130)."""
         try:
             return super().invoke(ctx)
         except InvalidSetting as error:

@@ -29,7 +29,7 @@ STATUS_BY_CODE: dict[str, int] = {
 
 
 class ApiError(Exception):
-    """An error that the API reports to the caller. A subclass sets its default code by the class argument ``code``.
+    """An error that the API reports to the caller. ``class NotFound(ApiError, code="not_found")`` sets a default code.
 
     Attributes:
         error_code: A key of :data:`STATUS_BY_CODE`.
@@ -73,7 +73,7 @@ class BadRequest(ApiError, code="invalid_parameter"):
 
 
 class InvalidCursor(BadRequest, code="invalid_cursor"):
-    """A cursor or the value of ``since`` is invalid, or the cursor is from another log or list."""
+    """The value of ``since`` or a cursor is invalid, or the cursor is from another log or another list of results."""
 
 
 class Unauthorized(ApiError, code="invalid_token"):

@@ -72,7 +72,7 @@ class ApiClient:
         return _require_object(await self.request("POST", "/v1/users", body=body))
 
     async def log_in(self, login: str, password: str) -> dict[str, Any]:
-        """Log in; return ``{token, token_type, expires_in, refresh_token, user}``. Other calls do not use the token."""
+        """Log in; return ``{token, token_type, expires_in, refresh_token, user}``. The client keeps no token."""
         return _require_object(await self.request("POST", "/v1/sessions", body={"login": login, "password": password}))
 
     async def me(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class ApiClient:
     async def create_users(self, users: Sequence[tuple[str, str]], *, token: str | None = None) -> dict[str, str]:
         """Create a user for each pair of login and name. Return a dict from lower-case login to user id.
 
-        If a login exists already, its user is unchanged, and the dict has this user's id. Needs the scope ``admin``.
+        A user whose login exists already is not changed, and is in the dict too. The token needs the scope ``admin``.
         """
         ids = {}
         for start in range(0, len(users), MAX_USERS_PER_CALL):
@@ -118,8 +118,9 @@ class ApiClient:
     ) -> tuple[list[StreamMessage], str]:
         """Return up to ``limit`` (1 to 1,000) events after the cursor ``since``, and the cursor for the next call.
 
-        The call returns as soon as an event matches, or with an empty list after ``wait`` seconds (0 to 60).
-        ``parameters`` are those of a stream, such as ``track``. Without ``since`` the call waits for new events.
+        If there is none yet, the call waits up to ``wait`` seconds (0 to 60) for one, then returns an empty list.
+        Without ``since`` it returns only events after its own start. ``parameters`` are those of a stream, such as
+        ``track``.
         """
         query = {**parameters, "wait": f"{wait:g}", "limit": str(limit), **({} if since is None else {"since": since})}
         answer = _require_object(await self.request("GET", "/v1/events", query=query))

@@ -12,8 +12,8 @@ SERVER_DELAY_JITTER = 0.25
 class Backoff:
     """Computes random delays before retries, which grow with the number of failures in a row.
 
-    The longest delay is ``initial_seconds`` at first, and each failure doubles it up to ``max_seconds``. The actual
-    delay is random, between half of the longest and the longest. ``random_source`` returns numbers from 0 to 1.
+    The upper limit of a delay is ``initial_seconds`` at first. Each failure doubles it, up to ``max_seconds``. The
+    delay is random between half of the limit and the limit. ``random_source`` returns numbers from 0 to 1.
     """
 
     initial_seconds: float = 0.5
@@ -23,7 +23,8 @@ class Backoff:
     def delay(self, failures: int, server_delay: float | None = None) -> float:
         """Return the seconds to wait before a retry, after ``failures`` earlier failures in a row.
 
-        If the server named a delay (``server_delay``, in seconds), the result is at least that delay, plus up to 25 %.
+        If the server asked for a delay (``server_delay``, in seconds), the result is at least that delay plus 0 to 25
+        %.
         """
         nominal = min(self.max_seconds, self.initial_seconds * 2.0 ** min(failures, 32))
         delay = nominal * (0.5 + self.random_source() / 2)

@@ -69,7 +69,7 @@ def parse_refusal(status: int, retry_after: str | None, body: bytes) -> RequestR
 
 
 def _parse_error(body: bytes) -> dict[str, Any]:
-    """Return the member ``error`` of an error answer, or an empty dict if the body has another format."""
+    """Return the object in the member ``error`` of an error answer, or {} if the body is not such an answer."""
     try:
         error = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError):

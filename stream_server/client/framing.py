@@ -60,9 +60,9 @@ class NdjsonParser:
 class SseParser:
     """Parses Server-Sent Events, blocks that end with an empty line, as WHATWG HTML defines them.
 
-    Lines end with LF, CR or CRLF, also if the network splits a CRLF. A byte order mark at the start is dropped. The
-    parser ignores fields other than ``data``, ``id`` and ``retry``, and an ``id`` that contains a NUL. It ignores
-    ``event`` too, because each message of this server names its kind in the JSON.
+    Lines end with LF, CR or CRLF. A CRLF counts as one line end even if it is split between two chunks. A byte order
+    mark at the start is dropped. The parser ignores fields other than ``data``, ``id`` and ``retry``, and an ``id``
+    that contains a NUL. It ignores ``event`` too, because each message of this server names its kind in the JSON.
     """
 
     media_type = "text/event-stream"
@@ -77,7 +77,7 @@ class SseParser:
         self._first = True
 
     def feed(self, chunk: bytes) -> Iterator[Frame]:
-        """Yield a frame for each block that ``chunk`` completes, also for a block with only an ``id`` or ``retry``."""
+        """Yield a frame for each block that ``chunk`` completes, also if it has only an ``id`` or ``retry``."""
         for line in self._lines(chunk):
             if line:
                 self._read_field(line)
@@ -103,7 +103,7 @@ class SseParser:
             yield line
 
     def _buffer(self, part: bytes) -> None:
-        """Add bytes to the incomplete line. Raises Malformed if the block exceeds the size limit."""
+        """Add bytes to the incomplete line. Raises Malformed if the block is over ``MAX_MESSAGE_BYTES`` now."""
         self._size += len(part)
         if self._size > MAX_MESSAGE_BYTES:
             raise Malformed(f"a message of more than {MAX_MESSAGE_BYTES} bytes")
@@ -120,7 +120,7 @@ class SseParser:
             self._retry_ms = int(value)
 
     def _finish_frame(self) -> Frame | None:
-        """Return the complete block as a frame, or None if it has no known field. Then begin a new block."""
+        """Return the fields of the block that just ended as a frame, or None if it has none. Reset the fields."""
         data, cursor, retry_ms = self._data, self._id, self._retry_ms
         self._data, self._id, self._retry_ms = [], None, None
         self._size = sum(map(len, self._parts))

@@ -31,7 +31,7 @@ class StreamClient:
                 print(message.kind, message.data)
 
     After a lost connection the client continues after its last cursor, so no event is lost or yielded twice. It waits
-    between attempts as long as the server asks, else as ``backoff`` says, and never gives up. Iteration raises:
+    between attempts as long as the server asks, else as ``backoff`` says. It ends only when iteration raises:
 
     - :class:`Unreachable` if the first connection fails.
     - :class:`RequestRefused` if the server refuses the parameters or the token, or the first connection for any reason.
@@ -63,7 +63,7 @@ class StreamClient:
         Args:
             url: The server's base URL, such as ``http://127.0.0.1:8000``.
             token: A JWT with the scope ``stream``, or a function that returns one. The client calls the function for
-                each connection, so that it can return a fresh token. With a fixed token, expiry ends the stream.
+                each connection, so that it can return a fresh token. When a fixed token expires, StreamEnded is raised.
             parameters: The parameters of the stream, such as ``{"track": "redis,postgres"}``.
             since: Start after this cursor, ISO 8601 time, or age such as ``-15m``. None starts with new events.
             framing: ``sse`` or ``ndjson``; the messages are the same.
@@ -130,7 +130,7 @@ class StreamClient:
 
     @asynccontextmanager
     async def _open(self, session: aiohttp.ClientSession, parser: FrameParser) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Request the stream and yield the HTTP answer. A redirect is an error: another host could get the token."""
+        """Request the stream and yield the HTTP answer. Redirects are errors: another host could get the token."""
         token = self._token if isinstance(self._token, str) else self._token()
         headers = {"Authorization": f"Bearer {token}", "Accept": parser.media_type}
         query = self._parameters | ({"since": self.cursor} if self.cursor is not None else {})
@@ -156,7 +156,7 @@ class StreamClient:
         return refused
 
     def _accept_frame(self, frame: Frame) -> StreamMessage | None:
-        """Store the frame's cursor. Return its message, or None for a repeated event or an unwanted control message."""
+        """Store the frame's cursor. Return its message; None if there is none, it is repeated, or unwanted control."""
         if frame.retry_ms is not None:
             self._retry_seconds = frame.retry_ms / 1000
         if frame.data is None:
@@ -173,7 +173,7 @@ class StreamClient:
         return message if self._include_control or not message.is_control or message.kind == "gap" else None
 
     def _is_repeated(self, cursor: str) -> bool:
-        """Whether the client has already yielded an event with this cursor. If not, remember the cursor."""
+        """Return whether the client remembers this cursor as yielded. If it does not, make it remember the cursor."""
         if cursor in self._seen:
             return True
         self._seen.add(cursor)
@@ -183,7 +183,7 @@ class StreamClient:
         return False
 
     async def _wait_before_reconnect(self, reason: str) -> None:
-        """Wait for the server's delay, else for the backoff's. Raises StreamEnded if a ``goodbye`` forbids a retry."""
+        """Wait as long as the server asked, else as ``backoff`` says. Raises StreamEnded if ``goodbye`` forbids it."""
         named, self._retry_seconds = self._retry_seconds, None
         if self._goodbye is not None:
             goodbye, self._goodbye = self._goodbye.data, None
@@ -196,7 +196,7 @@ class StreamClient:
         await asyncio.sleep(delay)
 
     def _can_renew_token(self, code: object) -> bool:
-        """Whether the error code means that the token expired, and the caller gave a function for new tokens."""
+        """Whether a new connection can have a fresh token: the old one expired, and ``token`` is a function."""
         return code == "token_expired" and not isinstance(self._token, str)
 
 

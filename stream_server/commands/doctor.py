@@ -108,7 +108,7 @@ def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
 
 
 def _server_url(url: str | None, settings: Config) -> str | None:
-    """Return the URL of the server to check; None if only ``--data-dir`` is given and no server uses that folder."""
+    """Return the URL of the server to check; None if ``--data-dir`` is given, no URL, and no server uses the folder."""
     is_stopped = url is None and settings.data_dir and run_file.read(settings.data_dir) is None
     return None if is_stopped else server_access.server_address(url, settings)
 
@@ -157,7 +157,7 @@ def check_python() -> CheckResult:
 
 
 def check_redis_binary(*, needed: bool) -> CheckResult:
-    """Check whether a usable ``redis-server`` is installed. If not, the result is BROKEN if ``needed``, else ADVICE."""
+    """Check whether there is a usable ``redis-server``. If not: BROKEN if ``needed`` (no ``--redis``), else ADVICE."""
     try:
         binary = find_redis_binary()
     except EmbeddedRedisError as error:
@@ -249,7 +249,7 @@ async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
 
 
 async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]:
-    """Check whether the Sentinels in the Redis URL answer and name the same primary. Return [] if it has none."""
+    """Check whether the Sentinels of the Redis URL answer and agree on the primary. Return [] for a URL without any."""
     service = parse_sentinel_url(url)
     if service is None:
         return []
@@ -268,7 +268,7 @@ async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]
 
 
 async def check_replicas(settings: Config, url: str) -> list[CheckResult]:
-    """Check whether the replica of ``--redis-read`` is usable and ``--write-replicas`` replicas are connected."""
+    """Check if the replica of ``--redis-read`` works and the primary has at least ``--write-replicas`` replicas."""
     seconds = settings.redis_timeout_seconds
     primary, near = RedisClient(url, seconds), None
     found = []
@@ -314,7 +314,7 @@ def _check_version(info: dict[str, str]) -> CheckResult:
 
 
 def _check_clock_skew(theirs: float, started: float, ended: float) -> CheckResult:
-    """Advise if Redis' time ``theirs`` is over 2 s before ``started`` or after ``ended``, this machine's times."""
+    """Return ADVICE if Redis' time is 2 s before or after the interval ``started`` to ``ended`` of this machine."""
     skew = max(started - theirs, theirs - ended, 0.0)
     if skew > MAX_CLOCK_SKEW_SECONDS:
         return advice(f"the clocks of Redis and this machine differ by {skew:.1f} s: run NTP on both")

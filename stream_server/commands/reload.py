@@ -53,7 +53,7 @@ def reload(pid: int | None, **flags: Any) -> None:
 
 
 def _check_is_server(pid: int) -> int:
-    """Return ``pid`` if it is a stream-server. Else raise CommandFailure: a SIGHUP would end most other programs."""
+    """Return ``pid`` if it is a stream-server. Else raise CommandFailure, because SIGHUP ends most other programs."""
     command_line = run_file.process_command_line(pid)
     if "serve" not in command_line.split() or not ("stream-server" in command_line or "stream_server" in command_line):
         raise CommandFailure(f"process {pid} is not a running stream-server", UNREACHABLE)
@@ -61,7 +61,7 @@ def _check_is_server(pid: int) -> int:
 
 
 def _request_reload(data_dir: str) -> RunFile:
-    """Send SIGHUP to the server that uses ``data_dir``. Wait for the reload and return the run file with its result."""
+    """Send SIGHUP to the server that uses ``data_dir``. Wait until its run file has the result; return the content."""
     before = run_file.read(data_dir)
     if before is None:
         raise CommandFailure(f"no server is running on the data folder {data_dir}", UNREACHABLE)

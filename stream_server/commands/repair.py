@@ -54,7 +54,7 @@ def repair(context: click.Context, /, dry_run: bool, **flags: Any) -> None:  # n
 
 
 async def find_and_repair(settings: Config, *, fix: bool) -> list[RepairFinding]:
-    """Return the faults in the server's Redis. With ``fix``, repair them and run the jobs that the repair creates."""
+    """Return the faults found in the server's Redis. With ``fix``, also repair them and run the jobs this creates."""
     columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     async with server_access.open_store(settings) as store:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

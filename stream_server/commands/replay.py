@@ -153,7 +153,7 @@ class ReplaySummary:
 async def ordered_workers(
     count: int, work: Callable[[Item], Awaitable[None]]
 ) -> AsyncIterator[Callable[[str, Item], Awaitable[None]]]:
-    """Run ``count`` parallel tasks. Yield ``put(key, item)``, which queues an item until a task calls ``work(item)``.
+    """Run ``count`` parallel tasks. Yield ``put(key, item)``: one of the tasks will call ``work(item)``.
 
     Items with the same key go to the same task, so they keep their order. ``put`` waits while the task's queue is full.
     At the end of the block, wait until all items are done. An exception in a task or the block drops the queued items.
@@ -209,7 +209,7 @@ class ReplayRun:
             raise CommandFailure(self.tally.server_lost, UNREACHABLE)
 
     async def _create_accounts(self, api: ApiClient, access: ServerAccess) -> dict[str, str]:
-        """Create missing accounts of authors, and report unreadable lines. Return the user ids by lower-case login."""
+        """Create the authors' missing accounts, print unreadable lines. Return all user ids by lower-case login."""
         accounts: dict[str, tuple[str, str]] = {}
         for found in recording.read_recording(self.file):
             self.tally.total += 1
@@ -273,7 +273,7 @@ class ReplayRun:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)  # a second Ctrl-C ends the program at once
 
     def _print_skipped_line(self, line: int, reason: str, count: int) -> None:
-        """Print why a line was not posted. ``count`` numbers such lines; print none after :data:`MAX_SHOWN_LINES`."""
+        """Print why a line was not posted. ``count`` is its number: above :data:`MAX_SHOWN_LINES` print nothing."""
         if count <= MAX_SHOWN_LINES:
             self._console.print(f"line {line}: {reason}", markup=False, highlight=False)
         if count == MAX_SHOWN_LINES:

@@ -88,7 +88,7 @@ def _parse_rule(text: str) -> Rule:
 
 
 def _read_status(file: Path | None) -> dict[str, Any]:
-    """Return the checked status in ``file``; {} for None. It is a request body or, with an ``id``, an API answer."""
+    """Return the checked status in ``file``; {} without a file. With an ``id`` it is an API answer, else a request."""
     if file is None:
         return {}
     try:
@@ -103,8 +103,8 @@ def _check_members(
 ) -> dict[str, Any]:
     """Return ``members`` unchanged if they form a valid status. Raises :class:`CommandFailure` otherwise.
 
-    ``kind`` is the struct that the members must fit, by default a status that a client would post. ``options`` maps the
-    members that come from command-line options to these options, so that the failure can name the option at fault.
+    ``kind`` is the struct that the members must fit, by default a status that a client would post. ``options`` maps a
+    member to the command-line option that gave it, so that the failure can name the option at fault.
     """
     # Imported here, because importing the web package takes time and other commands do not need it.
     from stream_server.web.api.rule_trial import TrialStatus  # noqa: PLC0415 - see above
@@ -139,7 +139,7 @@ def _make_event(members: dict[str, Any]) -> Event:
 
 
 def _format_explanation(explanation: Explanation, depth: int) -> list[str]:
-    """Return one line per part of the rule: ✓ or ✗, the part, the reason, and the ranges of the message that match."""
+    """Return one line per part of the rule: ✓ or ✗, the part, the reason, and where the status's text has it."""
     where = "".join(f" [{start}, {end}]" for start, end in explanation.indices)
     line = f"{'  ' * depth}{'✓' if explanation.matched else '✗'} {explanation.text}: {explanation.why}{where}"
     return [line, *(inner for part in explanation.parts for inner in _format_explanation(part, depth + 1))]

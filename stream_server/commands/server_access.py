@@ -38,8 +38,8 @@ def server_address(url: str | None, config: Config) -> str:
 def with_server_redis(config: Config, *, needs_key: bool = False) -> Config:
     """Return ``config`` with a Redis URL. If the settings have none, take the running server's from its run file.
 
-    Raises :class:`CommandFailure` if no running server is known. The message names the options to give; with
-    ``needs_key``, also those for the key that signs tokens.
+    Raises :class:`CommandFailure` if there is neither. The message names the options that would help: those for Redis
+    and, with ``needs_key``, also those for the key that signs tokens.
     """
     if config.redis:
         return config
@@ -96,7 +96,7 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def open_server_access(config: Config) -> AsyncIterator[ServerAccess]:
-    """Yield the :class:`ServerAccess` of the server; raises :class:`CommandFailure` if its Redis or key is missing."""
+    """Yield the :class:`ServerAccess`. Raises :class:`CommandFailure` without a usable Redis or signing key."""
     config = with_server_redis(config, needs_key=True)
     authority = TokenAuthority(config, _signing_secret(config))
     async with open_store(config) as store:
@@ -106,7 +106,7 @@ async def open_server_access(config: Config) -> AsyncIterator[ServerAccess]:
 def _signing_secret(config: Config) -> str:
     """Return the HS256 key in the data folder; empty if the settings already give the key or use another algorithm.
 
-    Raises :class:`CommandFailure` if the folder has no key.
+    Raises :class:`CommandFailure` if the key is needed and the folder has none.
     """
     if config.jwt_secret or config.jwt_algorithm != "HS256":
         return ""

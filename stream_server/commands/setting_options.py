@@ -22,7 +22,8 @@ URL_OPTION = click.option(
 def options(*names: str) -> Callable[[Command], Command]:
     """Return a decorator that adds a command-line option for each named setting; without names, for all settings.
 
-    An option that is not given is None. Then the environment, the settings file or the default gives the value.
+    If the person does not give an option, it is None, and the setting has its value from the environment, the settings
+    file or the default.
     """
     chosen = [setting for setting in SETTINGS if not names or setting.name in names]
 

@@ -98,7 +98,7 @@ def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, st
 
 
 def token_source(given: Mapping[str, Any], settings: Config) -> str | Callable[[], str]:
-    """Return the given token; for ``--user``, return a function that signs a new token with the server's key.
+    """Return the given token; for ``--user``, return a function that signs a new token of this user at each call.
 
     Raises :class:`CommandFailure` unless exactly one of ``--token``, ``--token-file`` and ``--user`` is given.
     """
@@ -126,7 +126,7 @@ async def _print_messages(client: StreamClient, view: "TailOutput") -> None:
 
 
 class TailOutput:
-    """Prints messages on stdout, and the connection's state on a status line, or on stderr if stdout is no terminal."""
+    """Prints messages on stdout. A status line, or stderr if stdout is no terminal, shows the connection's state."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -137,7 +137,7 @@ class TailOutput:
         self._lag_ms = 0.0
 
     def show(self, message: StreamMessage) -> None:
-        """Print an event or a ``gap``. Most other control messages only update the status line of the terminal."""
+        """Print events, ``gap``, ``warning`` and ``effective`` (as JSON only the first two). Update the status line."""
         if self._as_json and (not message.is_control or message.kind == "gap"):
             self._out.print(terminal.escape_json_controls(message.raw))
         elif not message.is_control or message.kind in {"gap", "warning", "effective"}:

@@ -95,7 +95,7 @@ def _render_other(data: dict[str, Any]) -> Text:
 
 
 def _member(data: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the member ``name`` of a JSON object if the member is an object, else an empty dict."""
+    """Return the member ``name`` of a JSON object; {} if it is missing or is not an object itself."""
     found = data.get(name)
     return found if isinstance(found, dict) else {}
 

@@ -49,15 +49,16 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
 def load_again(flags: Mapping[str, Any]) -> Config:
     """Return the settings for a reload: read the settings file again; flags and environment variables still win.
 
-    The supervisor gives a worker process all settings as variables. The function ignores the variables whose values
-    come from the file or the defaults. Raises :class:`InvalidSetting` if a setting is invalid.
+    The supervisor gives a worker process all settings as variables, also those from the file and the defaults. These
+    variables do not win, because they are what the reload replaces. Raises :class:`InvalidSetting` if a setting is
+    invalid.
     """
     ignored = {SUPERVISOR_DEFAULTS, *os.environ.get(SUPERVISOR_DEFAULTS, "").split()}
     return load(flags, {name: value for name, value in os.environ.items() if name not in ignored})
 
 
 def worker_environment(config: Config, flags: Mapping[str, Any]) -> dict[str, str]:
-    """Return the environment of a worker process, with all settings. :func:`load` makes an equal ``config`` from it.
+    """Return environment variables that hold all settings, for a worker. :func:`load` there makes an equal ``config``.
 
     The worker does not read the settings file at its start, so it can start even while the file is invalid.
     """
@@ -88,7 +89,7 @@ def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
 
 
 def _check_redis(values: Mapping[str, Any], given: Collection[str]) -> None:
-    """Raise :class:`InvalidSetting` for an invalid Redis URL, or for replica settings without the setting ``redis``.
+    """Raise :class:`InvalidSetting` for an invalid Redis URL, or for replica settings of the embedded Redis.
 
     The message never repeats a URL, because a URL may hold a password.
     """
@@ -131,7 +132,7 @@ def _holds_secret(setting: Setting, value: object) -> bool:
 
 
 def _check_type(setting: Setting, value: object, path: str) -> object:
-    """Return ``value`` from the TOML file; raises :class:`InvalidSetting` if its TOML type does not fit the setting."""
+    """Return the TOML value unchanged. Raises :class:`InvalidSetting` if its type in TOML does not fit the setting."""
     wanted = type(setting.default)
     allowed: tuple[type, ...] = (int, float) if wanted is float else (wanted,)
     if type(value) not in allowed:

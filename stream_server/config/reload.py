@@ -35,10 +35,11 @@ class ReloadOutcome(NamedTuple):
 
 
 class SettingsReloader:
-    """Reloads the settings of one process at each SIGHUP. ``read`` returns the new settings.
+    """Reloads the settings of one process at each SIGHUP. ``read`` is the function that reads them again.
 
-    The constructor installs the signal handler, so a SIGHUP before :meth:`run` is handled when :meth:`run` starts. If
-    the system sends SIGHUP because the terminal of the process closed, the process ends, as it would by default.
+    The constructor installs the signal handler, so a SIGHUP before :meth:`run` is handled when :meth:`run` starts. The
+    system also sends SIGHUP when the terminal of the process closes: then the process ends, as it would without a
+    handler.
     """
 
     def __init__(self, config: Config, read: Callable[[], Config]) -> None:
@@ -67,7 +68,7 @@ class SettingsReloader:
         return ReloadOutcome([f"{name}: {old} -> {getattr(newer, name)}" for name, old in changed], needs_restart)
 
     def _on_sighup(self) -> None:
-        """Request a reload. If the terminal of the process has closed, also end the process with SIGTERM."""
+        """Request a reload or, if SIGHUP came because the terminal has closed, also end the process by SIGTERM."""
         if self._had_terminal and not _has_terminal():
             signal.raise_signal(signal.SIGTERM)
         self._requested.set()

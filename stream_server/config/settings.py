@@ -20,7 +20,7 @@ class Setting(NamedTuple):
     """One setting: a row of the table of settings.
 
     Attributes:
-        default: Value if the setting is not given. The type of all values is the default's type: int, float or str.
+        default: Value if the setting is not given. Its type (int, float, str) is the type of all values.
         unit: Unit or kind of the value, such as ``s``, ``bytes`` or ``file``.
         help: One sentence for ``--help`` and the documentation.
         minimum: Least allowed number, inclusive; None sets no limit.
@@ -59,7 +59,7 @@ class Setting(NamedTuple):
 def row(default: float | str, unit: str, help_text: str, *bounds: Any, **options: Any) -> Any:
     """Return a dataclass field of :class:`Config` that declares one setting.
 
-    ``bounds`` are the minimum and the maximum. ``options`` are further attributes of :class:`Setting`.
+    ``bounds`` is the pair of minimum and maximum. ``options`` are further attributes of :class:`Setting`.
     """
     return field(metadata={"row": Setting("", default, unit, help_text, *bounds, **options)})
 
@@ -150,7 +150,7 @@ class Config:
         return changed
 
     def settings_needing_restart(self, newer: "Config") -> list[str]:
-        """Return the names of the settings that have another value in ``newer`` and need a restart to take effect."""
+        """Return the names of the settings whose values differ in ``newer`` and which a reload does not change."""
         return [s.name for s in self._differences(newer) if not s.is_reloadable]
 
     def _differences(self, newer: "Config") -> list[Setting]:

@@ -54,7 +54,7 @@ async def run_demo(base_url: str, sign_token: SignToken, print_text: Callable[[s
 
 
 def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:
-    """Return a guide to paste into a shell: it sets ``TOKEN`` and the function ``see``, with a command per feature."""
+    """Return shell commands to paste: they set ``TOKEN``, define the function ``see``, and show each feature."""
     lines = [
         ("stream/user", "live: everything that concerns you"),
         ("timelines/home", "your home timeline"),

@@ -49,7 +49,7 @@ async def find_or_create_world(api: ApiClient, sign_token: SignToken) -> DemoWor
 
 
 class DemoActions:
-    """Sends requests as the demo users. A repeated setup sends the same idempotency keys, so nothing exists twice."""
+    """Sends requests as the demo users. Each has a fixed idempotency key, so a repeated setup creates nothing twice."""
 
     def __init__(self, api: ApiClient, sign_token: SignToken, user_ids: dict[str, str]) -> None:
         self._api = api
@@ -58,7 +58,7 @@ class DemoActions:
         self.user_ids = user_ids
 
     async def request_as(self, login: str, method: str, path: str, **body: Any) -> Any:
-        """Send a request as the user ``login``. In the path, ``{bob}`` stands for the id of the demo user ``bob``."""
+        """Send a request as the demo user ``login``; return the answer's JSON. ``{bob}`` in the path is Bob's id."""
         self._request_count += 1
         full_path, key = f"/v1/{path.format(**self.user_ids)}", f"demo-1-{self._request_count}"
         return await self._api.request(method, full_path, body=body or None, token=self._tokens[login], key=key)
@@ -142,7 +142,7 @@ async def _create_talk(actions: DemoActions) -> None:
 
 
 async def _create_lists(actions: DemoActions) -> None:
-    """Create the public list of Ada, the demo's main user, then her private list, which marks the setup as complete."""
+    """Create two lists of Ada, the demo's main user: first the public one. The private one means: setup complete."""
     for name, private, members in ((LIST_NAME, False, ("bob", "cyd")), (LAST_LIST_NAME, True, ("dora",))):
         list_id = (await actions.request_as("ada", "POST", "lists", name=name, private=private))["id"]
         for member in members:

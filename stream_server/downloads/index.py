@@ -35,7 +35,7 @@ ANCHOR = re.compile(r'<a\s[^>]*?href="([^"]+)"[^>]*>\s*([^<\s]+)\s*</a>', re.IGN
 
 
 class Unreachable(Exception):
-    """The package index did not give a usable answer. The message is a sentence for the person at the terminal."""
+    """The package index did not answer, or not usably. The message is a sentence for the person at the terminal."""
 
 
 def configured(environ: Mapping[str, str], files: list[Path] | None = None) -> str:
@@ -93,7 +93,7 @@ def opened(url: str, index: str) -> Iterator[Any]:
 
 
 def split_credentials(url: str) -> tuple[str, str]:
-    """Return ``url`` without ``user:password@``, and the percent-decoded ``user:password`` (empty if it has none)."""
+    """Return ``url`` without its ``user:password@``, and ``user:password`` percent-decoded; empty if there is none."""
     parts = urllib.parse.urlsplit(url)
     userinfo, _, host = parts.netloc.rpartition("@")
     return urllib.parse.urlunsplit(parts._replace(netloc=host)), urllib.parse.unquote(userinfo)

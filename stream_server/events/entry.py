@@ -42,7 +42,7 @@ class SavedRulesChange(msgspec.Struct):
 
 
 class _LostRange(msgspec.Struct):
-    """The lost part of the log in a ``rollback``: cursors of the newest kept entry and of the newest lost entry."""
+    """The lost part of the log in a ``rollback``: after the newest kept entry's cursor, to the newest lost entry's."""
 
     start: str = msgspec.field(name="from")
     to: str
@@ -79,8 +79,8 @@ class Entry:
         audience: Users to whom the entry is addressed, such as ``public`` or ``followers:<id>``.
         body: The JSON as Redis sent it.
         size: Estimated memory of the entry in bytes. Buffers with a size limit add these up.
-        is_deleted: Whether a reader of the log found that the status or comment shown by the entry is deleted.
-        original_is_deleted: Whether a reader of the log found that the reposted or quoted status is deleted.
+        is_deleted: Whether the shown status or comment was deleted since, as a reader of the log found. Live: False.
+        original_is_deleted: The same for the reposted or quoted status.
     """
 
     __slots__ = (
@@ -106,7 +106,7 @@ class Entry:
 
     @property
     def event(self) -> Event:
-        """The content of the entry that filters match. Raises `MalformedEntry` if the entry's JSON is invalid."""
+        """The decoded event, which filters match. Raises `MalformedEntry` if the entry's JSON is invalid."""
         return (self._view or self._decode()).event
 
     @property
@@ -116,7 +116,7 @@ class Entry:
 
     @property
     def quoted_author(self) -> str | None:
-        """Id of the quoted status's author, or None. Viewers who may not see that status get the entry without it."""
+        """Id of the quoted status's author, or None. Viewers who may not see that status get the quote without it."""
         return (self._view or self._decode()).quoted_author
 
     @property
@@ -126,7 +126,7 @@ class Entry:
 
     @property
     def shown_ids(self) -> ShownIds:
-        """Ids of the statuses and comments whose text the entry shows. Replays look up which of them are deleted."""
+        """Ids of the statuses and comments whose text the entry shows. Readers of the log look up the deleted ones."""
         return (self._view or self._decode()).shown_ids
 
     @property
@@ -260,7 +260,7 @@ class Entry:
 
 
 def parse_published(message: bytes) -> Entry:
-    """Make an entry from a message ``<id> <n> <kind> <audience> <json>``. Raises `MalformedEntry` if it is invalid."""
+    """Make an entry from a published ``<id> <number> <kind> <audience> <json>``. Raises `MalformedEntry` if invalid."""
     try:
         entry_id, n, kind, audience, body = message.split(b" ", 4)
         entry = make_entry(entry_id, n, kind, audience, body)
@@ -273,7 +273,7 @@ def parse_published(message: bytes) -> Entry:
 
 
 def make_entry(entry_id: bytes, n: bytes, kind: bytes, audience: bytes, body: bytes) -> Entry:
-    """Make an entry from its fields in Redis. Raises `ValueError` for invalid fields; the JSON is decoded later."""
+    """Make an entry from its fields in Redis. Raises `ValueError` for invalid fields. The JSON is decoded later."""
     numbers = POSITION_PATTERN.fullmatch(entry_id + b"." + n)
     if numbers is None:
         raise ValueError("the id must be '<ms>-<seq>' and n a number")
