@@ -13,7 +13,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Frame(NamedTuple):
-    """One parsed frame: a message's JSON, or a Server-Sent Event with only an ``id`` (cursor) or a ``retry`` delay."""
+    """One parsed frame: the JSON of a message or None, and, if given, a cursor (``id``) and a ``retry`` delay."""
 
     data: bytes | None
     cursor: str | None = None

@@ -108,6 +108,6 @@ def login_of_author(author: str) -> str:
 
 
 def name_of_author(author: str) -> str:
-    """Return an author's display name: ``author`` without controls, cut to 50 characters; the login if none remain."""
+    """Return an author's display name: ``author`` without control characters, cut to 50; the login if that is empty."""
     clean = "".join(c for c in author if unicodedata.category(c) not in {"Cc", "Cs"}).strip()
     return clean[:MAX_NAME_CHARS].strip() or login_of_author(author)
