@@ -117,7 +117,7 @@ def original_pace(speed: float) -> DueTime:
 
 @dataclass(slots=True)
 class ReplaySummary:
-    """The counts of a replay (lines, posts, repeated requests, unreadable and refused lines), its time and its end."""
+    """The result of a replay: counts (lines, posts, repeated requests, unreadable, refused), duration, end."""
 
     total: int = 0
     posted: int = 0

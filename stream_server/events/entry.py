@@ -19,7 +19,7 @@ from stream_server.events.view import EntryView, ShownIds, make_view
 
 
 class Revocation(msgspec.Struct):
-    """The user (``uid``) and token (``jti``; None means all tokens) in a ``revoke``, ``suspend`` or ``reinstate``."""
+    """The user (``uid``) and token (``jti``; None: all) that a ``revoke``, ``suspend`` or ``reinstate`` concerns."""
 
     uid: str
     jti: str | None = None
@@ -200,10 +200,7 @@ class Entry:
         return self._message_json if matched is None else b'%b,"matched":%b}' % (self._message_json[:-1], matched)
 
     def frame(self, encode: EncodeEntry, matched: bytes | None = None) -> bytes:
-        """Return the entry as ``encode`` formats it.
-
-        If ``matched`` (JSON of the matched filters) is None, cache the result.
-        """
+        """Return the entry as ``encode`` formats it; cached if ``matched`` (JSON of the matched filters) is None."""
         if matched is not None:
             return encode(self, matched)
         frames = self._frames

@@ -38,10 +38,7 @@ class ConnectRateLimiter:
         self._limiter = FixedWindowRateLimiter(storage)
 
     async def admit(self, uid: str, max_connects: int) -> ConnectAllowance:
-        """Count a connect (an attempt to open a stream), and admit up to ``max_connects`` in 15 minutes.
-
-        Raises `Unavailable` if Redis does not answer.
-        """
+        """Count an attempt to open a stream. Admit up to ``max_connects`` in 15 minutes. May raise `Unavailable`."""
         limit = _ConnectLimit(max_connects, CONNECT_WINDOW_MINUTES)
         try:
             async with asyncio.timeout(self._redis.timeout_seconds):

@@ -118,10 +118,7 @@ class Repair:
         return found
 
     async def _check_timeline(self, kind: str, owner: str, suspects: set[bytes], *, fix: bool) -> list[RepairFinding]:
-        """Report a timeline with wrong or missing ids (``suspects``) that no waiting job corrects.
-
-        ``fix`` adds a refill.
-        """
+        """Report wrong or missing ids (``suspects``) that no job will correct. ``fix`` adds a job that refills them."""
         if not suspects:
             return []
         unexplained = await self._scripts.call("timeline_without_job", keys.META, kind, owner, *suspects)

@@ -92,10 +92,7 @@ class Scripts:
         self.last_written = LOG_START
 
     async def install(self, max_seconds: float = math.inf) -> None:
-        """Load all Lua scripts into Redis.
-
-        Raises `Unavailable` after ``max_seconds`` or the client's timeout, whichever is less.
-        """
+        """Load all Lua scripts into Redis. Raises `Unavailable` after ``max_seconds`` or the client's timeout."""
         commands = [("SCRIPT", "LOAD", script.text) for script in self._scripts.values()]
         await self._redis.execute(*commands, max_seconds=max_seconds)
 

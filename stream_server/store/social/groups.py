@@ -65,10 +65,7 @@ class Groups(Noun):
         return await self._write("group_join", idempotency_key, uid, group, member)
 
     async def remove_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Remove the user ``member`` from a group on behalf of its owner ``uid``. Returns the group as JSON.
-
-        Raises BadRequest if ``member`` is the owner.
-        """
+        """Remove ``member`` from a group of ``uid``; return the group's JSON. Raises BadRequest for the owner."""
         return await self._write("group_leave", idempotency_key, uid, group, member)
 
     async def list_members(self, viewer: str, group: str, page_request: PageRequest) -> Page:

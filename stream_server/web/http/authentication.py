@@ -69,10 +69,7 @@ def read_ticket(request: web.Request) -> str | None:
 
 
 async def redeem_ticket(request: web.Request, ticket: str) -> Claims:
-    """Use up the ticket and return its claims.
-
-    Raises Unauthorized if the ticket is unknown, used or expired, or if the token behind the ticket has expired.
-    """
+    """Use up a ticket and return its claims. Raises Unauthorized if it, or its token, is unknown, used or expired."""
     claims_json = await request.app[STORE].tickets.redeem(token_digest(ticket))
     if claims_json is None:
         raise Unauthorized("the ticket is unknown, used or expired; ask for another", param=TICKET_PARAMETER)
