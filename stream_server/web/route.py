@@ -21,7 +21,7 @@ JSON_MEDIA_TYPE = "application/json"
 
 
 class RedisRoundTrips(NamedTuple):
-    """Maximum of Redis round trips for one request, except the token check. ``reason`` explains more than one."""
+    """Most Redis round trips of one request, without the token check. ``reason`` says why one trip is not enough."""
 
     limit: int
     reason: str = ""

@@ -165,7 +165,7 @@ def _render_mention(mention: Json) -> Json:
 
 
 def _render_media(medium: Json, text_length: int) -> Json:
-    """Return a media link in v1.1 format. Both indices are the text's length, because the text lacks the link."""
+    """Return a media link in v1.1 format. It is not in the text, so both indices point to the end of the text."""
     url = medium["url"]
     return {
         **_id_members("id", str(_media_id(url))),

@@ -97,7 +97,7 @@ def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
 
 @contextmanager
 def _refuse_future_time(query_parameters: Mapping[str, str], name: str) -> Iterator[None]:
-    """Context manager: turn a BadRequest for ``since`` into an InvalidValue: the time in ``name`` is in the future."""
+    """Context manager: replace a BadRequest for ``since`` (a time in the future) by an InvalidValue for ``name``."""
     try:
         yield
     except BadRequest as refused:

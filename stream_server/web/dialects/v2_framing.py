@@ -60,7 +60,7 @@ class TweetEncoder:
         return shared and shared[: -len(b"}" + LINE_END)] + b',"matching_rules":' + matched + b"}" + LINE_END
 
     def _encode_shared(self, entry: Entry) -> bytes:
-        """Encode a post for all clients: without ``matching_rules``. For an incomplete status, log and return b""."""
+        """Return a post without ``matching_rules``, the same for all clients. If it lacks a member, log this: b""."""
         try:
             return _encode(self._render(entry)) + LINE_END
         except (LookupError, TypeError, ValueError) as error:
@@ -76,7 +76,7 @@ class TweetEncoder:
 
 
 def encode_control(message: ControlMessage) -> bytes:
-    """Encode `hello` and `heartbeat` as a line end, problems such as a `gap` as errors, others as b"" (not sent)."""
+    """Return a control message in v2: a line end for `hello` and `heartbeat`, an error for a problem, else b""."""
     if message.kind in {"hello", "heartbeat"}:
         return LINE_END
     encoders = {"goodbye": _encode_goodbye, "gap": _encode_gap, "warning": _encode_warning}

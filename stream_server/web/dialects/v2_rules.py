@@ -142,7 +142,7 @@ async def _canonical_text(request: web.Request, value: str) -> str:
 
 
 def _split_outcomes(texts: RuleTexts, outcomes: list[AddRuleOutcome]) -> tuple[list[StoredRule], list[RefusedRule]]:
-    """Return the created rules and the refused duplicates. A dry run saves no rules, so its rules get made-up ids."""
+    """Split the added rules into created ones and refused duplicates. A dry run saves none: their ids are made up."""
     created, duplicates, now_ms = [], [], _now_ms()
     for index, ((text, tag), outcome) in enumerate(zip(texts, outcomes, strict=True)):
         if outcome.is_duplicate and outcome.saved is not None:
@@ -163,7 +163,7 @@ async def _delete_rules(request: web.Request, rules_request: RulesRequest) -> we
 
 
 async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the ids of the saved rules to delete, and ("values", text) for each given text that no rule has."""
+    """Return the ids of the rules to delete, and a pair ("values", text) for each given text that no saved rule has."""
     deletion = rules_request.rules_body.delete or V2RuleDeletion()
     if not rules_request.delete_all and not deletion.values:
         return list(dict.fromkeys(deletion.ids)), []
@@ -199,7 +199,7 @@ def render_added(created: Sequence[StoredRule], refused: Sequence[RefusedRule], 
 
 
 def render_deleted(deleted_ids: Collection[str], unknown: Sequence[tuple[str, str]], now_ms: int) -> Json:
-    """Return the JSON answer to a deletion of rules. ``unknown``: (parameter, id or text) of rules not found."""
+    """Return the answer to a deletion of rules. ``unknown`` has a pair (parameter, id or text) per rule not found."""
     summary = {"deleted": len(deleted_ids), "not_deleted": len(unknown)}
     return _without_empty([], _render_meta(now_ms, summary=summary), [_render_missing(*pair) for pair in unknown])
 
@@ -213,7 +213,7 @@ def render_listed(rules: Sequence[StoredRule], next_token: str | None, now_ms: i
 
 
 def render_counts(uid: str, rule_count: int, fields: Collection[str]) -> Json:
-    """Return the JSON answer with the user's number of rules and its limit. Twitter counts per app, not per user."""
+    """Return the answer with the number of the user's rules and their limit. Twitter counts the rules of an app."""
     own, cap = {"rule_count": rule_count, "client_app_id": uid}, str(MAX_RULES_PER_USER)
     caps: Json = {"cap_per_client_app": cap, "cap_per_project": cap}
     data = {**caps, "client_app_rules_count": own, "project_rules_count": str(rule_count)}
@@ -226,7 +226,7 @@ def render_rule(saved: StoredRule) -> Json:
 
 
 def page_of_rules(rules: list[StoredRule], token: str | None, max_results: int) -> tuple[list[StoredRule], str | None]:
-    """Return the page of rules that ``token`` names, and the next page's token or None. Raises InvalidValue."""
+    """Return the page of rules at ``token``, and the next page's token or None. An invalid one raises InvalidValue."""
     last_id = 0 if token is None else _decode_page_token(token)
     rest = [rule for rule in rules if int(rule.id) > last_id]
     shown = rest[:max_results]

@@ -59,7 +59,7 @@ def render_user(uid: str, login: str, author: AuthorSnapshot | None, fields: fro
 
 
 def render_place(place_members: Json, fields: frozenset[str]) -> Json:
-    """Return a place with the members in ``fields``. Both ``name`` and ``full_name`` are the name in the status."""
+    """Return a place with the members in ``fields``. A status has one name for it: ``name`` equals ``full_name``."""
     return _select_members(_PLACE_MEMBERS, place_members, fields)
 
 
@@ -69,7 +69,7 @@ def render_media(key: str, attached: Json, fields: frozenset[str]) -> Json:
 
 
 def _select_members(members: Mapping[str, Callable[[Any], object]], source: object, fields: frozenset[str]) -> Json:
-    """Return the members that ``fields`` names: ``members`` computes each from ``source``. Leave out empty ones."""
+    """Return the members in ``fields``, without empty ones. ``members`` has a function of ``source`` for each."""
     values = {name: member(source) for name, member in members.items() if name in fields}
     return {name: value for name, value in values.items() if value not in (None, [], {})}
 
@@ -77,7 +77,7 @@ def _select_members(members: Mapping[str, Callable[[Any], object]], source: obje
 def _included_users(
     status: Json, known_users: KnownUsers, expansions: frozenset[str]
 ) -> Iterable[tuple[str, str, AuthorSnapshot | None]]:
-    """Yield id, login and profile of each user to include. If a user comes twice, the profile comes first."""
+    """Yield id, login and profile of each user to include. If a user comes twice, the one with profile is first."""
     original, reply_to_login = status.get("original"), known_users.reply_to_login
     if "author_id" in expansions:
         yield status["uid"], status["login"], known_users.author
@@ -102,7 +102,7 @@ def _included_media(status: Json, expansions: frozenset[str]) -> Iterable[tuple[
 
 
 def _media_keys(status: Json) -> list[str]:
-    """Return Twitter's media keys: the number of the media type, ``_``, the status id, and the attachment's number."""
+    """Return a key per attachment as Twitter writes it: type number, ``_``, then status id and attachment number."""
     return [f"{_MEDIA_TYPES[media['type']][0]}_{status['id']}{n}" for n, media in enumerate(status["media"], 1)]
 
 
@@ -149,7 +149,7 @@ def _referenced_tweets(status: Json) -> list[Json]:
 
 
 def _public_metrics(status: Json) -> Json:
-    """Return a status's counts. v2 has two names for the reposts. Counts that the server does not keep are 0."""
+    """Return a status's counts. Its reposts have two members, as v2 renamed them. Counts that we do not keep are 0."""
     reposts = {"retweet_count": status["reposts"], "repost_count": status["reposts"]}
     known = {**reposts, "reply_count": status["comments"], "like_count": status["likes"]}
     return {**known, "quote_count": 0, "bookmark_count": 0, "impression_count": 0}

@@ -81,8 +81,8 @@ class HttpConnection(web.RequestHandler):
         """Drop the connection if its backlog (bytes that the client has not taken) did not shrink since the last check.
 
         Otherwise check again after the write timeout, so a slow client stays connected. The backlog includes the
-        kernel's send buffer. Without it, a slow client could seem stalled, because the kernel takes more bytes only
-        when a third of this buffer is empty.
+        kernel's send buffer, because the kernel takes more bytes from this process only when a third of that buffer is
+        empty: a slow client would seem stalled until then.
         """
         unacknowledged_bytes = 0 if self._peer is None else self._peer.unacknowledged_bytes()
         backlog = transport.get_write_buffer_size() + unacknowledged_bytes

@@ -49,6 +49,6 @@ async def write_by_path_id(request: web.Request, write: Write[Result]) -> Result
 
 
 async def answer_write(request: web.Request, write: Write[object], **answer: bool) -> web.Response:
-    """Call ``write`` for the id in the path. Then return ``answer`` as JSON, or status 204 if it is empty."""
+    """Call ``write`` for the id in the path. Then answer with ``answer`` as JSON, or with 204 without ``answer``."""
     await write_by_path_id(request, write)
     return encode_response(answer) if answer else web.Response(status=204)

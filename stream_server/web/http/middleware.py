@@ -63,9 +63,10 @@ async def handle_errors(request: web.Request, handler: Handler) -> web.StreamRes
 async def check_request(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Check the query and the token against the route's row in the URL table, then call the handler.
 
-    The middleware checks parameter names before the token, because a URL may contain a token by mistake. It checks
-    parameter values after the token, so a client without access sees no error about values. While a stream opens, its
-    Redis calls wait in a queue (admission). On other routes, one timeout limits all Redis calls of a request together.
+    The middleware checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
+    error. It checks parameter values after the token, so a client without access sees no error about values. While a
+    stream opens, its Redis calls wait in a queue (admission). On other routes, one timeout limits all Redis calls of a
+    request together.
     """
     if request.match_info.http_exception is not None:
         return await handler(request)

@@ -65,7 +65,7 @@ class TcpPeer:
         """Let the kernel probe the peer each second, after ``idle_seconds`` without data from the peer.
 
         The kernel closes the connection if the peer does not answer for ``timeout_seconds``. It does not probe while
-        sent data is unacknowledged.
+        sent data is unacknowledged: such a dead peer is found by :func:`silence_seconds`.
         """
         if self._socket is not None:
             idle = max(1, round(min(idle_seconds, MAX_KEEPALIVE_IDLE_SECONDS)))

@@ -35,7 +35,7 @@ def operation_tag(row: Route) -> str:
 
 
 def accepts_idempotency_key(row: Route) -> bool:
-    """Return whether an Idempotency-Key has an effect: if the route writes and its token needs a scope."""
+    """Return whether an Idempotency-Key has an effect: on routes that write for a user with a scope."""
     return row.method != "GET" and row.is_write and row.scope not in {NO_TOKEN, ANY_TOKEN} and not row.is_streaming
 
 

@@ -128,7 +128,7 @@ def _make_connection(
 
 
 def attach_stream(hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, expires_at: float) -> StreamSession:
-    """Start the planned stream on ``connection``. At ``expires_at`` (Unix time) the token expires and ends it."""
+    """Start the planned stream on ``connection``. It ends at ``expires_at`` (Unix time), when the token expires."""
     session = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms)
     timer = close_at_expiry(session.client, expires_at)
 

@@ -22,10 +22,10 @@ class StreamConnection(asyncio.Protocol):
     """The socket of one open stream, to which the hub writes.
 
     Attributes:
-        write: Function that sends bytes: the transport's own method, because it is called for each client and flush.
+        write: The transport's own method that sends bytes. The hub calls it so often that a wrapper would cost time.
         buffered_bytes: Function that returns the number of unsent bytes in this process.
         kernel_unacked_bytes: Function that returns the bytes in the kernel's send buffer without acknowledgement.
-        peer_silent_seconds: Function that returns the seconds since the last acknowledgement, or 0 if none is due.
+        peer_silent_seconds: Function: seconds since the client acknowledged bytes; 0 if it has acknowledged all.
         on_lost: Function that the connection calls once, when it is closed or lost.
     """
 
@@ -103,4 +103,4 @@ class StreamConnection(asyncio.Protocol):
 
 
 def _ignore_close() -> None:
-    """Do nothing: ``on_lost`` before the hub starts the stream on this connection, and after its loss."""
+    """Do nothing. It is ``on_lost`` before the hub starts the stream, and after the connection was lost."""

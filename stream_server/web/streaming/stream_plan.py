@@ -53,9 +53,9 @@ async def plan_stream(
 ) -> StreamPlan:
     """Check a request for a filtered stream, and return the plan with its start position.
 
-    Removes ``explain`` (whether messages give the reasons of their match) and ``start_parameter`` from ``parameters``;
-    the others are filters. ``impersonal`` says whether all callers get the same public events; None lets the filters
-    determine this. Raises ApiError, or ParameterError for an invalid filter.
+    Removes from ``parameters`` the flag ``explain`` (messages give the reasons of their match) and the parameter whose
+    name is in ``start_parameter``; the others are filters. ``impersonal`` says whether all callers get the same public
+    events; None lets the filters determine this. Raises ApiError, or ParameterError for an invalid filter.
     """
     since, explain = parameters.pop(start_parameter, None), pop_flag(parameters, "explain")
     subscription = request.app[SUBSCRIPTION_PARSER].parse(parameters, explain=explain, impersonal=impersonal)
@@ -96,7 +96,7 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
 
 
 async def _load_viewer(request: web.Request) -> Viewer:
-    """Return the caller's follows, blocks and mutes, once the hub has reached the log position of their reading."""
+    """Return the caller's follows, blocks and mutes. Waits until the hub has processed the log up to their reading."""
     hub = request.app[HUB]
     viewer = await hub.viewer_cache.get(request[CLAIMS].sub)
     await wait_for_head(hub, viewer.read_at)
@@ -104,7 +104,7 @@ async def _load_viewer(request: web.Request) -> Viewer:
 
 
 async def _with_saved_rules(request: web.Request, subscription: Subscription) -> tuple[Subscription, Position]:
-    """Fill the filter ``rules``, if requested, with the caller's saved rules. Also return their log position."""
+    """Put the caller's saved rules into the filter ``rules``, if given. Also return the log position of reading."""
     if subscription.find_base(SavedRules.name) is None:
         return subscription, LOG_START
     hub, uid = request.app[HUB], request[CLAIMS].sub
@@ -124,9 +124,10 @@ async def _pin_position(request: web.Request, start: StreamStart | None) -> Posi
 def _make_private_view(
     request: web.Request, viewer: Viewer, position: Position, *, is_user_stream: bool = False
 ) -> tuple[PrivateView, set[str]]:
-    """Return a private view (what the caller may see) for one stream, and its set of the users whom the caller follows.
+    """Return a private view (what the caller may see) for one stream, and the set of the users whom the caller follows.
 
-    The filter must use the same set object, because the view changes it when the caller follows or unfollows a user.
+    The stream's filter must use this very set, not a copy: the view changes it when the caller follows or unfollows a
+    user.
     """
     head, following = request.app[HUB].head, set(viewer.following)
     view = PrivateView(viewer, position, following=following, following_read_at=head, is_own_stream=is_user_stream)

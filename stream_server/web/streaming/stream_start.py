@@ -44,7 +44,7 @@ class StreamStart(NamedTuple):
 
 
 class _ParsedCursor(NamedTuple):
-    """A cursor's text and its numbers: ms since 1970, sequence number, and entry number ``n`` (None if absent)."""
+    """A cursor's text and numbers: time in ms, sequence number within that ms, and the entry's number ``n`` or None."""
 
     text: str
     ms: int
@@ -53,7 +53,7 @@ class _ParsedCursor(NamedTuple):
 
 
 def _never_received(position: Position) -> bool:  # noqa: ARG001 - the signature of `is_received`
-    """Return False. Default of ``is_received``, which says whether this process received the entry of a cursor."""
+    """Return False: the default of ``is_received``, by which every cursor is looked up in Redis."""
     return False
 
 
@@ -65,11 +65,11 @@ async def resolve_start(
     param: str,
     is_received: Callable[[Position], bool] = _never_received,
 ) -> StreamStart:
-    """Return the start that ``value`` names: a cursor (exclusive), an ISO 8601 time, or an age such as `-15m`.
+    """Return the start that ``value`` names: after a cursor, at an ISO 8601 time, or at an age such as `-15m`.
 
-    ``param`` is the parameter's name in errors. If ``is_received`` says that this process received the cursor's entry,
-    the server does not ask Redis. Raises InvalidCursor for other text and for a cursor above the log's head, and
-    BadRequest for a future time.
+    ``param`` is the parameter's name in errors. A cursor for which ``is_received`` returns True (this process received
+    its entry) is not looked up in Redis. Raises InvalidCursor if ``value`` is none of these or is a cursor above the
+    log's head, and BadRequest for a future time.
     """
     cursor = _CURSOR_PATTERN.fullmatch(value)
     if cursor is not None:
@@ -105,10 +105,10 @@ async def _start_at_cursor(
 
 
 async def _locate_again(ms: int, seq: int, log: EventLog, now_ms: int) -> LogLookup:
-    """Let this server's feed check the log for a rollback, then look up a cursor above the head once more.
+    """Look up a cursor above the log's head once more, after this server's feed has checked the log for a rollback.
 
-    If the cursor is still above the head, repeat the look-up for :data:`OTHER_SERVERS_WAIT_SECONDS` at most, because
-    another server may be about to record a rollback.
+    A rollback explains such a cursor. If the cursor is still above the head, repeat the look-up for at most
+    :data:`OTHER_SERVERS_WAIT_SECONDS`, because another server may be about to record a rollback.
     """
     await log.verify_feed()
     located = await log.look_up(ms, seq)
@@ -122,7 +122,8 @@ async def _locate_again(ms: int, seq: int, log: EventLog, now_ms: int) -> LogLoo
 def _start_at_floor(cursor: str, n: int | None, floor: Position) -> StreamStart:
     """Start at the oldest entry that the log still has, with a gap that counts the missed entries.
 
-    ``n`` is the entry number in the client's cursor. If it is None or above the oldest entry's, the gap has no count.
+    ``n`` is the entry number in the client's cursor. If ``n`` is None or greater than the number of the oldest entry,
+    the count is unknown, and the gap has none.
     """
     position = floor.previous()
     if n == position.n:

@@ -21,7 +21,7 @@ MAX_CACHED_RULE_CHARS = 256
 
 
 class SubscriptionParser:
-    """Parses filter parameters into immutable subscriptions. Equal parameters, if short, share one subscription."""
+    """Parses filter parameters into immutable subscriptions. A cache lets equal short parameters share one of them."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
