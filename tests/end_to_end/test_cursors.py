@@ -1,5 +1,6 @@
 """Invalid and unusable cursors over HTTP: the server refuses them by name, or sends a gap and then all that follows."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -157,9 +158,10 @@ async def test_a_cursor_above_the_head_or_before_the_epoch_is_refused(api: Api, 
     """A cursor just above the head, far above it or in other units is refused: the wait for it could last forever."""
     uid = await api.user()
     await api.post(uid, "the head")
-    for (name, made), way in product(NOWHERE.items(), WAYS):
-        value = made(Place.of(await api.head()))
-        assert await refusal(api, door, value, way, uid) == (400, "invalid_cursor", way), name
+    head = Place.of(await api.head())
+    asked = [(name, made(head), way) for (name, made), way in product(NOWHERE.items(), WAYS)]
+    answers = await asyncio.gather(*(refusal(api, door, value, way, uid) for _, value, way in asked))
+    assert answers == [(400, "invalid_cursor", way) for _, _, way in asked], asked
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -58,7 +58,7 @@ async def poll_events(request: web.Request) -> web.Response:
 
 
 def _start_parameter(parameters: dict[str, str]) -> str:
-    """Return the name of the start parameter, `since` or `cursor`. Raises BadRequest if both are present."""
+    """Return the name of the start parameter: `cursor` if present, else `since`. Both together raise BadRequest."""
     if "cursor" not in parameters:
         return "since"
     if "since" in parameters:

@@ -182,7 +182,7 @@ def pop_flag(parameters: dict[str, str], name: str) -> bool:
 
 
 def pop_number(parameters: dict[str, str], name: str, default: float, minimum: float, maximum: float) -> float:
-    """Remove the parameter ``name`` and return it as a number. Raises BadRequest if it is invalid or out of bounds."""
+    """Remove the parameter ``name``; return its number, or ``default`` if absent. Raises BadRequest out of bounds."""
     text = parameters.pop(name, None)
     value = default if text is None else float(text) if _NUMBER_PATTERN.fullmatch(text) else float("nan")
     if not minimum <= value <= maximum:
