@@ -35,7 +35,7 @@ class SubscribeRequest(NamedTuple):
         jti: Id of the user's token.
         position: Position after which the stream begins.
         viewer: The relations that decide what the user may see. None for a stream that is the same for every user.
-        private_view: The first private view, if the filter depends on the user (`follow=@me`, `/v1/stream/user`).
+        private_view: The private view at the start. None unless the filter depends on the user (such as `follow=@me`).
         rules_read_at: Head of the log at which the user's saved rules were read, if the subscription has them.
         until: Position at which the stream ends, None for a stream without an end.
     """
@@ -198,7 +198,7 @@ class Client:
             return False
 
     def send_control(self, message: ControlMessage) -> None:
-        """Write a control message to this client only. Write nothing if the protocol has no such message."""
+        """Write a control message to this client only. Write nothing if the client's framing has no such message."""
         data = self.request.framing.encode_control(message)
         if data:
             self.write(self.request.framing.wrap(data))

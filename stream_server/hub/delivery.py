@@ -79,8 +79,8 @@ class PublicRenderings(NamedTuple):
 
     Attributes:
         everyone: For streams that are the same for every user.
-        public_view: For other streams. The forms differ only if the entry quotes a protected or suspended author: here
-            the quote is shown without its original, in ``everyone`` it is hidden.
+        public_view: For other streams. The forms differ only if the entry quotes a protected or suspended author: then
+            ``public_view`` is the quote without its original, and ``everyone`` is None.
     """
 
     everyone: Entry | None

@@ -33,7 +33,7 @@ BACKFILL_DONE = DisconnectReason("backfill_done", "All requested past entries ha
 
 
 class ReconnectSpread:
-    """Spreads the reconnects of a stopping server's clients evenly over ``spread_seconds``, from a random start."""
+    """Gives the clients of a stopping server their reconnect delays, evenly spread over ``spread_seconds``."""
 
     def __init__(self, spread_seconds: float, random_source: random.Random) -> None:
         self.spread_seconds = spread_seconds

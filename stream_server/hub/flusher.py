@@ -153,7 +153,7 @@ class Flusher:
                 self._batches.popleft()
 
     def _finish_flush(self, started_at: float) -> None:
-        """End a flush when uvloop has sent its bytes, one iteration after its last write. Schedule the next one."""
+        """End the flush and schedule the next. Runs one iteration after the last write: then uvloop has sent it."""
         ended = perf_counter()
         self._next_flush_at = ended + min(MAX_FLUSH_PAUSE_SECONDS, FLUSH_PAUSE_FACTOR * (ended - started_at))
         self._flush_started_at = None

@@ -74,7 +74,7 @@ class Hub:
         self._router.publish(entry)
 
     def move_head(self, to: Position, reason: str, missed_count: int | None = None) -> None:
-        """Continue after ``to`` instead of after the head, and send every client a `gap`.
+        """Continue after ``to`` instead of after the head, and send each live client a `gap`.
 
         Reason ``rolled_back``: the log lost its end, and ``to`` is below the head. Reason ``trimmed``: the log no
         longer has the entries that this hub missed, and ``to`` is above the head.
@@ -128,7 +128,7 @@ class Hub:
         return self._next_disconnect_reason is not None
 
     def stop(self, next_disconnect_reason: Callable[[], DisconnectReason]) -> None:
-        """End all streams, and at once all that begin later. ``next_disconnect_reason`` returns a reason for each."""
+        """End all streams, and each later one as it begins. For each, ``next_disconnect_reason`` returns the reason."""
         self._next_disconnect_reason = next_disconnect_reason
         self._heartbeats.stop()
         for client in self.registry.list_clients():

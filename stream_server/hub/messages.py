@@ -30,8 +30,8 @@ class Gap(NamedTuple):
     """Entries that cannot be delivered.
 
     Attributes:
-        start: Cursor after which the gap begins, None if unknown.
-        end: Position of the end of the gap. The stream continues after it.
+        start: Cursor after which the gap begins, None if unknown. It may be what a client sent, so it is text.
+        end: Last position of the gap. The stream continues after it.
         reason: ``rolled_back`` or ``trimmed``.
         missed_count: Number of missing entries, None if unknown.
     """
@@ -45,7 +45,8 @@ class Gap(NamedTuple):
 class StreamNotice(NamedTuple):
     """A message about the filters or the pace of one stream: ``effective`` (saved rules changed) or ``warning``.
 
-    A change applies after ``position``. ``members`` are the message's JSON members except kind, cursor and time.
+    An ``effective`` change applies to the entries after ``position``; in a warning it only serves as cursor.
+    ``members`` are the message's other JSON members, without kind and time.
     """
 
     kind: str

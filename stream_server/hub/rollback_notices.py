@@ -52,10 +52,10 @@ class RollbackNotices:
                 self._resync(client)
 
     def announce_rollback(self, rollback_entry: Entry) -> None:
-        """Send a `gap` for the loss that ``rollback_entry`` reports to each live client that has not got one for it.
+        """``rollback_entry`` reports lost entries: send a `gap` to each live client that has not got one for this loss.
 
-        The clients keep their positions, because this server sent them no lost entry. Streams with relations or rules
-        from lost entries end. Raises `MalformedEntry` if the entry cannot be decoded.
+        The clients keep their positions, because this server sent them no lost entry. It ends streams whose relations
+        or rules were read from lost entries. Raises `MalformedEntry` if the entry cannot be decoded.
         """
         start, end = rollback_entry.lost_range()
         self._disconnect_stale_clients(start, rollback_entry.position)

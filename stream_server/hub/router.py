@@ -28,9 +28,9 @@ class Router:
     """Publishes entries to the live clients of one server process.
 
     The clients of a shared group see the public view. The subscription index finds the shared groups that match an
-    entry, and the entry is rendered once for all of them. A private group has one client with its own view. The index
-    or the entry's audience proposes private groups; for a `delete`, all groups that filter by follows are proposed
-    too. `delivery.decide` decides what each proposed group receives.
+    entry, and the entry is rendered once for all of them. A private group has one client with its own view. Candidates
+    are the private groups that the index finds and those of users in the entry's audience; for a `delete`, also all
+    groups that filter by follows. `delivery.decide` decides what each candidate receives.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Router:
 
         Never waits, and never raises because of the entry's content. The head moves after routing, so a client that is
         demoted during routing reads the entry while it catches up. An entry that changes visibility, such as a block,
-        affects later entries. The exception is `unprotect`: users who see its author from now on receive it too.
+        takes effect after itself. The exception is `unprotect`: users who see its author from now on receive it too.
         """
         self._counters.published += 1
         self._ring.append(entry)
@@ -71,7 +71,7 @@ class Router:
             self._live.flusher.add_bytes(entry.size)
 
     def _apply_internal_entry(self, entry: Entry) -> None:
-        """Act on a control entry: end streams, demote clients whose rules change, or report a rollback."""
+        """Act on an entry for servers, not clients: end streams, demote clients with new rules, tell of a rollback."""
         if entry.kind == "revoke":
             revoked = entry.revocation()
             self._registry.disconnect(revoked.uid, revoked.jti, reasons.TOKEN_REVOKED)
@@ -168,7 +168,7 @@ class Router:
                 self._move_to_private_groups(viewer.user_id)
 
     def _update_followed_users(self, group: ClientGroup, entry: Entry) -> None:
-        """Apply a follow or unfollow by the user of a group to the group's followed users and its keys in the index."""
+        """A group's user followed or unfollowed somebody: update the group's followed users and its index keys."""
         live = self._live
         live.flusher.flush_group(group)
         if not group.memberships or group.private_view is None:
@@ -179,7 +179,7 @@ class Router:
             change(group, user_key(target))
 
     def _separate_followers_of(self, owner: str) -> None:
-        """Give ``owner`` and the connected followers private views: shared groups receive no followers-only entries."""
+        """Give ``owner`` and followers private views: a shared group gets no followers-only entries of ``owner``."""
         if owner not in self._account_status.protected:  # else the followers have private views already
             for viewer in self._viewer_cache.readers_of(owner):
                 self._move_to_private_groups(viewer.user_id)

@@ -35,7 +35,7 @@ class SavedRulesCache:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def build(self, uid: str, saved: Collection[SavedRule]) -> SavedRules:
-        """Return a user's rules as a filter. An unparsable rule (such as one with a removed filter) matches nothing."""
+        """Return a user's rules as one filter. A rule that no longer parses (its plug-in is gone) matches nothing."""
         return await self._get_changed(SavedRules(uid), saved, ())
 
     async def apply_change(self, client: Client, entry: Entry) -> StreamNotice:

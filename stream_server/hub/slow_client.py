@@ -51,9 +51,10 @@ class PeerSilence:
 class SlowClientDetector:
     """Tells whether a client that catches up is too slow: far behind the head, and farther at each check of a window.
 
-    A window has `CHECKS_PER_WINDOW` checks. A check at which the distance has not grown begins a new window. A
-    client near the head is never too slow. The distance counts scanned entries and not matched ones, so a filter that
-    rarely matches is not mistaken for slowness. A window without checks (Redis or the machine was away) does not count.
+    A window has `CHECKS_PER_WINDOW` checks. A check at which the distance has not grown begins a new window. A client
+    near the head is never too slow. The distance counts scanned entries and not matched ones, so a filter that rarely
+    matches is not mistaken for slowness. Time in which no check was possible (Redis or the machine was away) does not
+    count.
     """
 
     __slots__ = ("_far_entries", "_last_check_at", "_last_distance", "_last_gain_at", "_window_seconds")
@@ -66,7 +67,7 @@ class SlowClientDetector:
         self._last_check_at = 0.0
 
     def set_limits(self, far_entries: int, window_seconds: float) -> None:
-        """Set from how many entries on a client is far behind, and for how many seconds it may then fall back."""
+        """Set how many entries behind the head is far, and for how many seconds a far client may fall farther back."""
         self._far_entries = far_entries
         self._window_seconds = window_seconds
 

@@ -183,7 +183,7 @@ class StreamSession:
         raise TimeoutError
 
     async def _catch_up(self) -> None:
-        """Send pages until the client is at the head. Returns without an ``await`` after the last check of the head."""
+        """Send pages until the client is at the head. No ``await`` follows the last check, so the head cannot move."""
         client = self.client
         while client.disconnect_reason is None and client.position != self._catch_up_end():
             try:

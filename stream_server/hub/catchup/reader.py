@@ -136,9 +136,9 @@ class CatchUpReader:
     ) -> CatchUpPage:
         """Return a page with those of ``entries`` that the client receives.
 
-        If ``scanned`` is given, no other entry up to that position can match, and the page ends there. Otherwise it
-        ends at the last entry. It ends earlier where the client's filters change, where the client needs a `gap` for a
-        rollback, or after the time limit.
+        It ends at the last of ``entries`` or, if given, at ``scanned``: up to there, no other entry of the log can
+        match. It ends earlier where the client's filters change, where the client needs a `gap` for a rollback, or
+        after the time limit.
         """
         client.use_private_view_if_needed()
         search_keys = client.search_keys
@@ -193,10 +193,10 @@ def _rollback_gap_or_none(rollback_entry: Entry, client: Client) -> Gap | None:
 
 
 def _gap_before(position: Position, found_position: Position, *, is_contiguous: bool) -> Gap | None:
-    """Return the gap between the client's ``position`` and ``found_position``, from which the log can be read on.
+    """Return the gap to report if a client at ``position`` can read the log only from ``found_position`` on.
 
-    None if no entry is missing. The reason is ``trimmed`` if ``found_position`` has a higher entry number than
-    ``position``, otherwise ``rolled_back``.
+    None if no entry is missing. The reason is ``trimmed`` (the log lost its beginning) if ``found_position`` has the
+    higher entry number, otherwise ``rolled_back`` (it lost its end).
     """
     missed = found_position.n - position.n
     if missed > 0:

@@ -64,7 +64,7 @@ class IndexBlock:
         return self.first_number + len(self.entries)
 
     def add(self, entry: Entry) -> None:
-        """Add the next entry. Each query gets rollbacks and quotes as candidates: a search by keys could miss them."""
+        """Add the next entry. Rollbacks and quotes are candidates in every query: a search by keys could miss them."""
         bit = 1 << len(self.entries)
         self.entries.append(entry)
         try:
@@ -159,7 +159,7 @@ class ReplayIndex:
             block.was_used = False
 
     def _get_block(self, number: int, deadline: float) -> IndexBlock:
-        """Return the block with this number. First add new entries of the ring to it, until ``deadline``."""
+        """Return the block with this number. First add its new entries from the ring, stopping at ``deadline``."""
         if self._ring_cut_count != self._ring.cut_count:
             self._blocks.clear()
             self._ring_cut_count = self._ring.cut_count

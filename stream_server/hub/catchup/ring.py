@@ -80,7 +80,7 @@ class Ring:
         return 0 <= index < len(self._entries) and self._entries[index].position == position
 
     def read_after(self, position: Position, *, max_entries: int, max_bytes: int) -> list[Entry]:
-        """Return entries after ``position`` up to both limits, at least one if any exists. `covers` must be True."""
+        """Return entries after ``position``, within both limits but at least one, if any. Needs `covers(position)`."""
         page: list[Entry] = []
         weight = 0
         for index in range(position.n - self.floor.n, len(self._entries)):
@@ -117,7 +117,7 @@ class Ring:
         return (entry.position for entry in reversed(self._entries))
 
     def cut_after(self, position: Position) -> None:
-        """Make ``position`` the new head: forget all later entries, or all entries if there is none at ``position``."""
+        """Make ``position`` the head: forget the later entries, or all if the ring has no entry at ``position``."""
         last = self.head
         self.cut_count += 1
         if position < last:
@@ -135,7 +135,7 @@ class Ring:
         self._previously_read, self._recently_read = self._recently_read, {}
 
     def _find_cut(self, position: Position) -> Position | None:
-        """Return the last position that the rollback of ``position`` kept, None if no such rollback is remembered."""
+        """Return the last position that the rollback kept which removed ``position``. None if it is not remembered."""
         return next((to for to, last in reversed(self._cuts) if to[:2] < position[:2] <= last[:2]), None)
 
     def _trim(self) -> None:

@@ -46,8 +46,8 @@ def entry_to_match(entry: Entry, rendered: Entry) -> Entry:
 def remove_deleted(entry: Entry, rendered: Entry, deleted: Deleted) -> Entry:
     """Return ``rendered``, the visible form of ``entry``, without the parts that users have deleted.
 
-    A form that already lacks a part of ``entry`` is returned unchanged. An `uncomment` whose status is deleted keeps
-    only its ids.
+    If it already differs from ``entry``, because it lacks a part, it is returned unchanged. An `uncomment` whose status
+    is deleted keeps only its ids.
     """
     if rendered is not entry:
         return rendered
@@ -57,7 +57,7 @@ def remove_deleted(entry: Entry, rendered: Entry, deleted: Deleted) -> Entry:
 
 
 class PrivateView:
-    """Decides what one stream receives if its user has blocks, mutes or followed protected users, or a personal filter.
+    """Decides what one stream receives if its user has relations (blocks, mutes, protected users) or a personal filter.
 
     From ``start_position`` on, the stream remembers the statuses and comments that it was sent, because it must receive
     their deletion. ``following`` was read at the log's head ``following_read_at`` and contains all follows up to there.
@@ -142,7 +142,7 @@ class PrivateView:
         return entry.quoted_author is not None or self._matches(entry, subscription)
 
     def _match_rendered(self, entry: Entry, rendered: Entry | None, subscription: Subscription) -> Entry | None:
-        """Return ``rendered`` if it matches, else None. Tests only quotes: `_may_match` has tested other entries."""
+        """Return None for a quote that does not match as rendered, else ``rendered``: `_may_match` tests all others."""
         if rendered is None or entry.quoted_author is None:
             return rendered  # `_may_match` has matched it already
         return rendered if self._matches(entry_to_match(entry, rendered), subscription) else None
@@ -150,7 +150,7 @@ class PrivateView:
     def _matches(self, entry: Entry, subscription: Subscription) -> bool:
         """Return whether the filter matches.
 
-        An entry for a user group or named users matches only on the user's own stream, and by its kind alone.
+        Entries for a user group or for named users match only on the user's own stream, if it asked for their kind.
         """
         if entry.audience == PUBLIC_AUDIENCE or entry.audience.startswith(FOLLOWERS_PREFIX):
             return subscription.matches(entry.event)
@@ -160,7 +160,8 @@ class PrivateView:
         """Return whether to send a `delete` or `uncomment` to this stream.
 
         Yes, if the stream was sent the removed status or comment, even if the user has unfollowed its author since. No,
-        if it was certainly not sent. If this is unknown: yes, if it matches and was visible when it was written.
+        if it was certainly not sent. If this is unknown: yes, if the filter matches it and the user could see it when
+        it was written.
         """
         subject = entry.subject_id or ""
         if subject in self._sent_subjects:

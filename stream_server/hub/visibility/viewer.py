@@ -39,7 +39,7 @@ _GROUP_MEMBER_FACTS, _MESSAGE_PARTY_FACTS = _GROUP | _MEMBER, _MESSAGE | _PARTY
 
 
 class RelationSnapshot(Protocol):
-    """A user's relations, read together with the log's head. Each maps ids to when it began, in ms since 1970."""
+    """A user's relations, and the log's head when they were read. Each maps ids to the ms since 1970 when it began."""
 
     @property
     def following(self) -> Mapping[str, int]: ...
@@ -102,7 +102,7 @@ class Viewer:
         return not protected or (self.user_id not in protected and self.following.keys().isdisjoint(protected))
 
     def may_read_followers_only(self, owner: str, at_ms: int = TODAY_MS) -> bool:
-        """Return whether the user is ``owner``, or follows ``owner`` and did so at ``at_ms`` (ms since 1970)."""
+        """Return whether the user is ``owner``, or a follower of ``owner`` now who was one at ``at_ms`` already."""
         return owner == self.user_id or self.following.get(owner, NEVER_MS) <= at_ms
 
     # Rendering.
@@ -166,7 +166,7 @@ class Viewer:
         return self.user_id in entry.audience_users
 
     def _context_facts(self, entry: Entry, *, own_stream: bool) -> int:
-        """Return the `VisibilityFact` bits that are the same for all users in the entry: from its audience and kind."""
+        """Return the `VisibilityFact` bits of the entry's audience and kind, which hold for each user that it names."""
         if entry.audience == PUBLIC_AUDIENCE:
             is_own_follow = own_stream and entry.kind in ("follow", "unfollow") and self.user_id in entry.actors
             return _PARTY if is_own_follow else 0
@@ -175,7 +175,7 @@ class Viewer:
         return _MESSAGE_PARTY_FACTS if entry.audience_group is None else _GROUP_MEMBER_FACTS
 
     def _relation_facts(self, uid: str, at_ms: int) -> int:
-        """Return the `VisibilityFact` bits between this user and ``uid``; suspension and protection only for today."""
+        """Return the `VisibilityFact` bits between this user and ``uid``. `TODAY_MS` adds suspension and protection."""
         bits = _OWN if uid == self.user_id else 0
         if self.following.get(uid, NEVER_MS) <= at_ms:
             bits |= _FOLLOWER
@@ -270,7 +270,7 @@ class ViewerCache:
         return self.readers_of(entry.event.author or "") if entry.kind == "protect" else []
 
     def readers_of(self, owner: str) -> list[Viewer]:
-        """Return the viewers of ``owner`` and of the followers of ``owner``. Scans all viewers, so it may take long."""
+        """Return the `Viewer` objects of ``owner`` and of the followers of ``owner``. Scans all; it may take long."""
         return [viewer for viewer in list(self._viewers.values()) if viewer.may_read_followers_only(owner)]
 
 
