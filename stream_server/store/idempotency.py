@@ -15,7 +15,7 @@ Keeping the keys of all writes for a day would take most of the memory of a busy
 
 
 class IdempotencyKey(NamedTuple):
-    """Redis keeps a write's reply under this key for ``ttl_ms``, and refuses the key with another ``fingerprint``."""
+    """Redis keeps a write's reply under this key for ``ttl_ms``. A write with another ``fingerprint`` cannot use it."""
 
     value: str
     fingerprint: str

@@ -65,7 +65,7 @@ PositionedItem = tuple[ListPosition, bytes]
 
 
 def parse_cursor(cursor: str, list_name: str, param: str) -> ListPosition:
-    """Return a page cursor's position. Raises `InvalidCursor` for ``param`` if it is malformed or for another list."""
+    """Return the position in a page cursor. Raises `InvalidCursor` (for ``param``) for a malformed or foreign one."""
     match = _CURSOR.fullmatch(cursor)
     if match is None or match[3] != _list_digest(list_name):
         raise InvalidCursor("this cursor does not belong to this list", param=param)
@@ -84,8 +84,9 @@ async def read_page(
     """Read one page of the Redis sorted set ``key`` with the script ``script_name``.
 
     Returns the page, and further values of the script's reply, such as a count. One script call examines at most 1,024
-    members and leaves out hidden ones. After 16 calls the page is shorter than requested, and its cursor continues. A
-    cursor is valid only for the same ``list_name``, by default ``key``. Raises `InvalidCursor` and the script's errors.
+    members and leaves out those that the reader may not see. After 16 calls the page may have fewer items than
+    requested, and its cursor continues. A cursor is valid only for the same ``list_name``, by default ``key``. Raises
+    `InvalidCursor` and the script's errors.
     """
     cursor_name = list_name or key
     start, backwards = parse_page_start(page_request, cursor_name)
@@ -119,7 +120,7 @@ def parse_page_start(page_request: PageRequest, list_name: str) -> tuple[ListPos
 def make_page(
     found: list[PositionedItem], page_request: PageRequest, list_name: str, *, backwards: bool, started_at_cursor: bool
 ) -> Page:
-    """Make a page from ``found``. One item more than requested shows that the list goes on, and is not on the page."""
+    """Make a page from ``found``. It may have one item more than asked for: then the list goes on after the page."""
     has_more = len(found) > page_request.count
     shown = found[: page_request.count]
     if backwards:

@@ -22,9 +22,9 @@ class PassOutcome(StrEnum):
 
     Attributes:
         STALE: Another worker holds the job, or the job is finished.
-        MOVED: The data of the page changed during the pass. The page, or for a refill the whole job, must be repeated.
+        MOVED: Followers or lists of the page changed during the pass. The page (a refill: the job) must be repeated.
         MORE: The pass is complete, and the job needs another pass.
-        AGAIN: The job will run once more from its start, because another worker may have written meanwhile.
+        AGAIN: The job will run once more from its start: another worker may have written to its timelines meanwhile.
         DONE: The job is finished and removed.
         BARE: A deleted list has no members any more. The worker must still delete the list's timeline.
     """
@@ -59,10 +59,10 @@ class JobPass(NamedTuple):
         timeline_kind: ``home`` or ``list`` if the job is about one timeline, else empty.
         subject: Id of the timeline's user or list. For ``spread`` and ``clean``, id of the status.
         author: Id of the author whose statuses the job adds or removes.
-        after_score: Score of the last user before this page. Empty for the first page.
-        people: Ids of the users on this page, each with its score in Redis. A refill merges their statuses.
+        after_score: Score, in Redis' sorted set, of the last user of the page before. Empty for the first page.
+        people: Ids of the users on this page, each with its score. A refill adds the statuses of these users.
         newest_status_ids: Ids of the statuses to add or remove, newest first.
-        lists: Ids of the lists on this page, each with its score. The lists come after the last user.
+        lists: Ids of the lists on this page, each with its score. A job handles all users first, then the lists.
     """
 
     mode: str
@@ -83,7 +83,7 @@ class PassResult(NamedTuple):
         phase: The stage of the job to which the next page belongs.
         next_after: Member and score after which the next page begins, or None if this was the last page of the stage.
         hold_ms: Time in milliseconds, from now, for which the job still belongs to the worker.
-        seen_version: Version returned by `JobQueue.find_former_readers`, or empty if the worker did not call it.
+        seen_version: Version from `JobQueue.find_former_readers` or empty. If it is outdated, the page is repeated.
         timeline_size: Number of statuses left on the timeline after a removal, or None for other passes.
     """
 
@@ -139,16 +139,16 @@ class JobQueue:
         return PassOutcome(word.decode())
 
     async def record_failure(self, job: ClaimedJob) -> bool:
-        """Record that a pass failed. Make the job due again later, or park it after ten failures and return True."""
+        """Record a failed pass, and make the job due again later. After ten failures in a row, park it; return True."""
         word: bytes = await self._scripts.call("job_fail", keys.META, *job, FAILURES_BEFORE_PARKING)
         return word == b"parked"
 
     async def find_former_readers(self, job_pass: JobPass) -> tuple[bytes, list[bytes], list[bytes]]:
-        """Find the users and lists of a pass of a ``spread`` job that must not get the status any more.
+        """Return (version, users, lists): those of a ``spread`` pass that must not get the status any more.
 
         Such users no longer follow the author, and such lists no longer contain the author. If the status is deleted,
-        these are all users and lists of the pass. Returns a version, users and lists. The version changes when the
-        author loses a follower or a list.
+        these are all users and lists of the pass. When the author loses a follower or a list, the version changes, and
+        the page is repeated (`PassResult`).
         """
         ids = [member for member, _ in (*job_pass.people, *job_pass.lists)]
         version, people, lists = await self._scripts.call(
@@ -159,7 +159,8 @@ class JobQueue:
     async def find_misplaced(self, timeline_kind: str, owner: str, ids: Sequence[bytes]) -> list[bytes]:
         """Return those status ids among ``ids`` that do not belong on the timeline of ``owner`` (a user or a list).
 
-        Such a status is deleted, was posted in a group, or its author is not followed by the user or not on the list.
+        These are deleted statuses, statuses of groups, and statuses of authors whom the user does not follow or who are
+        not on the list.
         """
         if not ids:
             return []

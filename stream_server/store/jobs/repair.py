@@ -149,7 +149,7 @@ class Repair:
             member, score = page[-2:]
 
     async def _check_orphans(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
-        """Return a finding for each leftover among ``ids``. With ``fix``, delete it, or make a lost job due again."""
+        """Return a finding for each of ``ids`` without its owner, as in `ORPHAN_MESSAGES`. With ``fix``, repair it."""
         if not ids:
             return []
         orphans = await self._scripts.call("orphans_check", keys.META, kind, int(fix), *ids)

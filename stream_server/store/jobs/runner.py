@@ -72,12 +72,14 @@ class JobRunner:
     async def merge_or_remove(
         self, passes: Sequence[tuple[ClaimedJob, JobPass]], *, check_timeline: bool
     ) -> list[PassOutcome]:
-        """Run job passes that add an author's statuses to a timeline or remove them. Return how each pass ended.
+        """Run job passes that each add one author's statuses to one timeline or remove them.
+
+        Return how each pass ended.
 
         All passes share their round trips. With ``check_timeline``, also search each whole timeline for statuses that
         do not belong there, because an interrupted pass may have left some. If any exist, request a refill (a job that
-        rebuilds the timeline). If an author has more statuses than a timeline holds, a removal is always checked,
-        because the pass names only the newest statuses.
+        rebuilds the timeline). A removal is always checked if the author has more statuses than a timeline holds: the
+        pass names only the newest, and older ones may be left.
         """
         writes = [self._merge_or_remove_commands(job_pass) for _, job_pass in passes]
         replies = iter(await self._execute([command for commands in writes for command in commands]))
@@ -131,7 +133,7 @@ class JobRunner:
         return key, await self._queue.find_misplaced(job_pass.timeline_kind, job_pass.subject, ids)
 
     def _merge_or_remove_commands(self, job_pass: JobPass) -> list[Command]:
-        """Return Redis commands that add an author's statuses to one timeline, or remove them and count the rest."""
+        """Return Redis commands that add an author's statuses to one timeline, or remove them and count the others."""
         key = TIMELINE_KEY_BY_KIND[job_pass.timeline_kind](job_pass.subject)
         if job_pass.mode == "merge":
             return self._merge_commands(key, job_pass.newest_status_ids)

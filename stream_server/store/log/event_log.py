@@ -48,7 +48,7 @@ class LogLookup(NamedTuple):
 
     @property
     def resume_position(self) -> Position | None:
-        """Position after which a client resumes, if a rollback lost the requested id. Otherwise None.
+        """Position after which a client resumes, if a rollback lost the entry that was looked up. Otherwise None.
 
         It is also None if the entry after this position was trimmed, because the client would miss that entry.
         """
@@ -57,7 +57,7 @@ class LogLookup(NamedTuple):
         return self.rollback_start
 
     def was_trimmed(self, entry_position: Position) -> bool:
-        """Return whether a missing entry was trimmed at the front of the log. If not, a rollback lost it."""
+        """Whether the looked-up entry is missing because the log's front was trimmed. If not, a rollback lost it."""
         return self.floor is not None and entry_position[:2] < self.floor[:2] and entry_position.n < self.floor.n
 
 
@@ -204,8 +204,8 @@ class EventLog:
     def subscribe(self) -> AsyncGenerator[bytes | None, None]:
         """Subscribe to the channels of all kinds of log entries, on a new connection, and yield each message.
 
-        The first item is None. It means that Redis has confirmed the subscription. The caller must read entries written
-        before that from the log. Raises `Unavailable` when the connection ends.
+        The first item is None: Redis has confirmed the subscription. Entries written before that are not among the
+        messages; the caller must read them from the log. Raises `Unavailable` when the connection ends.
         """
         return self.replica_router.current.subscribe(CHANNELS)
 

@@ -36,7 +36,7 @@ class _Waiter(NamedTuple):
 
 
 class ReadAdmission:
-    """Limits how many Redis calls of streams that are being opened run at once in this process. Further calls wait."""
+    """Limits how many Redis calls for opening streams run at once in this process. Calls beyond the limit wait."""
 
     def __init__(self, max_concurrent: int = MAX_CONCURRENT) -> None:
         self._free_slots = max_concurrent
@@ -48,8 +48,9 @@ class ReadAdmission:
     async def slot(self, prior_round_trips: int) -> AsyncIterator[None]:
         """Wait until a Redis call may run, and count it as running inside the ``with`` block.
 
-        Calls of requests with more finished calls (``prior_round_trips``) are admitted first. Raises `Unavailable`
-        after a wait of `MAX_QUEUE_SECONDS`, or if Redis has answered no call for `REDIS_DOWN_AFTER_SECONDS`.
+        Of the waiting calls, those go first whose requests have finished more calls (``prior_round_trips``). Raises
+        `Unavailable` after a wait of `MAX_QUEUE_SECONDS`, or if Redis has answered no call for
+        `REDIS_DOWN_AFTER_SECONDS`.
         """
         if self._free_slots:
             self._free_slots -= 1
@@ -88,7 +89,7 @@ class ReadAdmission:
             raise
 
     def _return_slot(self, admitted: asyncio.Future[None]) -> None:
-        """Give a slot to the next call if the call that got the slot has just timed out or been cancelled."""
+        """Pass a slot on to the next waiting call, because the call with the slot timed out or was cancelled first."""
         if admitted.done() and not admitted.cancelled() and admitted.exception() is None:
             self._grant_next_slot()
 

@@ -213,7 +213,7 @@ class RedisClient:
         return replies
 
     async def _drain_late_replies(self, connection: AbstractConnection, reply_count: int) -> None:
-        """Read and discard late replies for one more timeout. A new connection would cost a busy Redis more work."""
+        """For one more timeout, read and discard late replies. A new connection would cost a busy Redis more work."""
         try:
             async with asyncio.timeout(self.timeout_seconds):
                 await _read_replies(connection, [], reply_count)
@@ -227,7 +227,7 @@ class RedisClient:
 
 
 async def _ping_on_connect(connection: AbstractConnection) -> None:
-    """Set up a new connection and send PING. If Redis refuses the connection, no command of a caller is lost."""
+    """Set up a new connection and send PING, so that a refusal by Redis answers the PING and no caller's command."""
     await connection.on_connect()
     await connection.send_command("PING", check_health=False)
     await connection.read_response()
@@ -236,8 +236,9 @@ async def _ping_on_connect(connection: AbstractConnection) -> None:
 async def _read_replies(connection: AbstractConnection, replies: list[Any], count: int) -> None:
     """Read ``count`` replies and append them to ``replies``.
 
-    Raises :class:`NoReply` if Redis executed some commands and then refused the connection. If a reply says that the
-    server is no longer the primary, closes the connection, so that the next connection goes to the new primary.
+    Raises :class:`NoReply` if a reply says that Redis did not execute the command, but an earlier command was executed.
+    If a reply says that the server is no longer the primary, closes the connection, so that the next one goes to the
+    new primary.
     """
     try:
         for _ in range(count):

@@ -83,7 +83,7 @@ class ReplicaRouter:
         self._pause_seconds = min(self._pause_seconds * 2, RETRY_PAUSE_SECONDS[1])
 
     async def _is_caught_up(self, replica: RedisClient, head_n: int) -> bool:
-        """Return whether ``replica`` is a replica of this primary, is linked to it, and has nearly reached ``head_n``.
+        """Return whether ``replica`` is linked to this primary as a replica, and has nearly reached ``head_n``.
 
         The replication ids must be equal, because a replica of another primary may have the same entry numbers. If
         ``replica`` is the primary itself, the result is also True, which does no harm.

@@ -37,7 +37,7 @@ SentinelState = dict[str, Any]
 
 
 class FailoverInProgress(RedisConnectionError):
-    """Raised while a failover leaves the Redis service without a primary. Stop using connections to the old primary."""
+    """A failover has left the Redis service without a primary. The caller must close connections to the old primary."""
 
 
 class Sentinels:
@@ -64,7 +64,7 @@ class Sentinels:
         return f"<Sentinels: {len(self._clients)}>"
 
     async def resolve(self) -> HostPort:
-        """Return host and port of the server to connect to, as the Sentinels answer, or answered up to 0.1 s ago.
+        """Return host and port of the server to connect to, by asking the Sentinels. An answer is used for 0.1 s.
 
         Concurrent calls share one query. Raises redis-py's ConnectionError if no Sentinel knows the server.
         """
@@ -133,10 +133,10 @@ class Sentinels:
         return str(up[0]["ip"]), int(up[0]["port"])
 
     async def _query_state(self, client: Any) -> SentinelState:
-        """Return what a Sentinel reports about the service, and as ``promoted`` the new primary of a running failover.
+        """Return a Sentinel's report about the service. Its ``promoted`` is the new primary of a running failover.
 
-        ``promoted`` is None while no new one is known. ``ip`` names the old primary until all replicas follow the new
-        one, which may take minutes.
+        ``promoted`` is a host and port, or None while no new primary is known. The report's ``ip`` names the old
+        primary until all replicas follow the new one, which may take minutes.
         """
         state: SentinelState = await client.sentinel_master(self._service, return_responses=True)
         promoted = old = (str(state["ip"]), int(state["port"]))

@@ -14,10 +14,10 @@ class Blocks(Noun):
     """Blocks and unblocks users, and lists the users whom a user blocks."""
 
     async def block(self, uid: str, blocked_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """Block a user. The statuses of each user disappear from the other user's home timeline.
+        """Let ``uid`` block a user. The statuses of each disappear from the other's home timeline.
 
         Follows and follow requests in both directions end. Raises BadRequest if users block themselves. Raises NotFound
-        for an unknown user and for a user who blocks ``uid``, so two users cannot block each other.
+        for an unknown user and for a user who blocks ``uid`` already, so two users cannot block each other.
         """
         reply = await self._scripts.write("block", idempotency_key, uid, blocked_uid)
         if reply.is_repeat:
