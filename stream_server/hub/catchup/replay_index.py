@@ -35,7 +35,7 @@ class ReplayQuery(NamedTuple):
 
 
 class ScanResult(NamedTuple):
-    """The result of a scan of a block's entries ``begin`` to ``end`` (exclusive): bit i is 1 if its entry i may match."""
+    """The result of a scan of a block's entries ``begin`` to ``end`` (exclusive). Bit i is 1 if entry i may match."""
 
     begin: int
     end: int
