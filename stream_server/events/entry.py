@@ -249,7 +249,7 @@ class Entry:
         return self._reduced
 
     def _with_wire(self, wire: object) -> "Entry":
-        """Return a copy with ``wire`` as its JSON for clients. Its facts lack the reposted or quoted status."""
+        """Return a copy whose JSON for clients is ``wire``, and whose facts have no reposted or quoted status."""
         status = self.facts.status
         reduced_status = None if status is None else msgspec.structs.replace(status, original=None)
         facts = msgspec.structs.replace(self.facts, status=reduced_status, original_author=None)

@@ -18,7 +18,7 @@ ANONYMOUS_STATUS = {"id": "0", "uid": "0", "login": "nobody"}
 
 
 def trial_event(status: bytes, facts: EntryFacts) -> Event:
-    """Return the ``Event`` that a post of ``status`` (JSON) would give. Raises `MalformedEntry` if an id is invalid."""
+    """Return the ``Event`` that posting ``status`` (JSON) would cause. Raises `MalformedEntry` for an invalid id."""
     return make_view("post", facts, msgspec.json.decode(b'{"status":%b}' % status, type=WireFields)).event
 
 

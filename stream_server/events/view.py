@@ -155,7 +155,7 @@ def _view_follow(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None
 
 
 def _view_relation(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the content of a follow request, block or mute, or of its end. Only the acting user is in ``actors``."""
+    """Build the content of a follow request, block or mute, or of its end. ``actors`` lacks the other user."""
     if wire.source is None or wire.target is None:
         return None
     source, people = wire.source.id, frozenset((wire.source.id, wire.target.id))
@@ -215,7 +215,7 @@ def _view_list(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
 
 
 def _view_group(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the content of a change to a group. Its ``actors`` are empty, so members who block the owner receive it."""
+    """Build the content of a change to a group. ``actors`` is empty: members who block the owner get it too."""
     return None if wire.group is None else EntryView(_view_by_user(kind, wire.group.uid).event, frozenset())
 
 

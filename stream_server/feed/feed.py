@@ -198,7 +198,7 @@ class Feed:
             raise LinkLost("entries received earlier are no longer on the log")
 
     def _publish(self, entries: list[Entry]) -> None:
-        """Publish to the hub each entry that directly follows its head. Skip others: the head may move meanwhile."""
+        """Publish to the hub each entry that directly follows its head. Skip the others: it has got them meanwhile."""
         self._require_valid_head()
         for entry in entries:
             if entry.position.n == self.hub.head.n + 1 and entry.position > self.hub.head:

@@ -199,7 +199,7 @@ class EmbeddedRedis:
             raise EmbeddedRedisError(self._with_log("the append-only file could not be rewritten"))
 
     def _with_log(self, sentence: str) -> str:
-        """Return ``sentence`` followed by the last five lines that Redis has logged since this start."""
+        """Return ``sentence`` and, below it, the last five lines that Redis has logged since this start."""
         try:
             with (self.folder / "redis.log").open("rb") as log:
                 log.seek(self._log_from)
