@@ -164,7 +164,7 @@ class RollbackDetector:
         return survivor or await self._position_below_checkpoints()
 
     async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
-        """Record the rollback on the log, and remember it to repeat a lost record. None if ``lost`` is on the log."""
+        """Record the rollback on the log, unless ``lost`` is back on it. Remember it: the log may lose that too."""
         recorded = await self._rollbacks.record(survivor, lost)
         if recorded is not None:
             # A rollback to an older position replaces the remembered rollbacks that start after it.
