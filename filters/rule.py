@@ -59,10 +59,7 @@ class Rules(Filter):
 
     @classmethod
     def parse_with(cls, value: str, registry: Registry) -> Self:
-        """Parse one rule per line with the operators of the rule language and of ``registry``.
-
-        Raises ParameterError for too many lines, and RuleError for an invalid rule.
-        """
+        """Parse one rule per line. Raises ParameterError for too many lines, and RuleError for an invalid rule."""
         lines = value.split("\n")
         if len(lines) > MAX_RULES:
             message = f"rule may be given at most {MAX_RULES} times, not {len(lines)}"

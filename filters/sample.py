@@ -63,8 +63,5 @@ def sample_position(event: Event) -> int:
 
 
 def stable_hash(text: str, key: bytes) -> int:
-    """Return the first 8 bytes of a text's BLAKE2b hash (RFC 7693) under ``key``, as a big-endian integer.
-
-    Every machine and every run gives the same value.
-    """
+    """Return the first 8 bytes of a text's BLAKE2b hash (RFC 7693) under ``key``, as a big-endian integer."""
     return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), key=key).digest()[:8], "big")

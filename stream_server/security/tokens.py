@@ -177,10 +177,7 @@ class TokenAuthority:
         return header
 
     def _verification_key(self, header: dict[str, Any]) -> Any:
-        """Return the key that verifies a token with this header.
-
-        Raises :class:`Unauthorized` for an unknown key, and :class:`Unavailable` while no key set has been fetched.
-        """
+        """Return the key for this header. Raises Unauthorized for an unknown key, Unavailable without any key set."""
         if self._keys_by_kid is None:
             return self._public
         if not self._has_key_set:

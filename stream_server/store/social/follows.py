@@ -67,10 +67,10 @@ class Follows(Noun):
         """Follow the users in ``follow``, then unfollow those in ``unfollow``, for the user ``source``.
 
         Each change is atomic and has its own outcome, and all changes share one round trip. If the client sent an
-        idempotency key, another round trip stores the key first, so the client cannot use the key again for a longer
-        batch. If Redis refused all changes, raises the first error that does not concern a user in ``follow`` or
-        ``unfollow``: NotFound or Forbidden for ``source``, Unavailable, or Conflict ``duplicate``. Raises
-        OutcomeUnknown if the reply was lost.
+        idempotency key, another round trip stores the key first, so the client cannot use it for another batch. If
+        Redis refused all changes, raises the first error that does not concern a user in ``follow`` or ``unfollow``:
+        NotFound or Forbidden for ``source``, Unavailable, or Conflict ``duplicate``. Raises OutcomeUnknown if the reply
+        was lost.
         """
         if idempotency_key.ttl_ms == CLIENT_TTL_MS:
             await self._scripts.write("batch_claim_key", idempotency_key)
@@ -132,7 +132,7 @@ def _timeline_changes(mode: str, source: str, target: str, list_id: str, reply: 
 
 
 def _raise_if_all_refused(replies: Sequence[WriteReply | ResponseError]) -> None:
-    """If Redis refused all changes of a batch, raise the first error that is not about a change's target user."""
+    """If Redis refused all changes of a batch, raise the first refusal (if any) that is not about a target user."""
     if any(isinstance(reply, WriteReply) for reply in replies):
         return
     for reply in replies:

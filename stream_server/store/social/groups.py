@@ -45,10 +45,7 @@ class Groups(Noun):
         return await self._page("collections_page", "groups", uid, page_request, viewer, uid, "group")
 
     async def join(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Join a group that is not private. Returns the group as JSON.
-
-        Raises TooLarge ``too_many`` if the group has 5,000 members or the user is in 1,000 groups.
-        """
+        """Join a public group; return its JSON. Raises TooLarge above 5,000 members, or 1,000 groups of the user."""
         return await self.add_member(uid, group, uid, idempotency_key)
 
     async def leave(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:

@@ -12,9 +12,9 @@ class Notifications(Noun):
     async def list_notifications(self, uid: str, page_request: PageRequest) -> Page:
         """Return a user's notifications as JSON, newest first, in one round trip.
 
-        Each JSON is that of the notification's log entry, except that counters and ``read`` are current. A notification
-        is left out while its status or comment is deleted or hidden, and while the user who caused it is blocked,
-        muted or suspended.
+        Each JSON is that of the notification's log entry, but with the present counters of its status and the present
+        ``read``. A notification is left out while its status or comment is deleted or hidden, and while the user who
+        caused it is blocked, muted or suspended.
         """
         page, _ = await self.list_with_unread_count(uid, page_request)
         return page
@@ -26,7 +26,7 @@ class Notifications(Noun):
         return page, count
 
     async def count_unread(self, uid: str) -> int:
-        """Return how many notifications of a user are unread. Hidden ones count only beyond the newest 100 unread."""
+        """Return the number of a user's unread notifications. Only among the newest 100 are hidden ones left out."""
         count: int = await self._scripts.call("notifications_count_unread", keys.META, uid)
         return count
 

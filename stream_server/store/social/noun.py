@@ -26,12 +26,12 @@ class Noun:
     async def _page(
         self, script: str, row: str, owner: str, page_request: PageRequest, *arguments: str, oldest_first: bool = False
     ) -> Page:
-        """Return a page of a sorted set in Redis, read by a Lua script. The set's key is ``key_for(row, owner)``."""
+        """Return a page of a sorted set that a Lua script reads. Its key is of the kind ``row`` in `store/keys.py`."""
         key = keys.key_for(row, owner)
         page, _ = await read_page(self._scripts, script, key, page_request, *arguments, oldest_first=oldest_first)
         return page
 
 
 def json_of_reply(reply: WriteReply) -> bytes:
-    """Return the JSON object at the end of a write's reply. A repeated write gives the same bytes."""
+    """Return the JSON at the end of a write's reply. Repeated with its idempotency key, a write has the same bytes."""
     return reply.value[reply.value.index(b"{") :]

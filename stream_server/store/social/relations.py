@@ -15,8 +15,8 @@ class Relationship(NamedTuple):
         followed_by: Whether the second user follows the first.
         requested: Whether the first user requests to follow the second.
         requested_by: Whether the second user requests to follow the first.
-        blocking: Whether the viewer blocks the other of the two users. The other user's block is never shown.
-        muting: Whether the viewer mutes the other of the two users. The other user's mute is never shown.
+        blocking: Whether the viewer, one of the two, blocks the other. A block of the viewer is never shown.
+        muting: Whether the viewer, one of the two, mutes the other. A mute of the viewer is never shown.
     """
 
     following: bool
@@ -54,9 +54,10 @@ class Relations(Noun):
         return await self._list_common("following", viewer, uid, other, page_request)
 
     async def list_common_followers(self, viewer: str, uid: str, other: str, page_request: PageRequest) -> Page:
-        """Return, as JSON, the users who follow both ``uid`` and ``other``, newest follow of ``uid`` first.
+        """Return, as JSON, the users who follow both ``uid`` and ``other``: first who followed ``uid`` last.
 
-        Each has ``since``, the time of that follow. Cost and errors are those of :meth:`list_common_following`.
+        ``since`` is the time at which a user followed ``uid``. Cost and errors are those of
+        :meth:`list_common_following`.
         """
         return await self._list_common("followers", viewer, uid, other, page_request)
 

@@ -57,11 +57,11 @@ class Reports(Noun):
     async def decide(
         self, admin: str, report: str, outcome: ReportOutcome, remark: str, idempotency_key: IdempotencyKey
     ) -> bytes:
-        """Decide a report: delete the reported status, suspend the reported user, or dismiss the report.
+        """Decide a report: ``removed`` deletes the status, ``suspended`` suspends the user, ``dismissed`` does neither.
 
         The decision and its consequence are one atomic step. Returns the decided report as JSON. The same decision
         again changes nothing. Raises NotFound for an unknown report, Conflict if another outcome was decided before,
-        and BadRequest for outcome ``removed`` without a reported status or if administrators suspend themselves.
+        and BadRequest for ``removed`` if the report names no status, or if administrators suspend themselves.
         """
         arguments = (admin, report, outcome.value, msgspec.json.encode(remark))
         reply = await self._scripts.write("report_decide", idempotency_key, *arguments)

@@ -85,7 +85,7 @@ class StoredRules(Noun):
 
 
 def _parse_outcome_words(value: bytes) -> tuple[bool, list[str]]:
-    """Parse a reply: ``unchanged`` or a position, then one word per rule. Return if it is unchanged, and the words."""
+    """Parse a reply: ``unchanged`` or a position, then a word per rule. Return whether it is unchanged, and words."""
     first_word, *words = value.decode().split()
     unchanged = first_word == "unchanged"
     return unchanged, words if unchanged else words[1:]

@@ -65,11 +65,11 @@ class Sessions(Noun):
     async def use_refresh_token(
         self, digest: str, jti: str, idempotency_key: IdempotencyKey
     ) -> UsedRefreshToken | None:
-        """Use up a refresh token. Returns its user, or None if the refresh token is unknown, used or expired.
+        """Use up a refresh token. Return its user and whether the access token ``jti`` is revoked.
 
-        ``digest`` is the refresh token's SHA-256. ``jti`` is the id of the access token of the same login session. The
-        result says whether that access token was revoked. Raises Forbidden ``suspended`` for a suspended user. The
-        refresh token then stays valid, because the user may be reinstated.
+        Returns None if the refresh token (``digest`` is its SHA-256) is unknown, used or expired. ``jti`` is the id of
+        the access token of the same login session. Raises Forbidden ``suspended`` for a suspended user. The refresh
+        token then stays valid, because the user may be reinstated.
         """
         reply = await self._scripts.write("refresh_token_use", idempotency_key, digest, jti)
         if not reply.value:

@@ -93,11 +93,12 @@ class Statuses(Noun):
     async def create(self, uid: str, draft: StatusDraft, idempotency_key: IdempotencyKey) -> bytes:
         """Post a status. Returns the status as JSON, with the same bytes as in its log entry.
 
-        The call also adds the status to a first page of timelines. Job workers add it to the others. A repost of a
-        plain repost becomes a repost of the original status. A repost of a quote (a repost with a message) stays a
-        repost of the quote. Raises NotFound if the group, the answered or the reposted status is hidden from the
-        author. Raises Forbidden ``not_yours`` if the author may not post in the group. Raises BadRequest for a repost
-        of a protected user's status, and for a reply or repost outside the group in which its original was posted.
+        The call also adds the status to the timelines of the author's first followers. Job workers add it to the
+        others. A repost of a plain repost becomes a repost of the original status. A repost of a quote (a repost with a
+        message) stays a repost of the quote. Raises NotFound if the group, the answered or the reposted status is
+        hidden from the author. Raises Forbidden ``not_yours`` if the author may not post in the group. Raises
+        BadRequest for a repost of a protected user's status, and for a reply or repost outside the group in which its
+        original was posted.
         """
         arguments = _post_arguments(draft, self._detect_language)
         reply = await self._scripts.write("status_post", idempotency_key, uid, *arguments)
@@ -135,7 +136,7 @@ class Statuses(Noun):
 
 
 def _post_arguments(draft: StatusDraft, detect_language: LanguageDetector) -> list[str | bytes | int]:
-    """Return the arguments of ``lua/status_post.lua`` after the author's id, in the order of the script."""
+    """Return the arguments of ``lua/status_post.lua`` in its order, but the first, which is the author's id."""
     entities = extract_entities(draft.message)
     tags = dict.fromkeys(fold(tag.text) for tag in entities.hashtags)
     return [

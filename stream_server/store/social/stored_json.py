@@ -21,7 +21,7 @@ def flag_text(value: bool) -> str:  # noqa: FBT001 - the only parameter
 
 
 def hash_fields_with_json(**texts: str) -> list[str | bytes]:
-    """Return names and values for a Redis hash. Each text gives two fields: ``<name>``, and ``<name>_json`` as JSON."""
+    """Return names and values for a Redis hash. Each text gives two: ``<name>`` as it is, ``<name>_json`` as JSON."""
     return [item for name, text in texts.items() for item in (name, text, f"{name}_json", encode_json(text))]
 
 
@@ -29,7 +29,8 @@ def mention_arguments(entities: Entities) -> list[str | bytes | int]:
     """Return the mentions of a text as arguments for ``lua/parts/mentions.lua``, which looks up the mentioned users.
 
     The arguments are the number of mentions, their logins in lower case, and the JSON of ``entities`` (mentions,
-    hashtags and so on), cut after each mentioned login. The script inserts the ids of the mentioned users at the cuts.
+    hashtags and so on) in pieces, one cut after each mentioned login. The script puts the id of that user between two
+    pieces.
     """
     return [len(entities.mentions), *(mention.login.lower() for mention in entities.mentions), *entity_pieces(entities)]
 

@@ -13,10 +13,10 @@ from stream_server.store.social.noun import Noun
 
 
 class UserGraph(NamedTuple):
-    """A user's relations at one position of the log. Each dict maps an id to the start of the relation (ms since 1970).
+    """A user's relations at the position ``head`` of the log. Each dict maps an id to the start of the relation in ms.
 
-    ``blockers`` are the users who block the user, ``groups`` the groups that have the user as member. ``head`` is the
-    position of the newest log entry that is included.
+    ``blockers`` are the users who block the user, ``groups`` the groups that have the user as member. The relations
+    include all log entries up to ``head`` and none after it.
     """
 
     following: dict[str, int]
@@ -41,7 +41,7 @@ class UserGraphs(Noun):
     async def get_graph(self, uid: str) -> UserGraph:
         """Return a user's follows, blocks, mutes and groups. All are empty for an unknown user.
 
-        This occupies Redis for one or two milliseconds per thousand ids, and the number of ids has no limit.
+        This occupies Redis for one or two milliseconds per thousand relations, and nothing limits their number.
         """
         *relations, entry_id, n = await self._scripts.call("user_graph", keys.META, uid)
         following, blocks, blockers, mutes, groups = map(_start_times_by_id, relations)

@@ -96,10 +96,7 @@ class Users(Noun):
         return UserRow(reply.value, login.encode(), card, b"0", b"0", b"0", signup, email.encode()).own_json()
 
     async def create_many(self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey) -> list[CreatedUser]:
-        """Create users without password and e-mail address from (login, name) pairs, in atomic steps of 200 users.
-
-        If a login exists already, its result is the existing user.
-        """
+        """Create users from (login, name) pairs, 200 at once. The result for a login that exists is its user."""
         created: list[CreatedUser] = []
         for start in range(0, len(users), USERS_PER_CALL):
             created += await self._create_chunk(users[start : start + USERS_PER_CALL], idempotency_key.for_part(start))
@@ -144,7 +141,7 @@ class Users(Noun):
         return found
 
     async def check_available(self, login: str | None = None, email: str | None = None) -> dict[str, bool]:
-        """Return whether ``login`` and ``email`` are free (no user has them). An argument of None gets no result."""
+        """Return for each of ``login`` and ``email``, unless it is None, whether it is free (no user has it)."""
         wanted = {"login": (keys.LOGINS, login), "email": (keys.EMAILS, email)}
         given = [(name, key, value.lower()) for name, (key, value) in wanted.items() if value is not None]
         if not given:
@@ -153,7 +150,7 @@ class Users(Noun):
         return {name: not is_taken for (name, _, _), is_taken in zip(given, taken, strict=True)}
 
     async def find_credentials(self, login_or_email: str) -> Credentials | None:
-        """Return a user's id, password hash and suspension, or None if the user is unknown or has no password.
+        """Find a user by login or e-mail: id, password hash and suspension. None if unknown or without password.
 
         Each case takes one round trip, so the response time does not reveal which users exist.
         """

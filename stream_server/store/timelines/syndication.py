@@ -34,9 +34,10 @@ class TimelineChange(NamedTuple):
 
 
 class Syndication:
-    """Updates one page of timelines after a write, before the server answers. Job workers update all other timelines.
+    """Updates the timelines of an author's first followers after a write, before the server answers it.
 
-    ``failed_passes`` counts the updates by this class that failed. A job worker repeats each of them.
+    Job workers update all other timelines. ``failed_passes`` counts the updates here that failed; job workers repeat
+    them.
     """
 
     def __init__(self, queue: JobQueue, runner: JobRunner, size_limits: SizeLimits) -> None:
@@ -50,9 +51,9 @@ class Syndication:
     ) -> None:
         """Add a new status to the home timelines of its author and ``followers``, and to the timelines of ``lists``.
 
-        ``followers`` is the first page of the author's followers. If these are all followers, ``lists`` has lists
-        that contain the author; otherwise ``lists`` is empty. Job workers update all other timelines. If this call
-        fails, they update these timelines too.
+        ``followers`` is the first page of the author's followers. If these are all followers, ``lists`` is the first
+        page of the lists with the author; otherwise it is empty. Job workers update the timelines that the arguments do
+        not name and, if this call fails, those that they name.
         """
         await self._run_and_log_failure(self._run_first_pass("spread", uid, status_id, fence, followers, lists))
 
@@ -61,8 +62,8 @@ class Syndication:
     ) -> None:
         """Remove a deleted status from the timelines of its author, ``followers`` and ``lists``.
 
-        Arguments are as in :meth:`fan_out`. If they name all followers and lists of the author, also run a pass
-        that deletes the status's likes and comments.
+        Arguments are as in :meth:`fan_out`. If they name all followers and lists of the author, no job worker is
+        needed: this call also deletes the status's likes and comments.
         """
         await self._run_and_log_failure(self._run_first_pass("clean", uid, status_id, fence, followers, lists))
 
@@ -80,7 +81,7 @@ class Syndication:
     async def _run_first_pass(
         self, mode: str, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
-        """Run the first pass of a status's job (one page of followers), and one more if the page has all followers."""
+        """Run the first pass of a status's job: one page of followers. If that is all, run the next pass too."""
         job = ClaimedJob(f"status-{status_id}", fence.decode())
         people, list_ids = member_score_pairs(followers), member_score_pairs(lists)
         job_pass = JobPass(mode, "", "", status_id, uid, "", people, [], list_ids)

@@ -156,7 +156,7 @@ class Timelines:
         return ids
 
     async def _rank(self, viewer: str, ids: Sequence[bytes]) -> list[ListPosition]:
-        """Return a `ListPosition` (rank and id) for each status that the viewer may see, most important first."""
+        """Return a `ListPosition` (rank and id) for those of ``ids`` that the viewer may see, most important first."""
         if not ids:
             return []
         chunks = [
@@ -179,7 +179,7 @@ class Timelines:
     async def _show(
         self, viewer: str, list_id: str, max_items: int, skip: int, ids: Sequence[bytes | str]
     ) -> tuple[list[tuple[str, bytes]], int]:
-        """Skip ``skip`` visible statuses. Return (id, JSON) of up to ``max_items`` more, and how many it skipped."""
+        """Skip ``skip`` statuses that the viewer may see. Return (id, JSON) of the next, and how many were skipped."""
         limits = (int(Visibility.VISIBLE), list_id, max_items, skip)
         flat, _, skipped = await self._scripts.call("statuses_show", keys.META, viewer, *limits, *ids)
         return [(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)], skipped

@@ -126,8 +126,7 @@ def _make_private_view(
 ) -> tuple[PrivateView, set[str]]:
     """Return a private view (what the caller may see) for one stream, and the set of the users whom the caller follows.
 
-    The stream's filter must use this very set, not a copy: the view changes it when the caller follows or unfollows a
-    user.
+    The stream's filter must use this very set, not a copy: the view changes it when the caller's follows change.
     """
     head, following = request.app[HUB].head, set(viewer.following)
     view = PrivateView(viewer, position, following=following, following_read_at=head, is_own_stream=is_user_stream)
