@@ -42,7 +42,7 @@ class SavedRulesChange(msgspec.Struct):
 
 
 class _LostRange(msgspec.Struct):
-    """The lost part of the log in a ``rollback``: after the newest kept entry's cursor, to the newest lost entry's."""
+    """The part of the log that a ``rollback`` reports as lost: the entries after the cursor ``start``, up to ``to``."""
 
     start: str = msgspec.field(name="from")
     to: str

@@ -48,10 +48,11 @@ class JobRunner:
     async def update_reader_timelines(
         self, job: ClaimedJob, job_pass: JobPass, *, hold_ms: int = JOB_LEASE_MS
     ) -> PassOutcome:
-        """Add a status to one page of its readers' home and list timelines, or remove it from them.
+        """Add a status to the timelines of a part of its readers, or remove it from them.
 
-        The readers are the author's followers, and the lists that contain the author. The first page also has the
-        author's own home timeline. The worker holds the job for ``hold_ms`` ms more. Returns how the pass ended.
+        The readers of ``job_pass`` are followers of the author (home timelines) and lists that contain the author (list
+        timelines). The first pass also has the author's own home timeline. The worker holds the job for ``hold_ms`` ms
+        more. Returns how the pass ended.
         """
         timelines = _timeline_keys([member for member, _ in job_pass.people], [member for member, _ in job_pass.lists])
         if not job_pass.phase and not job_pass.after_score:

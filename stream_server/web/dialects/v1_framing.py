@@ -90,7 +90,7 @@ class V1ControlEncoder:
         self._options = options
 
     def __call__(self, control: ControlMessage) -> bytes:
-        """Encode `hello` and `heartbeat` as an empty line, problems like a `gap` as JSON, others as b"" (not sent)."""
+        """Encode a control message: `hello` and `heartbeat` as an empty line, problems as JSON, all others as b""."""
         if control.kind in {"hello", "heartbeat"}:
             return LINE_END
         body = self._render(control.kind, msgspec.json.decode(control.data))

@@ -59,7 +59,7 @@ def render_user(uid: str, login: str, author: AuthorSnapshot | None, fields: fro
 
 
 def render_place(place_members: Json, fields: frozenset[str]) -> Json:
-    """Return a place with the members in ``fields``. A status has one name for it: ``name`` equals ``full_name``."""
+    """Return a place with the members in ``fields``. A place has one name, so ``name`` and ``full_name`` are equal."""
     return _select_members(_PLACE_MEMBERS, place_members, fields)
 
 

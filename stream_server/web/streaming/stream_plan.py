@@ -96,7 +96,7 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
 
 
 async def _load_viewer(request: web.Request) -> Viewer:
-    """Return the caller's follows, blocks and mutes. Waits until the hub has processed the log up to their reading."""
+    """Read the caller's follows, blocks and mutes. Wait until the hub has the log entries up to that moment."""
     hub = request.app[HUB]
     viewer = await hub.viewer_cache.get(request[CLAIMS].sub)
     await wait_for_head(hub, viewer.read_at)

@@ -14,6 +14,9 @@ CHUNK = 65_536
 HELD_BYTES = 65_536
 """The bytes that the proxy keeps for a party that does not read. Then it stops reading from the other party."""
 
+ACCEPT_STEPS = 5
+"""Iterations of the event loop in which asyncio passes an accepted connection to its callback, with one to spare."""
+
 
 class Proxy:
     """Forwards connections to a target. ``url`` is the proxy's URL for a Redis client, ``address`` its (host, port).
@@ -30,6 +33,7 @@ class Proxy:
         self._path = Path(self._folder.name) / "p.sock"
         self._server: asyncio.Server | None = None
         self._passing: dict[_Passage, asyncio.Task[None]] = {}
+        self._accepted: list[asyncio.StreamWriter] = []
         self._refusing: bytes | None = None
         self._delay_seconds = 0.0
         self.connections = self.refused = self.cuts = 0
@@ -87,7 +91,12 @@ class Proxy:
         assert self._server is not None
         self.refuse()
         self._server.close()
+        for _ in range(ACCEPT_STEPS):
+            await asyncio.sleep(0)  # a connection that is just being accepted reaches _accept, which refuses it
         await self._end(list(self._passing))
+        for writer in self._accepted:
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()  # else its socket could outlive the event loop
         self._folder.cleanup()
 
     async def _end(self, passages: "list[_Passage]") -> None:
@@ -99,6 +108,7 @@ class Proxy:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._accepted.append(writer)
         if self._refusing == b"":
             self.refused += 1
             writer.transport.abort()
