@@ -81,7 +81,7 @@ class Postings(Generic[T]):
         return found
 
     def _verify(self, items: set[T], event: Event, fallback: Callable[[T, Event], bool]) -> list[T]:
-        """Return the items whose filters match the event. If any raises, let ``fallback`` decide about all items."""
+        """Return the items whose filters match the event. If any filter raises, ask ``fallback`` about all items."""
         checks = self._verifiers
         try:
             return [item for item in items if checks[item](event)]

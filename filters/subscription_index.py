@@ -133,7 +133,10 @@ class SubscriptionIndex(Generic[T]):
             return False
 
     def _group_passes(self, group: _NarrowingGroup[T], event: Event) -> bool:
-        """Whether an event passes the group's narrowing filters: if one raises, no. Each item then gets a failure."""
+        """Return whether an event passes the group's narrowing filters.
+
+        If a filter raises, the event does not pass, and ``failures`` gets a failure for each item of the group.
+        """
         try:
             return group.representative is not None and group.representative.passes_narrowing(event)
         except FilterFailure as failed:

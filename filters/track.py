@@ -37,7 +37,9 @@ class Track(Filter):
     def __init__(self, phrases: Collection[Clause]) -> None:
         self._phrases = frozenset(phrases)
         searched = [phrase for phrase in phrases if any(map(unspaced_scripts.needs_substring_search, phrase))]
-        self._substring_phrases = {phrase: _required_keys(phrase) for phrase in searched}
+        self._substring_phrases = {
+            phrase: frozenset[Key]().union(*map(unspaced_scripts.required_words, phrase)) for phrase in searched
+        }
         self._word_phrases = self._phrases - self._substring_phrases.keys()
         self._single_terms = frozenset(term for phrase in self._word_phrases if len(phrase) == 1 for term in phrase)
 
@@ -85,10 +87,6 @@ def _parse_phrase(text: str) -> Clause:
     if not 1 <= size <= MAX_PHRASE_BYTES:
         raise ParameterError(f"a phrase of track must have 1 to {MAX_PHRASE_BYTES} bytes, not {size}", param="track")
     return frozenset(_normalize_sign(fold(word)) for word in text.split())
-
-
-def _required_keys(phrase: Clause) -> Clause:
-    return frozenset[Key]().union(*map(unspaced_scripts.required_words, phrase))
 
 
 def _normalize_sign(word: str) -> str:

@@ -143,7 +143,7 @@ def parse_radius(value: OperatorValue) -> Condition:
 
 
 def _describe_place(found: str | None, wanted: str) -> tuple[str, str]:
-    """Return two sentences for a status from the place ``found``: one if the rule matches, one if it does not."""
+    """Return the reasons for match and no match, of a status posted in ``found`` (None: no place) with ``wanted``."""
     shown = f"it was posted in {found}"
     return shown, "it has no place" if found is None else f"{shown}, not in {wanted}"
 

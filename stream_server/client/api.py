@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 
 from stream_server.client.backoff import Backoff
-from stream_server.client.errors import ClientFailure, Malformed, RequestRefused, Unreachable, parse_refusal
+from stream_server.client.errors import Malformed, RequestRefused, Unreachable, parse_refusal
 from stream_server.client.message import StreamMessage, parse_message
 
 MAX_USERS_PER_CALL = 1000
@@ -159,7 +159,8 @@ class ApiClient:
                 return await self._send_once(method, path, headers, data, query)
             except (RequestRefused, Unreachable) as error:
                 failures += 1
-                if failures >= self._attempts or not _is_temporary(error):
+                is_temporary = isinstance(error, Unreachable) or error.is_temporary
+                if failures >= self._attempts or not is_temporary:
                     raise
                 self.repeats += 1
                 await asyncio.sleep(self._backoff.delay(failures - 1, getattr(error, "retry_after", None)))
@@ -179,10 +180,6 @@ class ApiClient:
         if not 200 <= response.status < 300:
             raise parse_refusal(response.status, response.headers.get("Retry-After"), answer)
         return _decode_json(answer)
-
-
-def _is_temporary(error: ClientFailure) -> bool:
-    return isinstance(error, Unreachable) or (isinstance(error, RequestRefused) and error.is_temporary)
 
 
 def _decode_json(answer: bytes) -> Any:

@@ -114,7 +114,7 @@ class StreamClient:
                     lost = str(error)
                     self._retry_seconds = error.retry_after
                 except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                    lost = _describe_error(error)
+                    lost = str(error) or type(error).__name__
                     if not self.connections:
                         raise Unreachable(f"{self._url} cannot be reached: {lost}") from error
                 await self._wait_before_reconnect(lost)
@@ -134,7 +134,8 @@ class StreamClient:
         token = self._token if isinstance(self._token, str) else self._token()
         headers = {"Authorization": f"Bearer {token}", "Accept": parser.media_type}
         query = self._parameters | ({"since": self.cursor} if self.cursor is not None else {})
-        method, url_query, form = ("GET", query, None) if _fits_in_url(query) else ("POST", None, query)
+        fits_in_url = sum(len(name) + len(value) + 2 for name, value in query.items()) <= MAX_QUERY_CHARS
+        method, url_query, form = ("GET", query, None) if fits_in_url else ("POST", None, query)
         async with session.request(
             method, self._url, params=url_query, data=form, headers=headers, allow_redirects=False
         ) as response:
@@ -206,11 +207,3 @@ class _TemporaryFailure(Exception):
     def __init__(self, sentence: str, retry_after: float | None) -> None:
         super().__init__(sentence)
         self.retry_after = retry_after
-
-
-def _fits_in_url(query: Mapping[str, str]) -> bool:
-    return sum(len(name) + len(value) + 2 for name, value in query.items()) <= MAX_QUERY_CHARS
-
-
-def _describe_error(error: BaseException) -> str:
-    return str(error) or type(error).__name__

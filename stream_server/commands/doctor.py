@@ -108,7 +108,10 @@ def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
 
 
 def _server_url(url: str | None, settings: Config) -> str | None:
-    """Return the URL of the server to check; None if ``--data-dir`` is given, no URL, and no server uses the folder."""
+    """Return the URL of the server to check.
+
+    Returns None if there is no server: ``--data-dir`` is given without ``--url``, and no server uses this folder.
+    """
     is_stopped = url is None and settings.data_dir and run_file.read(settings.data_dir) is None
     return None if is_stopped else server_access.server_address(url, settings)
 
@@ -314,7 +317,7 @@ def _check_version(info: dict[str, str]) -> CheckResult:
 
 
 def _check_clock_skew(theirs: float, started: float, ended: float) -> CheckResult:
-    """Return ADVICE if Redis' time is 2 s before or after the interval ``started`` to ``ended`` of this machine."""
+    """Compare the clocks: Redis was asked its time between ``started`` and ``ended``, and ``theirs`` is its answer."""
     skew = max(started - theirs, theirs - ended, 0.0)
     if skew > MAX_CLOCK_SKEW_SECONDS:
         return advice(f"the clocks of Redis and this machine differ by {skew:.1f} s: run NTP on both")

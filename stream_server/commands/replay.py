@@ -270,7 +270,7 @@ class ReplayRun:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)  # a second Ctrl-C ends the program at once
 
     def _print_skipped_line(self, line: int, reason: str, count: int) -> None:
-        """Print why a line was not posted. ``count`` is its number: above :data:`MAX_SHOWN_LINES` print nothing."""
+        """Print why a line was not posted, for at most :data:`MAX_SHOWN_LINES` lines. ``count`` counts them from 1."""
         if count <= MAX_SHOWN_LINES:
             self._console.print(f"line {line}: {reason}", markup=False, highlight=False)
         if count == MAX_SHOWN_LINES:

@@ -95,6 +95,7 @@ def _status_event(
     shown = status if repost is None else repost
     point, place = (status.location, status.place) if repost is None else (None, None)
     quoted = status.original if repost is None else None
+    is_quote = status.origin is not None and bool(status.message)  # even if the quoted status is hidden or deleted
     author = facts.author
     return Event(
         kind,
@@ -111,7 +112,7 @@ def _status_event(
         reply_to_login=facts.reply_to_login,
         reposted_author=None if repost is None else repost.uid,
         reposted_author_login=None if repost is None else repost.login,
-        forms=_FORMS[status.in_reply_to_uid is not None, repost is not None, _is_quote(status)],
+        forms=_FORMS[status.in_reply_to_uid is not None, repost is not None, is_quote],
         media=frozenset([item.type for item in shown.media]) if shown.media else _NO_MEDIA,
         conversation=status.conversation,
         place_name=None if place is None else place.name,
@@ -123,11 +124,6 @@ def _status_event(
         quoted_text="" if quoted is None else quoted.message,
         quoted_entities=NO_ENTITIES if quoted is None else _to_entities(quoted.entities),
     )
-
-
-def _is_quote(status: StatusFields) -> bool:
-    """Return whether the status is a quote, also if the quoted status is hidden or deleted."""
-    return status.origin is not None and bool(status.message)
 
 
 def _users_of_status(status: StatusFields, repost: StatusFields | None) -> frozenset[str]:

@@ -235,8 +235,4 @@ def socketless_client(request: SubscribeRequest, on_wake: Callable[[], None] = _
     No frame is written to it. If a frame waits for the client while it is live, the hub demotes it and calls
     ``on_wake``.
     """
-    return Client(request, _ignore, _infinite_bytes, on_wake, is_poll=True)
-
-
-def _infinite_bytes() -> float:
-    return math.inf
+    return Client(request, _ignore, lambda: math.inf, on_wake, is_poll=True)

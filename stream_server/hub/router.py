@@ -179,7 +179,10 @@ class Router:
             change(group, user_key(target))
 
     def _separate_followers_of(self, owner: str) -> None:
-        """Give ``owner`` and followers private views: a shared group gets no followers-only entries of ``owner``."""
+        """Give the clients of ``owner`` and of the followers private views.
+
+        A shared group does not receive what ``owner`` now writes for followers only.
+        """
         if owner not in self._account_status.protected:  # else the followers have private views already
             for viewer in self._viewer_cache.readers_of(owner):
                 self._move_to_private_groups(viewer.user_id)

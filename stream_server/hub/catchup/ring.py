@@ -135,7 +135,7 @@ class Ring:
         self._previously_read, self._recently_read = self._recently_read, {}
 
     def _find_cut(self, position: Position) -> Position | None:
-        """Return the last position that the rollback kept which removed ``position``. None if it is not remembered."""
+        """If a rollback removed ``position``, return the last position that it kept. Else, or if forgotten, None."""
         return next((to for to, last in reversed(self._cuts) if to[:2] < position[:2] <= last[:2]), None)
 
     def _trim(self) -> None:

@@ -142,7 +142,10 @@ class PrivateView:
         return entry.quoted_author is not None or self._matches(entry, subscription)
 
     def _match_rendered(self, entry: Entry, rendered: Entry | None, subscription: Subscription) -> Entry | None:
-        """Return None for a quote that does not match as rendered, else ``rendered``: `_may_match` tests all others."""
+        """Test a quote as this user sees it; None if it does not match. Other entries are returned untested.
+
+        `_may_match` has tested those, but it cannot test a quote whose original may be hidden.
+        """
         if rendered is None or entry.quoted_author is None:
             return rendered  # `_may_match` has matched it already
         return rendered if self._matches(entry_to_match(entry, rendered), subscription) else None

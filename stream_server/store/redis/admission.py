@@ -89,7 +89,7 @@ class ReadAdmission:
             raise
 
     def _return_slot(self, admitted: asyncio.Future[None]) -> None:
-        """Pass a slot on to the next waiting call, because the call with the slot timed out or was cancelled first."""
+        """Give the slot to the next waiting call: the call that had it timed out or was cancelled before it ran."""
         if admitted.done() and not admitted.cancelled() and admitted.exception() is None:
             self._grant_next_slot()
 

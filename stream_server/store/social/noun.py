@@ -26,7 +26,7 @@ class Noun:
     async def _page(
         self, script: str, row: str, owner: str, page_request: PageRequest, *arguments: str, oldest_first: bool = False
     ) -> Page:
-        """Return a page of a sorted set that a Lua script reads. Its key is of the kind ``row`` in `store/keys.py`."""
+        """Read one page of the sorted set of ``owner`` with a Lua script. ``row`` names the key in `store/keys.py`."""
         key = keys.key_for(row, owner)
         page, _ = await read_page(self._scripts, script, key, page_request, *arguments, oldest_first=oldest_first)
         return page

@@ -85,7 +85,10 @@ class StoredRules(Noun):
 
 
 def _parse_outcome_words(value: bytes) -> tuple[bool, list[str]]:
-    """Parse a reply: ``unchanged`` or a position, then a word per rule. Return whether it is unchanged, and words."""
+    """Parse a script's reply: the word ``unchanged`` or a log position, then one word per rule.
+
+    Returns whether nothing changed, and the words of the rules.
+    """
     first_word, *words = value.decode().split()
     unchanged = first_word == "unchanged"
     return unchanged, words if unchanged else words[1:]

@@ -179,7 +179,10 @@ class Timelines:
     async def _show(
         self, viewer: str, list_id: str, max_items: int, skip: int, ids: Sequence[bytes | str]
     ) -> tuple[list[tuple[str, bytes]], int]:
-        """Skip ``skip`` statuses that the viewer may see. Return (id, JSON) of the next, and how many were skipped."""
+        """Leave out the first ``skip`` statuses that the viewer may see. Return (id, JSON) of the next ``max_items``.
+
+        Also returns how many were left out: fewer than ``skip`` if there are not enough.
+        """
         limits = (int(Visibility.VISIBLE), list_id, max_items, skip)
         flat, _, skipped = await self._scripts.call("statuses_show", keys.META, viewer, *limits, *ids)
         return [(flat[i].decode(), flat[i + 1]) for i in range(0, len(flat), 2)], skipped

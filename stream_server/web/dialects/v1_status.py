@@ -105,7 +105,7 @@ def _reply_members(status: Json, reply_to_login: str | None) -> Json:
 
 
 def _id_members(name: str, text: str | None) -> Json:
-    """Return an id as v1.1 writes it, twice: as the number ``{name}`` and as the text ``{name}_str``."""
+    """Return the two members by which v1.1 writes an id: ``{name}`` with a number, ``{name}_str`` with the text."""
     return {name: None if text is None else int(text), f"{name}_str": text}
 
 

@@ -97,7 +97,12 @@ def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
 
 @contextmanager
 def _refuse_future_time(query_parameters: Mapping[str, str], name: str) -> Iterator[None]:
-    """Context manager: replace a BadRequest for ``since`` (a time in the future) by an InvalidValue for ``name``."""
+    """Context manager: the native code refuses a future ``since``.
+
+    Tell the client that its parameter ``name`` is wrong.
+
+    Twitter's clients do not know ``since``, so a BadRequest about it becomes an InvalidValue about ``name``.
+    """
     try:
         yield
     except BadRequest as refused:

@@ -60,7 +60,7 @@ class TweetEncoder:
         return shared and shared[: -len(b"}" + LINE_END)] + b',"matching_rules":' + matched + b"}" + LINE_END
 
     def _encode_shared(self, entry: Entry) -> bytes:
-        """Return a post without ``matching_rules``, the same for all clients. If it lacks a member, log this: b""."""
+        """Return a post as all clients get it, without ``matching_rules``. For a faulty post, log this, return b""."""
         try:
             return _encode(self._render(entry)) + LINE_END
         except (LookupError, TypeError, ValueError) as error:

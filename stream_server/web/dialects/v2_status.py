@@ -102,7 +102,7 @@ def _included_media(status: Json, expansions: frozenset[str]) -> Iterable[tuple[
 
 
 def _media_keys(status: Json) -> list[str]:
-    """Return a key per attachment as Twitter writes it: type number, ``_``, then status id and attachment number."""
+    """Return the media keys of a status's attachments, such as ``3_12345`` + ``1``: type, ``_``, status id, number."""
     return [f"{_MEDIA_TYPES[media['type']][0]}_{status['id']}{n}" for n, media in enumerate(status["media"], 1)]
 
 

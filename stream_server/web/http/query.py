@@ -114,7 +114,7 @@ def _reader_for_type(type_: inspect.Type, *, required: bool) -> ParameterReader:
     readers: dict[type, ParameterReader] = {
         inspect.IntType: _read_number, inspect.BoolType: _read_bool, inspect.ListType: read_list
     }  # fmt: skip
-    return next((readers[type(leaf)] for leaf in _leaf_types(type_) if type(leaf) in readers), _read_text)
+    return next((readers[type(leaf)] for leaf in _leaf_types(type_) if type(leaf) in readers), lambda _, text: text)
 
 
 def _leaf_types(type_: inspect.Type) -> Iterator[inspect.Type]:
@@ -144,10 +144,6 @@ def _read_list(name: str, text: str, *, required: bool) -> list[str]:
     if text:
         return text.split(",")
     raise _missing_parameter(name) if required else BadRequest("empty; omit it instead", param=name)
-
-
-def _read_text(name: str, text: str) -> str:  # noqa: ARG001 - the signature of a ParameterReader
-    return text
 
 
 def _missing_parameter(name: str) -> BadRequest:

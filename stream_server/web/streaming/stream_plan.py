@@ -104,7 +104,10 @@ async def _load_viewer(request: web.Request) -> Viewer:
 
 
 async def _with_saved_rules(request: web.Request, subscription: Subscription) -> tuple[Subscription, Position]:
-    """Put the caller's saved rules into the filter ``rules``, if given. Also return the log position of reading."""
+    """If the filter ``rules`` is given, put the caller's saved rules into it.
+
+    Also returns the position of the log at which the rules were read (without the filter, the log's start).
+    """
     if subscription.find_base(SavedRules.name) is None:
         return subscription, LOG_START
     hub, uid = request.app[HUB], request[CLAIMS].sub

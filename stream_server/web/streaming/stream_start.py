@@ -52,18 +52,13 @@ class _ParsedCursor(NamedTuple):
     n: int | None
 
 
-def _never_received(position: Position) -> bool:  # noqa: ARG001 - the signature of `is_received`
-    """Return False: the default of ``is_received``, by which every cursor is looked up in Redis."""
-    return False
-
-
 async def resolve_start(
     value: str,
     log: EventLog,
     *,
     now_ms: Callable[[], Awaitable[int]],
     param: str,
-    is_received: Callable[[Position], bool] = _never_received,
+    is_received: Callable[[Position], bool] = lambda _: False,
 ) -> StreamStart:
     """Return the start that ``value`` names: after a cursor, at an ISO 8601 time, or at an age such as `-15m`.
 

@@ -91,7 +91,7 @@ class Proxy:
         assert self._server is not None
         self.refuse()
         self._server.close()
-        for _ in range(ACCEPT_STEPS):
+        for _step in range(ACCEPT_STEPS):
             await asyncio.sleep(0)  # a connection that is just being accepted reaches _accept, which refuses it
         await self._end(list(self._passing))
         for writer in self._accepted:
