@@ -157,7 +157,7 @@ class Entry:
         return self._wire
 
     def revocation(self) -> Revocation:
-        """Return user and token in a ``revoke``, ``suspend`` or ``reinstate``. Raises `MalformedEntry` for bad JSON."""
+        """Return the user id and token id in a ``revoke``, ``suspend`` or ``reinstate``. Raises `MalformedEntry`."""
         return self._decode_internal(Revocation)
 
     def rules_change(self) -> SavedRulesChange:
@@ -249,7 +249,7 @@ class Entry:
         return self._reduced
 
     def _with_wire(self, wire: object) -> "Entry":
-        """Return a copy whose JSON for clients is ``wire``, and whose facts have no reposted or quoted status."""
+        """Return a copy with ``wire`` as its JSON for clients and with no reposted or quoted status in its facts."""
         status = self.facts.status
         reduced_status = None if status is None else msgspec.structs.replace(status, original=None)
         facts = msgspec.structs.replace(self.facts, status=reduced_status, original_author=None)

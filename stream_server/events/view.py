@@ -127,7 +127,7 @@ def _status_event(
 
 
 def _users_of_status(status: StatusFields, repost: StatusFields | None) -> frozenset[str]:
-    """Return the users for whom ``follow`` finds a status: author, user replied to, author of the reposted status.
+    """Return the users by whom ``follow`` finds a status: author, user replied to, author of the reposted status.
 
     A text that begins with @login counts as a reply to that user. Other mentioned users do not count.
     """

@@ -94,7 +94,7 @@ class Feed:
             await asyncio.sleep(self.link_health.mark_lost())
 
     async def _run_link(self) -> Exception:
-        """Use one subscription until it ends. Return the exception that ended it.
+        """Use one subscription until it ends: listen, and run the canary. Return the exception that ended it.
 
         The two tasks are not in an `asyncio.TaskGroup`, because before Python 3.13 a TaskGroup forgets its cancellation
         if one of its tasks fails at the same moment. A stopping server would then go on running.
@@ -177,7 +177,7 @@ class Feed:
             await hub.flusher.drained()
 
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
-        """Move the hub's head. Let the account status be read again: a missed entry may have protected an account."""
+        """Move the hub's head past missed entries, or back. Let the account status, which may differ, be read again."""
         self._is_account_status_loaded = False
         self.hub.move_head(position, reason, missed_count or None)
 
@@ -198,7 +198,7 @@ class Feed:
             raise LinkLost("entries received earlier are no longer on the log")
 
     def _publish(self, entries: list[Entry]) -> None:
-        """Publish to the hub each entry that directly follows its head. Skip the others: it has got them meanwhile."""
+        """Publish to the hub each entry that directly follows its head. Skip entries that it has got meanwhile."""
         self._require_valid_head()
         for entry in entries:
             if entry.position.n == self.hub.head.n + 1 and entry.position > self.hub.head:

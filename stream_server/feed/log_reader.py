@@ -111,7 +111,7 @@ def _page_start(after: Position, located: LogLookup) -> Position:
     """Return the position after which a page for a client at ``after`` begins: ``after``, if the log has that entry.
 
     If the entry was trimmed, the page begins with the oldest entry. If a rollback removed the entry, the page begins
-    where the log continued.
+    after the last entry that the rollback kept.
     """
     if located.entry is not None and located.entry.position == after:
         return after

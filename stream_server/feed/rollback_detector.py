@@ -30,8 +30,8 @@ MAX_CHECKPOINTS = 4096
 class AnnouncedRollback(NamedTuple):
     """A rollback that this process announced: the log lost the entries after ``start`` up to ``lost``.
 
-    ``announced_at`` is the position of the log's `rollback` entry. If an earlier call wrote that entry, for example
-    in another server, its position is unknown, and ``announced_at`` has the same value as ``lost``.
+    ``announced_at`` is the position of the log's `rollback` entry. If another server announced the rollback first, its
+    position is unknown, and ``announced_at`` has the same value as ``lost``.
     """
 
     start: Position
@@ -75,7 +75,7 @@ class RollbackDetector:
         self._verified_position = head
 
     async def recheck(self) -> None:
-        """Check whether the log still has the hub's entries. A reader asks for this if the log lacks its own position.
+        """Check whether the log still has the hub's entries. Readers call this if the log lacks their position.
 
         If the log was rolled back, the hub has moved back when this method returns. Raises `Unavailable` while Redis
         cannot answer or cannot record the rollback.
@@ -110,7 +110,7 @@ class RollbackDetector:
             await self._announce(self._hub.head, lost)
 
     async def _inspect_log(self, *, check_all: bool) -> Position:
-        """Return the log's head, after a check that the log still has the newest received entry. Call it with the lock.
+        """Check that the log still has the newest received entry; return the log's head. The caller holds the lock.
 
         With ``check_all``, and after a restart of Redis, check all entries received since the last check.
         """
@@ -149,7 +149,7 @@ class RollbackDetector:
         raise LinkLost(message)
 
     async def _find_lost(self, located: LogLookup) -> list[Position]:
-        """Return the positions received since the last check that a rollback removed from the log, newest first."""
+        """Of the positions received since the last check, return those that the log has lost, newest first."""
         newest_first = self._hub.ring.positions_newest_first()
         recent = list(takewhile(lambda position: position.n > self._verified_position.n, newest_first))
         if self._verified_position.n:
@@ -158,13 +158,13 @@ class RollbackDetector:
         return [position for position in await self._log.find_missing(recent) if not located.was_trimmed(position)]
 
     async def _find_survivor(self, oldest_lost: Position) -> Position:
-        """Return the newest known position before ``oldest_lost`` that is still on the log."""
+        """Of the positions remembered from before ``oldest_lost``, return the newest that is still on the log."""
         known = chain(self._hub.ring.positions_newest_first(), reversed(self._checkpoints))
         survivor = await self._log.find_first_present(place for place in known if place.n < oldest_lost.n)
         return survivor or await self._position_below_checkpoints()
 
     async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
-        """Record the rollback on the log, unless ``lost`` is back on it. Remember it: the log may lose that too."""
+        """Record the rollback, unless ``lost`` is back on the log (None). Remember it: its record may be lost too."""
         recorded = await self._rollbacks.record(survivor, lost)
         if recorded is not None:
             # A rollback to an older position replaces the remembered rollbacks that start after it.

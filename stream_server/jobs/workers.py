@@ -31,7 +31,7 @@ class JobWorkers:
     """The job workers of one process: asyncio tasks that run background jobs in small steps (passes).
 
     Attributes:
-        queue_depth: Numbers of jobs on all servers: due now, all that are not parked, parked. Updated every 5 s.
+        queue_depth: Three numbers of jobs, for all servers: due now; due now or later; parked. Updated every 5 s.
     """
 
     def __init__(self, queue: JobQueue, runner: JobRunner, random_source: random.Random) -> None:

@@ -184,7 +184,7 @@ class EmbeddedRedis:
     async def _rewrite(self, client: Redis) -> None:
         """Make Redis rewrite its append-only file, and wait until this is done.
 
-        Without the rewrite, a file that a power failure cut would lose an acknowledged entry at the start after this.
+        Redis can load a file that a power failure cut, but only once: the next start would lose what was written since.
         """
         try:
             await client.bgrewriteaof()

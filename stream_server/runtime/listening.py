@@ -24,8 +24,8 @@ def reserve_port(host: str, port: int, *, workers_bind_sockets: bool = WORKERS_B
     """Bind ``port`` (0: any free port) for the workers and return the bound socket.
 
     If ``workers_bind_sockets`` is true, the socket only reserves the port. Otherwise it listens, and the workers
-    inherit it. Raises :class:`CannotListen` if another server uses the port. Without this check, SO_REUSEPORT would let
-    two servers of one user share the port, and each would receive half of the connections.
+    inherit it. Raises :class:`CannotListen` if another server uses the port. SO_REUSEPORT alone would not tell: two
+    servers of one user could share the port, and each would receive half of the connections.
     """
     if not workers_bind_sockets:
         return listen_alone(host, port)

@@ -46,7 +46,7 @@ class LogThrottle(logging.Filter):
         self._windows: dict[tuple[str, int], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return False, which drops the record, if its place in the code has reached the limit.
+        """Return False, which drops the record, if its place in the code has logged too many lines in the last 10 s.
 
         The first record of this place after the 10 s gets the number of dropped records as ``suppressed``.
         """

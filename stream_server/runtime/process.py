@@ -61,7 +61,7 @@ class StopRequest:
 
     @property
     def is_requested(self) -> bool:
-        """Whether SIGTERM or SIGINT arrived. Check it after the start: a library may have caught the cancellation."""
+        """Whether SIGTERM or SIGINT arrived. Check it after the start: a library may have swallowed a cancellation."""
         return self._requested.is_set()
 
     def _request(self) -> None:
@@ -70,7 +70,7 @@ class StopRequest:
         self._requested.set()
 
     async def wait(self) -> None:
-        """Wait for SIGTERM or SIGINT. Call this when the server has started: from then on, a signal cancels no task."""
+        """Wait for SIGTERM or SIGINT. Call this after the start: before, a signal cancels the task that starts it."""
         self._starting_task = None
         await self._requested.wait()
 

@@ -148,13 +148,13 @@ class Supervisor:
         self._stopping.set()
 
     def reload_workers(self, env: Mapping[str, str]) -> None:
-        """Make the running workers reload their settings. Workers that start later get the environment ``env``."""
+        """Send SIGHUP to the running workers. Later workers get the new settings in their environment ``env``."""
         self._env = dict(env)
         for worker in self._running:
             worker.reload()
 
     async def _keep_slot_filled(self, slot: int) -> int:
-        """Run worker number ``slot`` and replace it each time it ends. If no worker can start, return its exit code."""
+        """Run worker number ``slot``, and another when it ends. If no worker could ever start, return the exit code."""
         failures = 0
         while True:
             env = self._env

@@ -44,9 +44,9 @@ class RemoteKeySet:
         await self._session.close()
 
     async def ensure_key_for(self, token: str) -> None:
-        """Fetch the key set if ``token`` names a key that the authority lacks, unless the last fetch was just now.
+        """Fetch the key set if the authority lacks the key of ``token``, at most every `MIN_REFRESH_SECONDS`.
 
-        Two fetches are at least `MIN_REFRESH_SECONDS` apart. If a fetch fails, the method logs this and returns.
+        If a fetch fails, the method logs this and returns.
         """
         if self._authority.has_key_for(token):
             return
