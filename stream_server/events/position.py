@@ -41,7 +41,7 @@ class Position(NamedTuple):
         return (self.ms - EPOCH_MS) * 4096 + self.seq
 
     def previous(self) -> "Position":
-        """Return the position just before this one. A reader that starts after it first reads this position's entry."""
+        """Return the position just before this one. A reader that starts there reads this position's entry first."""
         if self.n == 1:
             return LOG_START
         ms, seq = (self.ms, self.seq - 1) if self.seq else (self.ms - 1, 4095)

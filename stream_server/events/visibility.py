@@ -50,7 +50,7 @@ ADMITTING_FACTS = VisibilityFact.FOLLOWER | VisibilityFact.GROUP_MEMBER | Visibi
 
 
 def decide_visibility(facts: VisibilityFact) -> Visibility:
-    """Return where a viewer sees an author's text. ``facts`` are blocks, mutes, follows and so on between the two."""
+    """Return where a viewer sees an author's text: a `Visibility`. ``facts`` are the two users' blocks, follows etc."""
     if VisibilityFact.SUSPENDED in facts:
         return Visibility.HIDDEN
     if VisibilityFact.AUTHOR in facts:

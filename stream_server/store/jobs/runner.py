@@ -134,7 +134,7 @@ class JobRunner:
         return key, await self._queue.find_misplaced(job_pass.timeline_kind, job_pass.subject, ids)
 
     def _merge_or_remove_commands(self, job_pass: JobPass) -> list[Command]:
-        """Return Redis commands that add an author's statuses to one timeline, or remove them and count the others."""
+        """Return Redis commands that add an author's statuses to a timeline, or that remove them and count the rest."""
         key = TIMELINE_KEY_BY_KIND[job_pass.timeline_kind](job_pass.subject)
         if job_pass.mode == "merge":
             return self._merge_commands(key, job_pass.newest_status_ids)

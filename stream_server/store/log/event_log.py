@@ -136,7 +136,7 @@ class EventLog:
         return replies.parse_info(info).get("run_id", ""), located
 
     async def _look_up(self, ms: int, seq: int) -> tuple[bytes, LogLookup]:
-        """Return Redis' INFO text and the `LogLookup` of an id. Record the sizes of the entries in `page_sizer`."""
+        """Look up an id on the log. Also return Redis' INFO text, which shows whether Redis was restarted."""
         ids = (f"{ms}-{seq}", Position(ms, seq, 0).status_number)
         head, floor, found, before, ranges, info = await self._scripts.call("log_look_up", keys.META, *ids)
         self.page_sizer.record_rows(found)
