@@ -22,7 +22,7 @@ class IndexTerms(NamedTuple):
         exact: Clauses that prove a match. If an event has all keys of one of them, it matches.
         candidates: Clauses that do not prove a match. If an event has all keys of one, the server calls ``matches``.
         dynamic: Whether the candidates change later, because they come from a set that changes, such as the followed
-            users. The filter must then give each candidate exactly one key.
+            users. Each candidate must then be a single key, which the server adds or removes.
         boxes: West, south, east, north in degrees. An event matches if its point is in a box or its place overlaps one.
     """
 

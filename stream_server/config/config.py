@@ -47,10 +47,10 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
 
 
 def load_again(flags: Mapping[str, Any]) -> Config:
-    """Return the settings for a reload: read the settings file again; flags and environment variables still win.
+    """Return the settings for a reload: read the settings file again; the person's flags and variables still win.
 
-    The supervisor gives a worker process all settings as variables, also those from the file and the defaults. These
-    variables do not win, because they are what the reload replaces. Raises :class:`InvalidSetting` if a setting is
+    In a worker process, the supervisor has set all settings as environment variables. Those that it took from the file
+    or the defaults do not win: they are what the reload replaces. Raises :class:`InvalidSetting` if a setting is
     invalid.
     """
     ignored = {SUPERVISOR_DEFAULTS, *os.environ.get(SUPERVISOR_DEFAULTS, "").split()}

@@ -88,7 +88,7 @@ class PublicRenderings(NamedTuple):
 
 
 def render_public(entry: Entry, account_status: AccountStatus) -> PublicRenderings:
-    """Return the forms of a live entry for clients without a private view. Raises `MalformedEntry` if it is invalid."""
+    """Return the entry as clients without a private view may see it. Raises `MalformedEntry` if it is invalid."""
     if entry.audience != PUBLIC_AUDIENCE:
         return PublicRenderings(None, None)
     if not account_status.restricted:

@@ -63,8 +63,9 @@ class RelationSnapshot(Protocol):
 class Viewer:
     """The relations of one user. Each relation maps ids to the time at which it began, in ms since 1970.
 
-    Before `load` the relations are empty, and `apply` stores changes for `load`. ``blockers`` are the users who block
-    this user, ``groups`` are this user's user groups. ``read_at`` is the log's head when the relations were read.
+    The relations are empty until `load` sets them. `apply` changes them; changes that come before `load` are kept and
+    applied by it. ``blockers`` are the users who block this user, ``groups`` are this user's user groups. ``read_at``
+    is the log's head when the relations were read.
     """
 
     __slots__ = (
