@@ -21,8 +21,7 @@ class IndexTerms(NamedTuple):
     Attributes:
         exact: Clauses that prove a match. If an event has all keys of one of them, it matches.
         candidates: Clauses that do not prove a match. If an event has all keys of one, the server calls ``matches``.
-        dynamic: Whether the candidates change later, because they come from a set that changes, such as the followed
-            users. Each candidate must then be a single key, which the server adds or removes.
+        dynamic: Whether the server adds and removes candidates later, as users are followed. Each is then a single key.
         boxes: West, south, east, north in degrees. An event matches if its point is in a box or its place overlaps one.
     """
 

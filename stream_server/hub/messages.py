@@ -46,7 +46,7 @@ class StreamNotice(NamedTuple):
     """A message about the filters or the pace of one stream: ``effective`` (saved rules changed) or ``warning``.
 
     An ``effective`` change applies to the entries after ``position``. In a warning, ``position`` is only the message's
-    cursor. ``members`` are the message's other JSON members, without kind and time.
+    cursor. ``members`` are its other JSON members.
     """
 
     kind: str
