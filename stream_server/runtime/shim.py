@@ -59,7 +59,7 @@ class CommandChannel:
             signal.signal(number, lambda _number, _frame: None)
 
     def receive(self, seconds: float | None) -> ShimCommand:
-        """Wait for a command and return it. Return NOTHING after ``seconds`` (None: no limit), or when Redis ends."""
+        """Wait for a command from the server or by signal. Return NOTHING after ``seconds``, or if Redis ends."""
         ready, _, _ = select.select([0, self._wake], [], [], seconds)
         if self._wake in ready and {signal.SIGTERM, signal.SIGINT} & set(os.read(self._wake, 512)):
             return ShimCommand.END
