@@ -63,7 +63,7 @@ class Subscription:
         return f"<Subscription {[*self.bases, *self.narrowing]!r}>"
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Return index keys of which each matching event has at least one. None if a filter has no such keys."""
+        """Return index keys: an event with none of them cannot match. None if one of ``bases`` has no such keys."""
         found: set[Key] = set()
         for base in self.bases:
             keys = base.candidate_keys()

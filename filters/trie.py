@@ -28,7 +28,7 @@ def with_item(items: CompactSet[T], item: T) -> CompactSet[T]:
 
 
 def without_item(items: CompactSet[T], item: T) -> CompactSet[T]:
-    """Return ``items`` without ``item``: a tuple of few, a ``set`` of many. The ``set`` is changed in place."""
+    """Return the collection ``items`` without ``item``: a tuple if it is small, else the same ``set``, changed."""
     if isinstance(items, set):
         items.discard(item)
         return items if len(items) > MAX_TUPLE_ITEMS else tuple(items)

@@ -118,7 +118,7 @@ def parse_user(name: str, value: OperatorValue) -> Condition:
 
 
 def parse_form(value: OperatorValue) -> Condition:
-    """Return the condition of a rule operator such as ``is:reply``. Raises RuleError for an unknown form."""
+    """Return the condition of the rule operator ``is:``. Raises RuleError if the value is not in FORMS."""
     form = FORMS.get(value.text.lower())
     if form is None:
         raise value.refusal(f"unknown value of is: {value.text[:40]!r}", f"one of {', '.join(FORMS)}")

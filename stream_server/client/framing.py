@@ -120,7 +120,7 @@ class SseParser:
             self._retry_ms = int(value)
 
     def _finish_frame(self) -> Frame | None:
-        """Return a frame with the fields of the block that has just ended, or None without any. Reset the fields."""
+        """Return a frame with the fields of the block that ended, or None if it has none. Then forget the fields."""
         data, cursor, retry_ms = self._data, self._id, self._retry_ms
         self._data, self._id, self._retry_ms = [], None, None
         self._size = sum(map(len, self._parts))

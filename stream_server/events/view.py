@@ -127,9 +127,9 @@ def _status_event(
 
 
 def _users_of_status(status: StatusFields, repost: StatusFields | None) -> frozenset[str]:
-    """Return the users by whom ``follow`` finds a status: author, user replied to, author of the reposted status.
+    """Return the users by whose ids ``follow`` finds a status: its author, the user it answers, the author it reposts.
 
-    A text that begins with @login counts as a reply to that user. Other mentioned users do not count.
+    A text that begins with @login counts as an answer to that user. Other mentioned users do not count.
     """
     people = {status.uid}
     if status.in_reply_to_uid is not None:
@@ -211,7 +211,7 @@ def _view_list(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
 
 
 def _view_group(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the content of a change to a group. ``actors`` is empty: members who block the owner get it too."""
+    """Build the content of a change to a user group. Its ``actors`` are empty, as nobody can block such an entry."""
     return None if wire.group is None else EntryView(_view_by_user(kind, wire.group.uid).event, frozenset())
 
 

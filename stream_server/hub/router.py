@@ -153,7 +153,7 @@ class Router:
             self._live.demote(client)
 
     def _apply_visibility_change(self, entry: Entry) -> None:
-        """Apply a change of relations or account status. Flush a group before its filter or view changes."""
+        """Apply a change of relations or account status to the clients' views. First send what waits for them."""
         try:
             viewers = self._viewer_cache.affected_by(entry)
             for group in self._registry.groups_changing_follows(entry):

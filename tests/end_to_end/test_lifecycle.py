@@ -386,9 +386,7 @@ async def test_sigterm_during_the_start(own_folder: Path, workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
-async def test_sigterm_while_the_start_waits_for_redis(
-    own_folder: Path, redis: RedisProcess, workers: int
-) -> None:
+async def test_sigterm_while_the_start_waits_for_redis(own_folder: Path, redis: RedisProcess, workers: int) -> None:
     """Redis answers requests but delivers no published entries, so the server would wait forever.
 
     SIGTERM still ends it.

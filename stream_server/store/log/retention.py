@@ -93,7 +93,7 @@ class Retention:
         return int(size_bytes or 0)
 
     async def _cache_bytes(self, log_bytes: int) -> None:
-        """Store the log's size in Redis for all processes. If Redis is full, each process measures it itself."""
+        """Store the measured size in Redis for all processes. If Redis is full, each process measures it itself."""
         try:
             await self._redis.execute(("SET", keys.key_for("weight"), log_bytes, "PX", SIZE_CACHE_MS))
         except Unavailable:

@@ -79,7 +79,7 @@ def common_filters(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def excludes_all_statuses(parameters: Mapping[str, str]) -> bool:
-    """Return whether no status has the requested ``filter_level``. Raises NotAcceptable if the level does not exist."""
+    """Whether no status of this server has the ``filter_level``. Raises NotAcceptable if Twitter has no such level."""
     level = parameters.get("filter_level", "none").lower()
     if level not in FILTER_LEVELS:
         raise NotAcceptable(f"filter_level must be one of {', '.join(FILTER_LEVELS)}", param="filter_level")
