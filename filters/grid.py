@@ -71,7 +71,7 @@ def event_point_keys(lon: float, lat: float) -> Iterator[Key]:
 
 
 def event_box_keys(box: Box) -> Iterator[Key]:
-    """Return the index keys of an event that has a place and no point: those of the squares that ``box`` touches."""
+    """Return the index keys of an event whose place is a ``box`` of the map: one for each square that it touches."""
     finest = _finest_size(box)
     yield _MAP_KEY
     if finest is None:

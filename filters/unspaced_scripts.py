@@ -60,10 +60,10 @@ def needs_substring_search(term: str) -> bool:
 
 
 def required_words(term: str) -> frozenset[str]:
-    """Return the index words that each text with this term has: the term itself or, if it is long, its pairs.
+    """Return the index words of a term. A text without one of them cannot contain the term.
 
-    A long term has more than two characters, at least one of them of a script without spaces. Its pairs are those of
-    neighbouring characters that include such a character.
+    For most terms this is the term itself. A term of more than two characters with at least one of a script without
+    spaces has several words: its pairs of neighbouring characters that include such a character.
     """
     if needs_substring_search(term):
         return frozenset(gram for gram in grams([term]) if len(gram) == 2)

@@ -166,7 +166,7 @@ async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
 
 
 def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer: Config) -> None:
-    """Copy reloaded settings into the config, which request handlers read, and to the parts that have copies."""
+    """Copy reloaded settings into the config, which request handlers read, and into the running parts of the server."""
     config, hub = app[app_keys.CONFIG], app[app_keys.HUB]
     config.apply_reloadable(newer)
     logs.set_level(newer.log_level)

@@ -74,10 +74,10 @@ class Hub:
         self._router.publish(entry)
 
     def move_head(self, to: Position, reason: str, missed_count: int | None = None) -> None:
-        """Continue after ``to`` instead of after the head, and send each live client a `gap`.
+        """Make ``to`` the head, so that the next entry is the one after ``to``. Send each live client a `gap`.
 
-        Reason ``rolled_back``: the log lost its end, and ``to`` is below the head. Reason ``trimmed``: the log no
-        longer has the entries that this hub missed, and ``to`` is above the head.
+        With the reason ``rolled_back``, Redis lost the end of the log, and ``to`` is below the old head. With the
+        reason ``trimmed``, Redis no longer has the entries that this hub missed, and ``to`` is above the old head.
         """
         self._rollback_notices.move_head(to, reason, missed_count)
 

@@ -114,7 +114,7 @@ class LiveClients:
             self._registry.discard_following_group(group)
 
     def queue_control(self, group: ClientGroup, frame: bytes) -> None:
-        """Add an encoded control message to the frames that wait in a group for the next flush."""
+        """Add an encoded control message to the frames that wait for the next flush to a client group."""
         if group.queue_control_frame(frame, self.head):
             self.flusher.schedule_group(group)
 

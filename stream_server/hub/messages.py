@@ -43,10 +43,10 @@ class Gap(NamedTuple):
 
 
 class StreamNotice(NamedTuple):
-    """A message about the filters or the pace of one stream: ``effective`` (saved rules changed) or ``warning``.
+    """A control message for one stream: ``effective`` (its saved rules changed) or ``warning``.
 
-    An ``effective`` change applies to the entries after ``position``. In a warning, ``position`` is only the message's
-    cursor. ``members`` are its other JSON members.
+    ``position`` is the cursor of the message. For ``effective``, the new rules apply to the entries after it.
+    ``members`` are the members that the JSON message has besides its kind, cursor and time.
     """
 
     kind: str

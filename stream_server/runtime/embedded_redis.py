@@ -121,9 +121,9 @@ class EmbeddedRedis:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     async def wait_exit(self) -> int:
-        """Wait until Redis ends without :meth:`stop`; return its exit code, or minus the number of the fatal signal.
+        """Wait until Redis ends by itself. Return its exit code or, if a signal ended it, minus the signal's number.
 
-        If :meth:`stop` ends Redis, this method never returns, so cancel it.
+        After a call of :meth:`stop` this method never returns, so cancel it.
         """
         return await asyncio.shield(self._dead)
 

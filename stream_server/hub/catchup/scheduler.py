@@ -71,7 +71,7 @@ class CatchUpScheduler:
             self._loop.call_soon(self._refill)
 
     def _refill(self) -> None:
-        """Admit as many waiting clients as can read a page in one iteration of the event loop."""
+        """Let as many waiting clients read one page each as one iteration of the event loop has time for."""
         self._is_refill_scheduled = False
         self._spent_seconds = 0.0
         pages = int(MAX_ITERATION_SECONDS / max(self._average_page_seconds, 1e-6))

@@ -36,7 +36,7 @@ class Talks(Noun):
         return await self._read("talk_get", viewer, talk)
 
     async def list_talks(self, uid: str, page_request: PageRequest) -> Page:
-        """Return the talks of a user as JSON, latest message first."""
+        """Return the talks of a user as JSON, sorted by the time of their last messages, the newest first."""
         return await self._page("talks_page", "talks", uid, page_request, uid)
 
     async def send_message(self, uid: str, talk: str, message: str, idempotency_key: IdempotencyKey) -> bytes:

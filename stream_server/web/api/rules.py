@@ -280,7 +280,7 @@ class TimeSpan(NamedTuple):
 
 
 def preview_answer(result: PreviewResult, scanned_entries: int, span: TimeSpan, *, complete: bool) -> dict[str, Any]:
-    """Return the JSON members of a preview's answer, with the latest example first."""
+    """Return the JSON answer of ``POST /v1/rules/preview``. The latest matching status is the first example."""
     return {
         "matched": result.matched_count,
         "scanned": scanned_entries,

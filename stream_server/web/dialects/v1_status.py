@@ -183,7 +183,7 @@ def _media_id(url: str) -> int:
 
 
 def render_user(uid: str, login: str, person: AuthorSnapshot | None) -> Json:
-    """Return a user in v1.1 format. ``person`` is the user's profile at the time of the post, or None if unknown."""
+    """Return a user in v1.1 format. ``person`` is the profile that the user had at the time of the rendered status."""
     known = AuthorSnapshot(uid, login, login) if person is None else person
     return {
         **_id_members("id", uid),
