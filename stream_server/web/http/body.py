@@ -14,6 +14,7 @@ MAX_JSON_DEPTH = 200
 """Most levels of nesting in JSON that the server reads. Python's own limit is higher: a thousand levels or more."""
 
 _JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_TOO_LARGE = "the body may have at most {} bytes"
 _BRACKET = re.compile(rb"[\[\]{}]")
 
 
@@ -25,16 +26,15 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
     """
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
         raise UnsupportedMediaType("send the body without a content coding", param="Content-Encoding")
-    too_large = TooLarge(f"the body may have at most {max_bytes} bytes")
     if (request.content_length or 0) > max_bytes:
-        raise too_large
+        raise TooLarge(_TOO_LARGE.format(max_bytes))
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
             async for part in request.content.iter_any():
                 body += part
                 if len(body) > max_bytes:
-                    raise too_large
+                    raise TooLarge(_TOO_LARGE.format(max_bytes))
     except TimeoutError:
         raise BadRequest("the body did not arrive in time", code="malformed_body") from None
     except web.RequestPayloadError:
