@@ -128,7 +128,7 @@ class RollbackDetector:
         return located.head
 
     async def _handle_rollback(self, missing_head: Position | None, located: LogLookup) -> None:
-        """Find lost entries. If there are any, announce the rollback, move the hub back and raise `LinkLost`."""
+        """Find the entries that Redis lost. If any, tell all clients, move the hub's head back and raise `LinkLost`."""
         lost = await self._find_lost(located) or ([] if missing_head is None else [missing_head])
         # No client reads on until the rollback is announced. If an earlier announcement was interrupted, repeat it.
         self._unannounced_losses = lost = lost or self._unannounced_losses

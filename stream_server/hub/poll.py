@@ -35,7 +35,7 @@ class PollResult(NamedTuple):
 
 
 class LongPoll:
-    """One long poll, run as a client without a socket. While it waits at the head, a new frame makes it read again."""
+    """A long poll, which the hub treats as a client without a socket. It reads the log, then waits for new entries."""
 
     def __init__(self, hub: Hub, request: SubscribeRequest, *, limit: int, initial_gap: Gap | None) -> None:
         self._hub = hub

@@ -52,7 +52,7 @@ class SavedRulesCache:
     async def _get_changed(
         self, before: SavedRules, added: Collection[SavedRule], removed: Collection[str]
     ) -> SavedRules:
-        """Return a user's rules after a change. Rules with the same ids are equal, so the cache is keyed by the ids."""
+        """Return the rules that a user has after adding ``added`` and removing those with an id in ``removed``."""
         ids = (*(rule_id for rule_id in before.rule_ids if rule_id not in removed), *(rule.id for rule in added))
         async with self._locks.setdefault(before.user_id, asyncio.Lock()):
             rules = self._cache.get((before.user_id, ids))

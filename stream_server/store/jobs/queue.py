@@ -81,9 +81,9 @@ class PassResult(NamedTuple):
 
     Attributes:
         phase: The stage of the job to which the next page belongs.
-        next_after: Member and score after which the next page begins, or None if this was the last page of the stage.
+        next_after: The last member of this page of a sorted set, with its score. None after the stage's last page.
         hold_ms: Time in milliseconds, from now, for which the job still belongs to the worker.
-        seen_version: Version from `JobQueue.find_former_readers` or empty. If it is outdated, the page is repeated.
+        seen_version: Version from `find_former_readers` or empty. If it has changed, the same page comes again.
         timeline_size: Number of statuses left on the timeline after a removal, or None for other passes.
     """
 

@@ -131,7 +131,7 @@ class EventLog:
         return located
 
     async def look_up_with_run_id(self, entry_position: Position) -> tuple[str, LogLookup]:
-        """Return the primary's run id, which a restart or a failover changes, and the `LogLookup` of a position."""
+        """Return the run id of the primary Redis, and what the log has at ``entry_position``."""
         info, located = await self._look_up(entry_position.ms, entry_position.seq)
         return replies.parse_info(info).get("run_id", ""), located
 
@@ -178,7 +178,7 @@ class EventLog:
         return None
 
     async def find_missing(self, candidates: Sequence[Position]) -> list[Position]:
-        """Return the ``candidates`` whose entries are not on the log, in the given order."""
+        """Return those positions of ``candidates`` at which the log has no entry, in the given order."""
         present: set[Position] = set()
         for begin in range(0, len(candidates), POSITIONS_PER_LOOKUP):
             present.update(await self._find_present(candidates[begin : begin + POSITIONS_PER_LOOKUP]))

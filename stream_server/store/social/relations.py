@@ -15,8 +15,8 @@ class Relationship(NamedTuple):
         followed_by: Whether the second user follows the first.
         requested: Whether the first user requests to follow the second.
         requested_by: Whether the second user requests to follow the first.
-        blocking: Whether the viewer, one of the two, blocks the other. A block of the viewer is never shown.
-        muting: Whether the viewer, one of the two, mutes the other. A mute of the viewer is never shown.
+        blocking: Whether the viewer, one of the two, blocks the other. It is never shown who blocks the viewer.
+        muting: Whether the viewer, one of the two, mutes the other. It is never shown who mutes the viewer.
     """
 
     following: bool

@@ -44,7 +44,7 @@ class StreamStart(NamedTuple):
 
 
 class _ParsedCursor(NamedTuple):
-    """A cursor's text and numbers: time in ms, sequence number within that ms, and the entry's number ``n`` or None."""
+    """A cursor and its parts: time in ms, number within this ms, and number ``n`` in the log (None if not given)."""
 
     text: str
     ms: int
