@@ -3,12 +3,11 @@
 import re
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 
 from filters import index_keys, unspaced_scripts
-from filters.analyzed_text import AnalyzedText
-from filters.entities import Indices, extract_entities, to_display_url
+from filters.analyzed_text import AnalyzedText, join_words, words_of_link
+from filters.entities import Indices, extract_entities
 from filters.event import Event, bio_words
 from filters.index_keys import Clause, Key, rarest_key
 from filters.occurrences import find_occurrences, sequence_spans
@@ -84,18 +83,19 @@ class TermCondition(TextCondition):
 class PhraseCondition(TextCondition):
     """The rule operator ``"words"``: words directly after each other, each of which ``track`` would find too."""
 
-    __slots__ = ("_required_words", "words")
+    __slots__ = ("_joined", "_required_words", "words")
 
     def __init__(self, words: Sequence[str], suffix: str = "") -> None:
         super().__init__(_quote_words(words) + suffix, words)
         self.words = tuple(words)
+        self._joined = join_words(words)
         self._required_words = frozenset(words)
 
     def noun(self) -> str:
         return f"the phrase {self.text}"
 
     def is_found_in(self, analyzed: AnalyzedText) -> bool:
-        return self._required_words <= analyzed.terms and any(self._find_spans(analyzed.word_sequence))
+        return self._required_words <= analyzed.terms and self._joined in analyzed.joined_words
 
     def indices(self, event: Event) -> list[Indices]:
         analyzed = event.analyzed_text
@@ -121,6 +121,9 @@ class ProximityCondition(PhraseCondition):
     def __init__(self, words: Sequence[str], distance: int) -> None:
         super().__init__(words, f"~{distance}")
         self.distance = distance
+
+    def is_found_in(self, analyzed: AnalyzedText) -> bool:
+        return self._required_words <= analyzed.terms and any(self._find_spans(analyzed.word_sequence))
 
     def _find_spans(self, sequence: Sequence[str]) -> Iterator[tuple[int, int]]:
         # For some start, each word must stand at its position in the phrase or up to ``distance`` later. Positions are
@@ -165,24 +168,26 @@ class ProximityCondition(PhraseCondition):
 class LinkCondition(TextCondition):
     """The rule operator ``url:``: a link in the text has the words of the value directly after each other."""
 
-    __slots__ = ("words",)
+    __slots__ = ("_joined", "words")
 
     def __init__(self, words: Sequence[str]) -> None:
         super().__init__("url:" + _format_words(words), words)
         self.words = tuple(words)
+        self._joined = join_words(words)
 
     def noun(self) -> str:
         return f"a link with {' '.join(self.words)}"
 
     def is_found_in(self, analyzed: AnalyzedText) -> bool:
-        return any(self._matches_link(url.expanded_url, url.display_url) for url in analyzed.entities.urls)
+        return any(map(self._is_in, analyzed.link_words))
 
     def indices(self, event: Event) -> list[Indices]:
-        return [url.indices for url in event.entities.urls if self._matches_link(url.expanded_url, url.display_url)]
+        analyzed = event.analyzed_text
+        links = zip(analyzed.entities.urls, analyzed.link_words, strict=True)
+        return [url.indices for url, forms in links if self._is_in(forms)]
 
-    def _matches_link(self, *links: str) -> bool:
-        # A display form that is cut off would yield parts of words.
-        return any(not link.endswith("…") and any(_find_sequence(_link_words(link), self.words)) for link in links)
+    def _is_in(self, forms: tuple[str, ...]) -> bool:
+        return any(self._joined in form for form in forms)
 
 
 class BioCondition(Condition):
@@ -233,7 +238,7 @@ def parse_phrase(value: OperatorValue, distance: str | None = None) -> Condition
 
 def parse_link(value: OperatorValue) -> Condition:
     """Return the condition of the rule operator ``url:``. Raises RuleError if the value has no word."""
-    words = _link_words(value.text)
+    words = words_of_link(value.text)
     if not words:
         raise value.refusal("url: has no word", "a part of a link")
     if not value.quoted:
@@ -297,9 +302,3 @@ def _find_sequence(sequence: Sequence[str], words: tuple[str, ...]) -> Iterator[
         at = sequence.index(words[0], at + 1)
         if sequence[at : at + len(words)] == words:
             yield at, at + len(words) - 1
-
-
-@lru_cache(maxsize=1024)
-def _link_words(link: str) -> tuple[str, ...]:
-    """Return the words of a link in order, without emoji."""
-    return tuple(word for word in words_in_order(fold(to_display_url(link))) if _WORD.match(word))
