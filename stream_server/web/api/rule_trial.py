@@ -1,8 +1,10 @@
 """The status on which ``POST /v1/rules/explain`` tries a rule: a posted one, or one that the client makes up."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from filters.event import Event
 from stream_server.errors import NotFound
@@ -11,7 +13,7 @@ from stream_server.events.position import EPOCH_MS
 from stream_server.events.status_json import make_trial_status, trial_event
 from stream_server.store.store import Store
 from stream_server.web.api.statuses import NewStatus
-from stream_server.web.http.fields import Id, Login, NonNegativeInt
+from stream_server.web.http.fields import MAX_BIO_CHARS, Id, Login, NonNegativeInt
 
 TRIAL_MEMBERS = ("message", "location", "place", "lang", "media", "in_reply_to", "origin")
 """Members of a made-up status that the filters can see."""
@@ -24,7 +26,7 @@ class TrialAuthor(msgspec.Struct, forbid_unknown_fields=True):
 
     id: Id = "0"
     login: Login = "nobody"
-    bio: str = ""
+    bio: Annotated[str, Meta(max_length=MAX_BIO_CHARS)] = ""
     followers: NonNegativeInt = 0
     following: NonNegativeInt = 0
     posts: NonNegativeInt = 0

@@ -17,9 +17,9 @@ from stream_server.hub.preview import PreviewResult, RulePreview
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
 from stream_server.web.api.rule_trial import TrialStatus, load_trial_event
-from stream_server.web.api.statuses import Status, TextSpan
+from stream_server.web.api.statuses import Status, TextSpan, check_message_text
 from stream_server.web.http import query, validation
-from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
 from stream_server.web.http.fields import Body, Id, NonNegativeInt, Timestamp
 from stream_server.web.http.idempotency import answer_write, read_keyed_body
 from stream_server.web.http.responses import encode_response
@@ -199,6 +199,8 @@ async def delete_many(request: web.Request) -> web.Response:
 async def explain(request: web.Request) -> web.Response:
     """``POST /v1/rules/explain``: tell part by part why a rule matches a status, or why it does not."""
     asked, _ = await validation.read_body_as(ExplainBody, request)
+    if isinstance(asked.status, TrialStatus):
+        check_message_text(asked.status.message, request.app[CONFIG].message_max_chars, param="status.message")
     rule = _parse_rule(request, asked.rule)
     event = await load_trial_event(request.app[STORE], request[CLAIMS].sub, asked.status)
     explanation = rule.explain(event)

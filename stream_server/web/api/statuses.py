@@ -169,9 +169,9 @@ async def delete(request: web.Request) -> web.Response:
     return await answer_write(request, request.app[STORE].statuses.delete)
 
 
-def check_message_text(message: str, max_chars: int) -> None:
+def check_message_text(message: str, max_chars: int, param: str = "message") -> None:
     """Raise BadRequest for only white space, or over ``max_chars`` code points. A repost's text is empty and valid."""
     if len(message) > max_chars:
-        raise BadRequest(f"at most {max_chars} code points", param="message")
+        raise BadRequest(f"at most {max_chars} code points", param=param)
     if message and not message.strip():
-        raise BadRequest("must not be only white space", param="message")
+        raise BadRequest("must not be only white space", param=param)

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta
 
+MAX_BIO_CHARS = 500
+
 MAX_META_BYTES = 4096
 MAX_META_DEPTH = 16
 """Most levels of nesting in ``meta``. A short JSON can be deep, and depth costs stack in the decoder of each client."""

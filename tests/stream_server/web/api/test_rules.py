@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from stream_server.config.settings import Config
 from stream_server.events.language import detect_nothing
 from stream_server.web.http import app_keys
 from tests.stream_server.web.world import World
@@ -100,6 +101,20 @@ async def test_a_rule_that_is_too_long_has_the_same_error_on_every_route(world: 
         error = (await world.call("POST", f"/v1/rules{path}", ann, json=body)).json["error"]
         assert error["message"] == "the rule has 1025 characters; column 1025: expected at most 1024 characters"
         assert error["column"] == 1025
+
+
+async def test_a_made_up_status_may_be_as_long_as_a_posted_one(world: World) -> None:
+    ann = await world.user("ann")
+    longest = Config().message_max_chars
+    cases: list[tuple[Any, str | None]] = [
+        ({"message": "x" * longest}, None),
+        ({"message": "x" * (longest + 1)}, "status.message"),
+        ({"message": "tea", "author": {"bio": "x" * 500}}, None),
+        ({"message": "tea", "author": {"bio": "x" * 501}}, "status.author.bio"),
+    ]
+    for status, param in cases:
+        answer = await world.call("POST", "/v1/rules/explain", ann, json={"rule": "tea", "status": status})
+        assert (None if answer.status == 200 else answer.error) == (param and (400, "invalid_parameter", param)), param
 
 
 async def test_a_user_has_at_most_a_thousand_rules(world: World) -> None:
