@@ -37,6 +37,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from stream_server.config import data_folder
 from stream_server.downloads import native
 from stream_server.runtime.shim import PRIVATE_FOLDER_PREFIX
 
@@ -131,7 +132,7 @@ class EmbeddedRedis:
         """Run the shim (Redis' parent), which locks the data folder and starts Redis. Wait until Redis is usable."""
         log = self.folder / "redis.log"
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            data_folder.make_private(self.folder)
             self._log_from = log.stat().st_size if log.exists() else 0
         except OSError as error:
             raise EmbeddedRedisError(f"the data folder {self.folder} cannot be used: {error.strerror}") from None
@@ -298,6 +299,7 @@ def _claim(folder: Path, version: tuple[int, int, int]) -> None:
             f"{'.'.join(map(str, version))}, which would not see its data: install Redis {written_by} or newer"
         )
     new_record = record.with_suffix(".new")
+    new_record.touch(mode=0o600)
     new_record.write_text(f"{version[0]}\n")
     new_record.replace(record)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from stream_server.config import data_folder
 from stream_server.config.reload import ReloadOutcome
 from stream_server.config.settings import Config
 
@@ -89,7 +90,7 @@ def read(data_dir: str) -> RunFile | None:
 def write(data_dir: str, run_file: RunFile) -> None:
     """Write the run file into the data folder. A reader sees the old or the new file, never a part."""
     path = _path(data_dir)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # only the embedded Redis creates the folder itself
+    data_folder.make_private(path.parent)
     partial = path.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     partial.touch(mode=0o600)

@@ -105,11 +105,14 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def spawn(command: list[str], log: str, lock: int) -> subprocess.Popen[bytes]:
-    """Start Redis, which inherits the descriptor ``lock``; append its output to the file ``log``. Raises OSError."""
+    """Start Redis, which inherits the descriptor ``lock``; append its output to the file ``log``. Raises OSError.
+
+    Other users may not read the files that Redis makes, because they hold e-mails and password hashes.
+    """
     with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
         return subprocess.Popen(  # noqa: S603 - the server's own command
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, pass_fds=(lock,),
-            preexec_fn=die_with_parent(),  # noqa: PLW1509 - the shim has one thread, so the child may run Python
+            umask=0o077, preexec_fn=die_with_parent(),  # noqa: PLW1509 - the shim has one thread, so the child may run Python
         )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
+from stream_server.config import data_folder
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 
@@ -231,7 +232,7 @@ def load_or_create_secret(data_dir: str) -> str:
 
 def _write_exclusively(path: Path, text: str) -> None:
     """Create ``path`` with ``text`` in one step. If another server has created the file meanwhile, keep that file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    data_folder.make_private(path.parent)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     draft.touch(mode=0o600, exist_ok=False)
     try:
