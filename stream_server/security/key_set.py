@@ -1,8 +1,9 @@
 """Fetches the public keys (a JWK set, RFC 7517) of another issuer of tokens from a URL.
 
-While the URL does not answer, the keys of the last fetch stay in use. An unknown key id (``kid``) in a token causes a
-new fetch, at most once in 30 seconds, so made-up key ids cannot overload the URL. The fetch follows no redirect, so the
-keys come from the configured host.
+The keys are fetched again every five minutes while tokens arrive, so a key that the issuer withdrew ends soon. While
+the URL does not answer, the keys of the last fetch stay in use for an hour at most. An unknown key id (``kid``) in a
+token causes a new fetch, at most once in 30 seconds, so made-up key ids cannot overload the URL. The fetch follows no
+redirect, so the keys come from the configured host.
 """
 
 import asyncio
@@ -18,6 +19,12 @@ logger = logging.getLogger(__name__)
 
 MIN_REFRESH_SECONDS = 30.0
 """Shortest time in seconds between two fetches."""
+
+REFRESH_SECONDS = 300.0
+"""Age in seconds of the keys at which the next token makes the server fetch them again, without waiting for them."""
+
+MAX_AGE_SECONDS = 3600.0
+"""Age in seconds of the keys from which they are not used: the issuer may have withdrawn one of them."""
 
 FETCH_TIMEOUT_SECONDS = 5.0
 MAX_KEY_SET_BYTES = 2**20
@@ -36,11 +43,16 @@ class RemoteKeySet:
         self._authority = authority
         self._clock = clock
         self._refreshed_at: float | None = None
+        self._fetched_at: float | None = None
+        self._refresh_task: asyncio.Task[None] | None = None
         self._refresh_lock = asyncio.Lock()
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=FETCH_TIMEOUT_SECONDS))
 
     async def close(self) -> None:
-        """Close the HTTP session and its connections."""
+        """Close the HTTP session and its connections, and cancel a running fetch."""
+        if self._refresh_task is not None:
+            self._refresh_task.cancel()
+            await asyncio.gather(self._refresh_task, return_exceptions=True)
         await self._session.close()
 
     async def ensure_key_for(self, token: str) -> None:
@@ -48,18 +60,34 @@ class RemoteKeySet:
 
         If a fetch fails, the method logs this and returns.
         """
-        if self._authority.has_key_for(token):
-            return
+        if self._age_seconds > MAX_AGE_SECONDS:
+            self._authority.forget_keys()
+        if not self._authority.has_key_for(token):
+            async with self._refresh_lock:
+                if self._may_fetch and not self._authority.has_key_for(token):
+                    await self._refresh()
+        elif self._age_seconds > REFRESH_SECONDS and self._may_fetch and not self._refresh_lock.locked():
+            self._refresh_task = asyncio.create_task(self._refresh_alone(), name="key set refresh")
+
+    @property
+    def _age_seconds(self) -> float:
+        return 0.0 if self._fetched_at is None else self._clock() - self._fetched_at
+
+    @property
+    def _may_fetch(self) -> bool:
+        return self._refreshed_at is None or self._clock() - self._refreshed_at >= MIN_REFRESH_SECONDS
+
+    async def _refresh_alone(self) -> None:
         async with self._refresh_lock:
-            may_fetch = self._refreshed_at is None or self._clock() - self._refreshed_at >= MIN_REFRESH_SECONDS
-            if may_fetch and not self._authority.has_key_for(token):
+            if self._may_fetch:
                 await self._refresh()
 
     async def _refresh(self) -> None:
         """Fetch the key set and give it to the authority. If the fetch fails, log the failure and keep the old keys."""
         self._refreshed_at = self._clock()
         try:
-            self._authority.replace_keys(await self._fetch())
+            if self._authority.replace_keys(await self._fetch()):
+                self._fetched_at = self._clock()
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError, KeySetUnusable) as error:
             logger.warning("key set refresh failed, keeping the current keys: %s", type(error).__name__)
 

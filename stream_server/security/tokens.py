@@ -9,6 +9,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import jwt
 import msgspec
@@ -148,6 +149,11 @@ class TokenAuthority:
             self._has_key_set = True
         return len(found)
 
+    def forget_keys(self) -> None:
+        """Drop the keys of the key set. Until :meth:`replace_keys` gives others, no token can be verified."""
+        if self._keys_by_kid is not None:
+            self._keys_by_kid, self._has_key_set = {}, False
+
     def _verify_signature(self, token: str) -> _Payload:
         """Return the unchecked claims; raises :class:`Unauthorized` if the token's header or signature is not valid."""
         header = self._read_header(token)
@@ -257,7 +263,17 @@ def _load_keys(config: Config, secret: str) -> tuple[Any, Any]:
         raise InvalidSetting(f"--jwt-secret is a key of HS256, not of {algorithm}")
     if bool(config.jwt_key_file) == bool(config.jwt_jwks_url):
         raise InvalidSetting(f"{algorithm} needs one of --jwt-key-file and --jwt-jwks-url")
+    if config.jwt_jwks_url:
+        _check_key_set_url(config.jwt_jwks_url)
     return _load_pem(config.jwt_key_file, algorithm) if config.jwt_key_file else (None, None)
+
+
+def _check_key_set_url(url: str) -> None:
+    """Raise :class:`InvalidSetting` unless the URL is https, or http on this machine: else anybody could send keys."""
+    parts = urlsplit(url)
+    is_local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):
+        raise InvalidSetting("--jwt-jwks-url must begin with https:// (http:// only for this machine)")
 
 
 def _hmac_key(text: str) -> bytes:

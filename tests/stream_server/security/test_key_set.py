@@ -9,12 +9,14 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from stream_server.config.settings import InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 from stream_server.security import key_set as jwks
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.tokens import TokenAuthority
 from tests.stream_server.security.test_tokens import jwk
 from tests.stream_server.tokens import NOW, config, payload, token
+from tests.waiting import eventually
 
 KEYS = {kid: ec.generate_private_key(ec.SECP256R1()) for kid in "ab"}
 
@@ -123,3 +125,54 @@ async def test_an_invalid_token_fetches_no_keys(key_set: RemoteKeySet, key_serve
     for text in ("", "a.b.c", "é", json.dumps({"kid": "a"}), token(payload(), "s" * 32)):
         await key_set.ensure_key_for(text)
     assert key_server.asked == 0
+
+
+async def test_a_withdrawn_key_ends_after_five_minutes(
+    key_set: RemoteKeySet, auth: TokenAuthority, key_server: KeyServer
+) -> None:
+    await key_set.ensure_key_for(signed("a"))
+    key_server.kids = "b"
+    key_server.now += jwks.REFRESH_SECONDS
+    await key_set.ensure_key_for(signed("a"))
+    assert (auth.verify(signed("a"), NOW).sub, key_server.asked) == ("42", 1)
+    key_server.now += 1
+    await key_set.ensure_key_for(signed("a"))
+    await eventually(lambda: not auth.has_key_for(signed("a")))
+    with pytest.raises(Unauthorized):
+        auth.verify(signed("a"), NOW)
+    assert auth.verify(signed("b"), NOW).sub == "42"
+
+
+@pytest.mark.parametrize("answer", [BAD["an error"], BAD["no keys"]], ids=["an error", "no keys"])
+async def test_old_keys_are_not_used_while_the_url_fails_for_an_hour(
+    key_set: RemoteKeySet, auth: TokenAuthority, key_server: KeyServer, answer: "type[web.Response]"
+) -> None:
+    await key_set.ensure_key_for(signed("a"))
+    key_server.answer, key_server.now = answer(), jwks.MAX_AGE_SECONDS
+    await key_set.ensure_key_for(signed("a"))
+    assert auth.verify(signed("a"), NOW).sub == "42"
+    await eventually(lambda: key_server.asked == 2)
+    key_server.now += 1
+    await key_set.ensure_key_for(signed("a"))
+    with pytest.raises(Unavailable):
+        auth.verify(signed("a"), NOW)
+    key_server.answer, key_server.now = None, key_server.now + jwks.MIN_REFRESH_SECONDS
+    await key_set.ensure_key_for(signed("a"))
+    assert auth.verify(signed("a"), NOW).sub == "42"
+
+
+@pytest.mark.parametrize(
+    ("url", "accepted"),
+    [
+        ("https://keys.test/", True), ("http://127.0.0.1:8/keys", True), ("http://[::1]/keys", True),
+        ("http://localhost/keys", True), ("http://keys.test/", False), ("http://127.0.0.1.keys.test/", False),
+        ("http://localhost@keys.test/", False), ("file:///keys", False), ("keys.test", False),
+    ],
+)  # fmt: skip
+def test_a_key_set_comes_by_https_or_from_this_machine(url: str, accepted: bool) -> None:  # noqa: FBT001 - a parameter
+    settings = config(jwt_secret="", jwt_algorithm="ES256", jwt_jwks_url=url)
+    if accepted:
+        TokenAuthority(settings)
+        return
+    with pytest.raises(InvalidSetting, match="--jwt-jwks-url must begin with https://"):
+        TokenAuthority(settings)
