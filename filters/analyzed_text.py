@@ -16,7 +16,8 @@ class AnalyzedText:
     """
 
     __slots__ = (
-        "_joined_words", "_link_words", "_terms", "_unspaced_runs", "_word_sequence", "_words", "entities", "text",
+        "_joined_links", "_joined_words", "_link_words", "_terms", "_unspaced_runs", "_word_sequence", "_words",
+        "entities", "text",
     )  # fmt: skip
 
     def __init__(self, text: str, entities: Entities = NO_ENTITIES) -> None:
@@ -27,6 +28,7 @@ class AnalyzedText:
         self._word_sequence: tuple[str, ...] | None = None
         self._joined_words: str | None = None
         self._link_words: tuple[tuple[str, ...], ...] | None = None
+        self._joined_links: str | None = None
         self._unspaced_runs: str | None = None
 
     def contains_term(self, term: str) -> bool:
@@ -99,6 +101,13 @@ class AnalyzedText:
                 tuple(join_words(words_of_link(form)) for form in _url_forms(url)) for url in self.entities.urls
             )
         return self._link_words
+
+    @property
+    def joined_links(self) -> str:
+        """All texts of :attr:`link_words` as one string, so that one search is enough for all links."""
+        if self._joined_links is None:
+            self._joined_links = "\n".join(form for forms in self.link_words for form in forms)
+        return self._joined_links
 
     @property
     def unspaced_runs(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 
 from filters import index_keys
-from filters.analyzed_text import EMPTY_TEXT, AnalyzedText
+from filters.analyzed_text import EMPTY_TEXT, AnalyzedText, join_words
 from filters.entities import NO_ENTITIES, Entities
 from filters.grid import Box, event_box_keys, event_point_keys
 from filters.index_keys import Key, user_key
@@ -153,16 +153,16 @@ class Event:
             yield from (index_keys.QUOTED + term for term in self.analyzed_quote.terms)
 
 
-def bio_words(bio: str) -> tuple[str, ...]:
-    """Return the case-folded words of a user's bio in order."""
+def joined_bio_words(bio: str) -> str:
+    """Return the case-folded words of a user's bio in order, joined by :func:`filters.analyzed_text.join_words`."""
     return _analyze_bio(bio)[0]
 
 
-def _analyze_bio(bio: str) -> tuple[tuple[str, ...], frozenset[Key]]:
+def _analyze_bio(bio: str) -> tuple[str, frozenset[Key]]:
     return _analyze_bio_cached(bio) if len(bio) <= MAX_CACHED_BIO_CHARS else _analyze_bio_cached.__wrapped__(bio)
 
 
 @lru_cache(MAX_CACHED_BIOS)
-def _analyze_bio_cached(bio: str) -> tuple[tuple[str, ...], frozenset[Key]]:
-    words = tuple(words_in_order(fold(bio)))
-    return words, frozenset(index_keys.BIO + word for word in words)
+def _analyze_bio_cached(bio: str) -> tuple[str, frozenset[Key]]:
+    words = words_in_order(fold(bio))
+    return join_words(words), frozenset(index_keys.BIO + word for word in words)

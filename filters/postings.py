@@ -4,7 +4,7 @@ Each filter gives its index terms. An item found by an exact clause or by a box 
 clause, or an item without index terms, must be verified.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from filters.box_index import BoxIndex
@@ -12,6 +12,7 @@ from filters.event import Event
 from filters.index_keys import RULE_KEY_PREFIX, Clause, IndexTerms, Key
 from filters.subscription import Subscription
 from filters.trie import Trie
+from filters.verification import Verification
 
 T = TypeVar("T", bound=Hashable)
 
@@ -23,8 +24,9 @@ class Postings(Generic[T]):
     :meth:`find` calls the filters of these items for every event.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, verification: Verification[T]) -> None:
         self.unindexed: set[T] = set()
+        self._verification = verification
         self._clauses: Trie[T] = Trie()
         self._boxes: BoxIndex[T] = BoxIndex()
         self._dynamic_keys: dict[T, set[Key]] = {}
@@ -77,10 +79,10 @@ class Postings(Generic[T]):
             self._clauses.find(event.index_keys if self._rule_key_clauses else event.common_keys, found, candidates)
         if candidates:
             candidates -= found
-            found.update(self._verify(candidates, event, verify))
+            found.update(self._verification.verify(list(candidates), lambda items: self._verify(items, event, verify)))
         return found
 
-    def _verify(self, items: set[T], event: Event, fallback: Callable[[T, Event], bool]) -> list[T]:
+    def _verify(self, items: Iterable[T], event: Event, fallback: Callable[[T, Event], bool]) -> list[T]:
         """Return the items whose filters match the event. If any filter raises, ask ``fallback`` about all items."""
         checks = self._verifiers
         try:

@@ -1,7 +1,7 @@
 """The filters ``rule`` and ``rules``: rules that a client writes with the stream, or that its user has saved."""
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import ClassVar, Self
 
@@ -9,6 +9,7 @@ from filters.base import Filter, FilterFailure, MatchedItem, Role
 from filters.error import ParameterError
 from filters.event import Event
 from filters.index_keys import Clause, IndexTerms, Key
+from filters.matching_budget import MatchingBudget, TooCostly
 from filters.registry import Registry, installed_registry
 from filters.rules.error import RuleError
 from filters.rules.operators import find_operator
@@ -26,16 +27,20 @@ MAX_KEYS = 4096
 Such a check looks up the event's keys in the filter's own table. The index would rebuild a long list at every change.
 """
 
+MAX_UNMETERED_CHARS = 400
+"""Rules with at most this number of characters together need no MatchingBudget: no event can make them slow."""
+
 _TAG = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_-]{0,59}):")
 
 
 class Rules(Filter):
     """The filter ``rule``: events that match at least one of its rules. Each rule has an id and perhaps a tag.
 
-    If there are many rules, the filter checks only those that share an index key with the event or have no keys.
+    If there are many rules, the filter checks only those that share an index key with the event or have no keys. Long
+    rules have a budget of processor time, see :mod:`filters.matching_budget`. If they need more, the filter fails.
     """
 
-    __slots__ = ("_by_key", "_rules", "_rules_without_keys")
+    __slots__ = ("_budget", "_by_key", "_chars", "_rules", "_rules_without_keys")
 
     name: ClassVar[str] = "rule"
     role: ClassVar[Role] = "combinable"
@@ -48,6 +53,8 @@ class Rules(Filter):
         self._rules: dict[int, NamedRule] = {}
         self._by_key: dict[Key, tuple[int, ...]] = {}
         self._rules_without_keys: set[int] = set()
+        self._chars = 0
+        self._budget = MatchingBudget()
         self._add_rules(rules)
 
     def __len__(self) -> int:
@@ -104,10 +111,10 @@ class Rules(Filter):
 
     def matching_rules(self, event: Event) -> list[NamedRule]:
         """Return the rules that match the event, oldest first. If a rule raises, raises FilterFailure with its id."""
-        return [named for named in self._candidates(event) if self._rule_matches(named, event)]
+        return [named for named in self._metered(self._candidates(event)) if self._rule_matches(named, event)]
 
     def matches(self, event: Event) -> bool:
-        for named in self._candidates(event):  # noqa: SIM110 - most streams have one or two rules, and a generator would be slower
+        for named in self._metered(self._candidates(event)):  # noqa: SIM110 - a generator would be slower
             if self._rule_matches(named, event):
                 return True
         return False
@@ -116,7 +123,7 @@ class Rules(Filter):
         return [_matched_item(named) for named in self.matching_rules(event)]
 
     def explain(self, event: Event) -> list[MatchedItem]:
-        return [self._explain_rule(named, event) for named in self.matching_rules(event)]
+        return [self._explain_rule(named, event) for named in self._metered(self.matching_rules(event))]
 
     def without_failed(self, rule_id: str | None) -> Filter:
         return super().without_failed(rule_id) if rule_id is None else self.with_changes((), (rule_id,))
@@ -136,6 +143,7 @@ class Rules(Filter):
     def _add_rules(self, added: Iterable[NamedRule]) -> None:
         for nth, named in enumerate(added, start=next(reversed(self._rules), -1) + 1):
             self._rules[nth] = named
+            self._chars += len(named.rule.text)
             keys = named.rule.candidate_keys()
             if keys is None:
                 self._rules_without_keys.add(nth)
@@ -145,7 +153,9 @@ class Rules(Filter):
     def _remove_rules(self, removed: Collection[str]) -> None:
         for nth in [nth for nth, named in self._rules.items() if named.id in removed]:
             self._rules_without_keys.discard(nth)
-            for key in self._rules.pop(nth).rule.candidate_keys() or ():
+            rule = self._rules.pop(nth).rule
+            self._chars -= len(rule.text)
+            for key in rule.candidate_keys() or ():
                 others = tuple(number for number in self._by_key.pop(key) if number != nth)
                 if others:
                     self._by_key[key] = others
@@ -155,6 +165,23 @@ class Rules(Filter):
             return self._rules.values()
         found = {nth for key in self._by_key.keys() & event.index_keys for nth in self._by_key[key]}
         return map(self._rules.__getitem__, sorted(found.union(self._rules_without_keys)))
+
+    def _metered(self, rules: Iterable[NamedRule]) -> Iterable[NamedRule]:
+        """Return the rules. If they are long, raise FilterFailure while the caller evaluates them for too long."""
+        return rules if self._chars <= MAX_UNMETERED_CHARS else self._meter(rules)
+
+    def _meter(self, rules: Iterable[NamedRule]) -> Iterator[NamedRule]:
+        budget = self._budget
+        try:
+            budget.start()
+            for named in rules:
+                budget.check()
+                yield named
+            budget.finish()
+        except GeneratorExit:  # a rule matched, so the others need not be evaluated
+            budget.finish()
+        except TooCostly as error:
+            raise FilterFailure(self, error) from error
 
     def _rule_matches(self, named: NamedRule, event: Event) -> bool:
         try:

@@ -1,6 +1,7 @@
 """An index of subscriptions: finds those that match an event without asking each of them."""
 
-from collections.abc import Hashable
+import time
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 from filters.base import FilterFailure
@@ -8,6 +9,7 @@ from filters.event import Event
 from filters.index_keys import Key
 from filters.postings import Postings
 from filters.subscription import Subscription
+from filters.verification import Verification
 
 T = TypeVar("T", bound=Hashable)
 
@@ -24,9 +26,9 @@ class _NarrowingGroup(Generic[T]):
 
     __slots__ = ("postings", "representative", "size")
 
-    def __init__(self, representative: Subscription | None) -> None:
+    def __init__(self, representative: Subscription | None, verification: Verification[T]) -> None:
         self.representative = representative
-        self.postings: Postings[T] = Postings()
+        self.postings: Postings[T] = Postings(verification)
         self.size = 0
 
 
@@ -38,14 +40,16 @@ class SubscriptionIndex(Generic[T]):
 
     Attributes:
         failures: Pairs of an item whose filter raised and the FilterFailure. The caller must empty the list.
+        verification: Its list ``unverified`` has the items for which no time was left. The caller must empty the list.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.failures: list[tuple[T, FilterFailure]] = []
+        self.verification: Verification[T] = Verification(clock)
         self._subscriptions: dict[T, Subscription] = {}
         self._group_of_item: dict[T, _NarrowingGroup[T]] = {}
         self._groups: dict[Hashable, _NarrowingGroup[T]] = {}
-        self._mixed_group: _NarrowingGroup[T] = _NarrowingGroup(None)
+        self._mixed_group: _NarrowingGroup[T] = _NarrowingGroup(None, self.verification)
 
     def __len__(self) -> int:
         return len(self._subscriptions)
@@ -101,6 +105,7 @@ class SubscriptionIndex(Generic[T]):
 
     def match(self, event: Event) -> list[T]:
         """Return the items whose subscriptions match the event, each once and in no particular order."""
+        self.verification.start_event()
         matched: list[T] = []
         for group in self._groups.values():
             if self._group_passes(group, event):
@@ -115,7 +120,7 @@ class SubscriptionIndex(Generic[T]):
         if group is None:
             if len(self._groups) >= MAX_NARROWING_GROUPS:
                 return self._mixed_group
-            group = self._groups[subscription.narrowing_key] = _NarrowingGroup(subscription)
+            group = self._groups[subscription.narrowing_key] = _NarrowingGroup(subscription, self.verification)
         return group
 
     def _matches_base(self, item: T, event: Event) -> bool:

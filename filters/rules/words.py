@@ -8,7 +8,7 @@ from itertools import pairwise
 from filters import index_keys, unspaced_scripts
 from filters.analyzed_text import AnalyzedText, join_words, words_of_link
 from filters.entities import Indices, extract_entities
-from filters.event import Event, bio_words
+from filters.event import Event, joined_bio_words
 from filters.index_keys import Clause, Key, rarest_key
 from filters.occurrences import find_occurrences, sequence_spans
 from filters.rules.condition import Condition, OperatorValue, quote_value
@@ -179,28 +179,26 @@ class LinkCondition(TextCondition):
         return f"a link with {' '.join(self.words)}"
 
     def is_found_in(self, analyzed: AnalyzedText) -> bool:
-        return any(map(self._is_in, analyzed.link_words))
+        return self._joined in analyzed.joined_links
 
     def indices(self, event: Event) -> list[Indices]:
         analyzed = event.analyzed_text
         links = zip(analyzed.entities.urls, analyzed.link_words, strict=True)
-        return [url.indices for url, forms in links if self._is_in(forms)]
-
-    def _is_in(self, forms: tuple[str, ...]) -> bool:
-        return any(self._joined in form for form in forms)
+        return [url.indices for url, forms in links if any(self._joined in form for form in forms)]
 
 
 class BioCondition(Condition):
     """The rule operator ``bio:``: words directly after each other in the author's bio when the status was posted."""
 
-    __slots__ = ("words",)
+    __slots__ = ("_joined", "words")
 
     def __init__(self, words: Sequence[str]) -> None:
         super().__init__("bio:" + _format_words(words))
         self.words = tuple(words)
+        self._joined = join_words(words)
 
     def matches(self, event: Event) -> bool:
-        return bool(event.bio) and any(_find_sequence(bio_words(event.bio), self.words))
+        return bool(event.bio) and self._joined in joined_bio_words(event.bio)
 
     def candidate_keys(self) -> frozenset[Key]:
         return frozenset((index_keys.BIO + rarest_key(self.words),))

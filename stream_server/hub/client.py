@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from filters.base import FilterFailure
 from filters.index_keys import Key
+from filters.matching_budget import TooCostly
 from filters.rule import SavedRules
 from filters.subscription import Subscription
 from stream_server.events.entry import Entry
@@ -25,6 +26,9 @@ SLOW_WARNING_INTERVAL_SECONDS = 300.0
 
 FILTER_DISABLED = "filter_disabled"
 """Code of the `warning` for a stream whose filter or rule raised. From then on that filter or rule matches nothing."""
+
+FILTER_TOO_COSTLY = "filter_too_costly"
+"""Code of the `warning` for a stream whose rules took too long. From then on none of these rules matches."""
 
 
 class SubscribeRequest(NamedTuple):
@@ -168,7 +172,8 @@ class Client:
     def disable_filter(self, failed: FilterFailure, position: Position) -> StreamNotice:
         """Disable the filter or rule that failed, from ``position`` on. Return the warning for the stream."""
         self.subscription = self.subscription.without_failed(failed)
-        members: dict[str, object] = {"code": FILTER_DISABLED, "filter": failed.filter.name}
+        code = FILTER_TOO_COSTLY if isinstance(failed.error, TooCostly) else FILTER_DISABLED
+        members: dict[str, object] = {"code": code, "filter": failed.filter.name}
         if failed.rule_id is not None:
             members["rule"] = failed.rule_id
         return StreamNotice("warning", position, members)

@@ -1,5 +1,7 @@
 """The way of an entry from the log to the live clients: audience, matching, visibility, and changes of visibility."""
 
+from collections.abc import Sequence
+
 from filters.base import FilterFailure
 from filters.index_keys import user_key
 from stream_server.events.entry import Entry
@@ -93,15 +95,16 @@ class Router:
             for group in self._registry.addressed_groups(entry):
                 self._deliver_to_private_group(group, entry)
             return
-        is_removal = entry.kind in CREATION_KINDS
-        for group in self._deliver_to_shared_groups(entry):
-            if not is_removal or (group.private_view is not None and group.private_view.following is None):
-                self._deliver_to_private_group(group, entry)
-        if is_removal:  # goes to the clients that received the removed post, even if they no longer follow its author
-            for group in self._registry.following_groups():
-                self._deliver_to_private_group(group, entry)
-        if self._live.index.failures:
-            self._demote_failed_groups()
+        groups = self._deliver_to_shared_groups(entry)
+        if entry.kind in CREATION_KINDS:
+            # A removal goes to the clients that received the removed post, even if they no longer follow its author.
+            groups = [
+                group for group in groups if group.private_view is not None and group.private_view.following is None
+            ]
+            groups += self._registry.following_groups()
+        self._live.index.verification.verify(groups, lambda some: self._deliver_to_private_groups(some, entry))
+        if self._live.index.failures or self._live.index.verification.unverified:
+            self._demote_unmatched_groups()
 
     def _deliver_to_shared_groups(self, entry: Entry) -> list[ClientGroup]:
         """Queue the entry for the matching shared groups. Return the matching private groups, still to be checked."""
@@ -122,11 +125,17 @@ class Router:
             return [entry, entry.without_original()]
         return [entry]
 
+    def _deliver_to_private_groups(self, groups: Sequence[ClientGroup], entry: Entry) -> tuple[()]:
+        for group in groups:
+            self._deliver_to_private_group(group, entry)
+        return ()
+
     def _deliver_to_private_group(self, group: ClientGroup, entry: Entry) -> None:
         assert group.private_view is not None
         try:
             delivery = decide(entry, group.subscription, group.private_view)
         except FilterFailure:
+            self._counters.filter_failures += 1
             self._demote_group(group)
             return
         if delivery is not None and group.queue_delivery(delivery, self._live.head):
@@ -136,19 +145,28 @@ class Router:
         try:
             is_first = group.queue_entry(entry, self._live.head)
         except FilterFailure:
+            self._counters.filter_failures += 1
             self._demote_group(group)
             return
         if is_first:
             self._live.flusher.schedule_group(group)
 
-    def _demote_failed_groups(self) -> None:
-        """Demote clients whose filter raised while matching. The catch-up reader disables the filter and warns them."""
-        failures, self._live.index.failures = self._live.index.failures, []
+    def _demote_unmatched_groups(self) -> None:
+        """Demote the clients of groups that the index could not match: a filter raised, or no time was left.
+
+        The catch-up reader matches the entry again, in small slices. If a filter raises again, the reader disables it
+        and warns the client.
+        """
+        index = self._live.index
+        failures, index.failures = index.failures, []
+        unverified, index.verification.unverified = index.verification.unverified, []
         for group in dict.fromkeys(group for group, _ in failures):
+            self._counters.filter_failures += 1
+            self._demote_group(group)
+        for group in dict.fromkeys(unverified):
             self._demote_group(group)
 
     def _demote_group(self, group: ClientGroup) -> None:
-        self._counters.filter_failures += 1
         for client in tuple(group.memberships):
             self._live.demote(client)
 

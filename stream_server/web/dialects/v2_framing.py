@@ -10,6 +10,7 @@ from functools import lru_cache
 import msgspec
 
 from stream_server.events.entry import Entry
+from stream_server.hub.client import FILTER_DISABLED, FILTER_TOO_COSTLY
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
 from stream_server.web.dialects.status_text import Json
@@ -26,6 +27,9 @@ MAX_CACHED_FRAMINGS = 256
 """Framings that are kept for sharing. Clients beyond these get a framing of their own."""
 
 MEDIA_TYPE = "application/json"
+
+DISABLED_BECAUSE = {FILTER_DISABLED: "failed", FILTER_TOO_COSTLY: "takes too long"}
+"""The codes of warnings that a filter or rule was disabled, and the reasons as clients read them."""
 
 DISCONNECT_TYPES = {
     "shutdown": "OperationalDisconnect",
@@ -102,11 +106,11 @@ def _encode_gap(message: Json) -> bytes:
 
 
 def _encode_warning(message: Json) -> bytes:
-    """Encode a `filter_disabled` warning (a rule or filter failed) as an error, other warnings as b""."""
-    if message["code"] != "filter_disabled":
+    """Encode the warning that a rule or filter was disabled as an error, other warnings as b""."""
+    if message["code"] not in DISABLED_BECAUSE:
         return b""
     subject = f"The rule {message['rule']}" if message.get("rule") else f"The filter {message['filter']}"
-    detail = f"{subject} failed and matches nothing on this stream."
+    detail = f"{subject} {DISABLED_BECAUSE[message['code']]} and matches nothing on this stream."
     return _encode_error(title="Warning", detail=detail, type="about:blank")
 
 

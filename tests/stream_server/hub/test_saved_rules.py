@@ -326,3 +326,25 @@ async def test_a_filter_whose_reasons_are_not_json_is_disabled(
     await other.expect_texts("tea", "tea of others")
     assert socket.texts() == ["tea", "after"]
     assert (socket.messages()[1]["code"], socket.messages()[1]["filter"]) == ("filter_disabled", "track")
+
+
+COSTLY_TEXT = "tea b " + "a " * 120
+COSTLY_RULE = "tea " + " ".join(f'-"{"a " * nth}b"' for nth in range(4, 20))
+"""No operator finds its words in COSTLY_TEXT, but each search takes long."""
+
+
+async def test_rules_that_take_too_long_are_disabled_and_others_are_unhurt(world: World) -> None:
+    streams = [
+        world.open(user=str(user), rules="saved", saved={str(nth): f"{COSTLY_RULE} -x{nth}" for nth in range(150)})
+        for user in range(2, 14)
+    ]
+    _, other = world.open(rules="saved", saved={"1": "tea"})
+    world.post(COSTLY_TEXT, uid="8")
+    world.post("tea again", uid="8")
+    await other.expect_texts(COSTLY_TEXT, "tea again")
+    for _, socket in streams:
+        await socket.expect_kinds("hello", "warning")
+        warning = socket.messages()[1]
+        assert (warning["code"], warning["filter"]) == ("filter_too_costly", "rules")
+        assert "rule" not in warning
+    assert world.hub.index.verification.unverified == []
