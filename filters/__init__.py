@@ -32,5 +32,7 @@ Files:
 ``registry``              finds built-in and installed filters by name
 ``subscription_index``    which subscriptions match an event
 ``postings``              the lists of this index; ``trie`` holds those of clauses, ``box_index`` those of boxes
+``verification``          asks the filters of candidates, for a limited time per event
+``matching_budget``       how much time the rules of one filter may take
 ``testing``               the contract test for every filter, including those of plug-ins
 """

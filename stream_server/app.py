@@ -28,6 +28,7 @@ from stream_server.jobs.repair_loop import RepairLoop
 from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.jobs.workers import JobWorkers
 from stream_server.runtime import listening, logs
+from stream_server.runtime.loop_watch import LoopWatch
 from stream_server.runtime.metrics import Metrics
 from stream_server.security import tokens
 from stream_server.security.key_set import RemoteKeySet
@@ -112,6 +113,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
         if key_set is not None:
             await key_set.close()
         passwords.close()
+        subscriptions.thread.close()
         await store.close()
 
 
@@ -131,11 +133,12 @@ async def serve_application(config: Config, listen: Callable[[], socket.socket])
 
 
 class BackgroundServices(NamedTuple):
-    """The objects that do a server's background work: the job workers, the repair loop, and the trimmer of the log."""
+    """The objects that do a server's background work, each in a task of its own."""
 
     job_workers: JobWorkers
     repair_loop: RepairLoop
     trimmer: LogTrimmer
+    loop_watch: LoopWatch
 
 
 def _make_background_services(store: Store, config: Config) -> BackgroundServices:
@@ -144,16 +147,18 @@ def _make_background_services(store: Store, config: Config) -> BackgroundService
         JobWorkers(store.job_queue, store.job_runner, jitter),
         RepairLoop(store.repair, jitter),
         LogTrimmer(store.retention, _retention_limits(config), jitter),
+        LoopWatch(),
     )
 
 
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
-    """Run job workers, repair loop and trimmer until cancelled; with ``--job-workers 0``, only the trimmer."""
+    """Run all services until cancelled; with ``--job-workers 0``, without the job workers and the repair loop."""
     repair_seconds = config.repair_seconds if config.job_workers else 0
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="job workers")
         group.create_task(services.repair_loop.run(repair_seconds), name="repair loop")
         group.create_task(services.trimmer.run(), name="trimmer")
+        group.create_task(services.loop_watch.run(), name="loop watch")
 
 
 async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
@@ -213,7 +218,7 @@ def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
 
 
 def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices) -> Metrics:
-    job_workers, repair_loop, trimmer = services
+    job_workers, repair_loop, trimmer, loop_watch = services
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
         "streams": lambda: len(hub.registry),
         "streams_live": hub.count_live_clients,
@@ -235,6 +240,9 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "log_number": lambda: hub.head.n,
         "log_invalid_rows_total": lambda: store.log.invalid_rows,
         "tasks": lambda: len(asyncio.all_tasks()),
+        "loop_blocked_seconds": lambda: loop_watch.recent_seconds,
+        "loop_longest_blocked_seconds": lambda: loop_watch.longest_seconds,
+        "loop_blocked_total": lambda: loop_watch.blocked_count,
         "job_passes_total": lambda: job_workers.passes_done,
         "jobs_done_total": lambda: job_workers.jobs_done,
         "job_failures_total": lambda: job_workers.failed_passes,

@@ -9,6 +9,8 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``embedded_redis``  starts a private Redis for a server that has none
 ``shim``            the process between server and embedded Redis, which ends Redis with the server
 ``run_file``        ``server.json`` in the data folder: where a running server is
+``loop_watch``      measures how long the event loop is blocked
+``work_thread``     runs long work beside the event loop
 ``logs``            JSON log lines: bounded, redacted and throttled
 ``metrics``         the table of Prometheus metrics
 """

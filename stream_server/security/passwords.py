@@ -4,46 +4,42 @@ With OWASP's parameters the thread checks 60 passwords per second, and delays st
 queue of the thread is full, a request fails at once.
 """
 
-import asyncio
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
-
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 
-from stream_server.errors import Unavailable
+from stream_server.runtime.work_thread import WorkThread
 
 MAX_PENDING_HASHES = 100
 """Number of hashes being computed or waiting; about two seconds of work with the default parameters."""
 
-T = TypeVar("T")
-
 
 class Passwords:
-    """Hashes and verifies passwords with argon2id. One hash makes ``rounds`` passes over ``memory_kib`` of memory."""
+    """Hashes and verifies passwords with argon2id, in its ``thread``.
+
+    One hash makes ``rounds`` passes over ``memory_kib`` of memory.
+    """
 
     def __init__(self, *, memory_kib: int, rounds: int) -> None:
         self._hasher = PasswordHasher(time_cost=rounds, memory_cost=memory_kib, parallelism=1)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="passwords")
-        self._pending = 0
+        busy = "too many concurrent log-ins; try again"
+        self.thread = WorkThread("passwords", max_pending=MAX_PENDING_HASHES, busy_message=busy)
         self._dummy_hash = self._hasher.hash("the password of nobody")
 
     def close(self) -> None:
         """Cancel the waiting hashes, wait for the running one, and end the thread."""
-        self._thread.shutdown(wait=True, cancel_futures=True)
+        self.thread.close()
 
     async def hash(self, password: str) -> str:
-        """Return the hash of the password as text to store; raises :class:`Unavailable` if too many hashes wait."""
-        return await self._run_in_thread(lambda: self._hasher.hash(password))
+        """Return the hash of the password as text to store; raises `Unavailable` if too many hashes wait."""
+        return await self.thread.run(lambda: self._hasher.hash(password))
 
     async def verify(self, hashed: str | None, password: str) -> bool:
-        """Return whether ``hashed`` is a hash of the password; raises :class:`Unavailable` if too many hashes wait.
+        """Return whether ``hashed`` is a hash of the password; raises `Unavailable` if too many hashes wait.
 
         If ``hashed`` is None, as for an unknown login, the method does the same work and returns False. So the time of
         the answer does not reveal which logins exist.
         """
-        matches = await self._run_in_thread(lambda: self._verify_hash(hashed or self._dummy_hash, password))
+        matches = await self.thread.run(lambda: self._verify_hash(hashed or self._dummy_hash, password))
         return matches and bool(hashed)
 
     def _verify_hash(self, hashed: str, password: str) -> bool:
@@ -52,12 +48,3 @@ class Passwords:
             return self._hasher.verify(hashed, password)
         except (Argon2Error, InvalidHashError):
             return False
-
-    async def _run_in_thread(self, work: Callable[[], T]) -> T:
-        if self._pending >= MAX_PENDING_HASHES:
-            raise Unavailable("too many concurrent log-ins; try again", retry_after=2)
-        self._pending += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-        finally:
-            self._pending -= 1

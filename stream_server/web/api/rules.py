@@ -203,7 +203,7 @@ async def explain(request: web.Request) -> web.Response:
         check_message_text(asked.status.message, request.app[CONFIG].message_max_chars, param="status.message")
     rule = _parse_rule(request, asked.rule)
     event = await load_trial_event(request.app[STORE], request[CLAIMS].sub, asked.status)
-    explanation = rule.explain(event)
+    explanation = await request.app[SUBSCRIPTION_PARSER].thread.run(lambda: rule.explain(event))
     return encode_response({"matched": explanation.matched, "rule": rule.text, "parts": explanation.to_json()})
 
 

@@ -58,7 +58,7 @@ async def plan_stream(
     events; None lets the filters determine this. Raises ApiError, or ParameterError for an invalid filter.
     """
     since, explain = parameters.pop(start_parameter, None), pop_flag(parameters, "explain")
-    subscription = request.app[SUBSCRIPTION_PARSER].parse(parameters, explain=explain, impersonal=impersonal)
+    subscription = await request.app[SUBSCRIPTION_PARSER].parse(parameters, explain=explain, impersonal=impersonal)
     if missing := subscription.required_scopes - request[CLAIMS].scopes:
         raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}")
     start = await _read_start(request, since, start_parameter)

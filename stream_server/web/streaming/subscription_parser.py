@@ -8,10 +8,14 @@ from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rules.rule import Rule
 from filters.subscription import Subscription
+from stream_server.runtime.work_thread import WorkThread
 
 MAX_CACHED_SUBSCRIPTIONS = 1024
 MAX_CACHED_SUBSCRIPTION_CHARS = 1024
 """Longest subscription that the cache keeps, in characters. A thousand very long ones would take a gigabyte."""
+
+MAX_PENDING_PARSES = 100
+"""Most long rules and subscriptions that are parsed or wait for it, about two seconds of work in the worst case."""
 
 MAX_CACHED_RULES = 8192
 """Most rules in the cache. Equal rules of different users and streams share one object."""
@@ -21,26 +25,36 @@ MAX_CACHED_RULE_CHARS = 256
 
 
 class SubscriptionParser:
-    """Parses filter parameters into immutable subscriptions. A cache lets equal short parameters share one of them."""
+    """Parses filter parameters into immutable subscriptions. A cache lets equal short parameters share one of them.
+
+    Attributes:
+        thread: Runs what may take long, because a client determines how long its rules are. The owner of the parser
+            must close it.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
+        busy = "too many long rules at the same time; try again"
+        self.thread = WorkThread("rules", max_pending=MAX_PENDING_PARSES, busy_message=busy)
         # what joins the values of each parameter that may be repeated, if not a comma
         self.separators = {each.name: each.separator for each in registry.all() if each.separator != ","}
         self._parse_cached = lru_cache(MAX_CACHED_SUBSCRIPTIONS)(self._parse)
         self._parse_rule_cached = lru_cache(MAX_CACHED_RULES)(self._parse_rule)
 
-    def parse(
+    async def parse(
         self, parameters: dict[str, str], *, explain: bool = False, impersonal: bool | None = None
     ) -> Subscription:
-        """Return the subscription (the parsed filters) for ``parameters``. Raises ParameterError for an invalid filter.
+        """Return the subscription (the parsed filters) for ``parameters``.
 
+        Raises ParameterError for an invalid filter, and Unavailable if too many long subscriptions are being parsed.
         With ``explain`` each message says which filters matched. ``impersonal`` says whether every caller gets the same
         messages; with None the filters determine this.
         """
         pairs = tuple(sorted(parameters.items()))
         short = sum(len(name) + len(value) for name, value in pairs) <= MAX_CACHED_SUBSCRIPTION_CHARS
-        return (self._parse_cached if short else self._parse)(pairs, explain, impersonal)
+        if short:
+            return self._parse_cached(pairs, explain, impersonal)
+        return await self.thread.run(lambda: self._parse(pairs, explain, impersonal))
 
     def _parse(
         self,

@@ -48,7 +48,7 @@ async def test_an_unknown_user_costs_the_same_work(cheap: Passwords, monkeypatch
 
 async def test_a_full_queue_refuses_more_hashes(cheap: Passwords) -> None:
     hold = threading.Event()
-    held = [asyncio.create_task(cheap._run_in_thread(hold.wait)) for _ in range(passwords.MAX_PENDING_HASHES)]
+    held = [asyncio.create_task(cheap.thread.run(hold.wait)) for _ in range(passwords.MAX_PENDING_HASHES)]
     await asyncio.sleep(0)  # each task starts and takes its place in the queue
     with pytest.raises(Unavailable) as caught:
         await cheap.hash("correct horse")
@@ -60,7 +60,7 @@ async def test_a_full_queue_refuses_more_hashes(cheap: Passwords) -> None:
 
 async def test_a_cancelled_hash_frees_its_place_in_the_queue(cheap: Passwords) -> None:
     hold = threading.Event()
-    held = [asyncio.create_task(cheap._run_in_thread(hold.wait)) for _ in range(passwords.MAX_PENDING_HASHES)]
+    held = [asyncio.create_task(cheap.thread.run(hold.wait)) for _ in range(passwords.MAX_PENDING_HASHES)]
     await asyncio.sleep(0)  # each task starts and takes its place in the queue
     held[-1].cancel()
     await asyncio.gather(held[-1], return_exceptions=True)

@@ -54,6 +54,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     routes.add_routes(app)
     yield app
     passwords.close()
+    app[SUBSCRIPTION_PARSER].thread.close()
     await store.close()
 
 

@@ -102,7 +102,7 @@ async def test_logging_out_ends_the_token_and_its_refresh_token(world: World) ->
 
 
 async def test_too_many_log_ins_get_503(world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app[app_keys.PASSWORDS], "_pending", 100)
+    monkeypatch.setattr(app[app_keys.PASSWORDS].thread, "_pending", 100)
     answer = await log_in(world, login="ann", password=PASSWORD)
     assert answer.error == (503, "unavailable", None)
     assert int(answer.headers["Retry-After"]) >= 1

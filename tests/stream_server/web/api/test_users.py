@@ -98,7 +98,7 @@ async def test_login_and_email_are_unique_in_any_case(world: World) -> None:
 
 async def test_a_taken_login_costs_no_hash(world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
     await world.call("POST", "/v1/users", json=GOOD)
-    monkeypatch.setattr(app[app_keys.PASSWORDS], "_pending", 100)
+    monkeypatch.setattr(app[app_keys.PASSWORDS].thread, "_pending", 100)
     assert (await world.call("POST", "/v1/users", json=GOOD)).error == (409, "login_taken", "login")
     free = {**GOOD, "login": "bob", "email": "bob@example.org"}
     assert (await world.call("POST", "/v1/users", json=free)).error == (503, "unavailable", None)
