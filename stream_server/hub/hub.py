@@ -40,7 +40,7 @@ class Hub:
     def __init__(
         self, limits: HubLimits, log: LogPageSource, head: Position, *,
         now_ms: Callable[[], int], lag_ms: Callable[[], int] = lambda: 0,
-        read_relations: Callable[[str], Awaitable[RelationSnapshot]], parse_rule: Callable[[str], Rule],
+        read_relations: Callable[[str], Awaitable[RelationSnapshot]], parse_rule: Callable[[str], Awaitable[Rule]],
     ) -> None:  # fmt: skip
         self.counters = HubCounters()
         self.registry = ClientRegistry()

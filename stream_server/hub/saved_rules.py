@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from weakref import WeakValueDictionary
 
 from filters.error import ParameterError
@@ -15,10 +14,7 @@ from stream_server.hub.messages import StreamNotice
 
 logger = logging.getLogger(__name__)
 
-MAX_PARSE_SECONDS = 0.004
-"""Longest time in seconds of parsing rules in one iteration of the event loop."""
-
-MAX_RULES_PER_SLICE = 50
+MAX_RULES_PER_SLICE = 20
 """Number of rules whose keys are indexed in one iteration of the event loop."""
 
 
@@ -29,7 +25,7 @@ class SavedRulesCache:
     is dropped when no stream refers to it. ``parse_rule`` may return the same `Rule` for equal texts of many users.
     """
 
-    def __init__(self, parse_rule: Callable[[str], Rule]) -> None:
+    def __init__(self, parse_rule: Callable[[str], Awaitable[Rule]]) -> None:
         self._parse_rule = parse_rule
         self._cache: WeakValueDictionary[tuple[str, tuple[str, ...]], SavedRules] = WeakValueDictionary()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -71,13 +67,9 @@ class SavedRulesCache:
 
     async def _parse_saved(self, saved: Iterable[SavedRule]) -> list[NamedRule]:
         parsed = []
-        deadline = time.monotonic() + MAX_PARSE_SECONDS
         for rule in saved:
-            if time.monotonic() > deadline:
-                await asyncio.sleep(0)
-                deadline = time.monotonic() + MAX_PARSE_SECONDS
             try:
-                parsed.append(NamedRule(rule.id, rule.tag, self._parse_rule(rule.rule)))
+                parsed.append(NamedRule(rule.id, rule.tag, await self._parse_rule(rule.rule)))
             except ParameterError as error:
                 logger.warning("saved rule %s cannot be parsed and matches nothing: %s", rule.id, error.message)
         return parsed

@@ -13,8 +13,8 @@ T = TypeVar("T")
 class WorkThread:
     """One thread with a bounded queue. Its work must be pure: it shares no mutable object with the event loop.
 
-    Work in Python holds the interpreter's lock for 5 ms at most before the event loop gets its turn. So there is only
-    one such thread for each kind of work: the loop would wait for the turns of several ones.
+    Work in Python delays the event loop for a moment each time that the loop wakes up (`sys.setswitchinterval`). So
+    there is only one such thread for each kind of work: the loop would have to wait for several ones.
     """
 
     def __init__(self, name: str, *, max_pending: int, busy_message: str) -> None:

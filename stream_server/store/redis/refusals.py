@@ -32,7 +32,7 @@ TOO_MANY_MESSAGES = {
     "lists": "at most 1,000 lists a user",
     "members": "at most 5,000 members of a list or a group",
     "groups": "at most 1,000 groups a user",
-    "rules": "at most 1,000 rules a user",
+    "rules": "at most 1,000 rules a user, and 256 KiB of rules",
 }
 BAD_REQUEST_MESSAGES = {
     "ONESELF": "must be another user",

@@ -16,6 +16,9 @@ from stream_server.store.social.noun import Noun
 MAX_RULES_PER_USER = 1000
 """Most saved rules of one user. ``lua/saved_rules_add.lua`` enforces the same number."""
 
+MAX_RULE_BYTES_PER_USER = 262_144
+"""Most bytes of all saved rules of one user as JSON, enforced there too. Parsed rules take forty times as much."""
+
 
 class StoredRule(entry.SavedRule, frozen=True):
     """A saved filter rule as Redis keeps it: with its canonical text. ``created`` is the time of saving (ISO 8601)."""
@@ -62,7 +65,7 @@ class StoredRules(Noun):
 
         A rule that is already stored (a duplicate) stays as it is. With ``all_or_nothing``, one duplicate prevents the
         call from storing any rule. With ``dry_run``, the call stores no rule. Raises TooLarge ``too_many`` if the user
-        would have more than `MAX_RULES_PER_USER` rules.
+        would have more than `MAX_RULES_PER_USER` rules or `MAX_RULE_BYTES_PER_USER` bytes of them.
         """
         members = [msgspec.json.encode({"rule": text, "tag": tag})[1:-1] for text, tag in rules]
         flags = (int(all_or_nothing), int(dry_run))

@@ -1,6 +1,5 @@
 """Rules that users save for their streams; explaining a rule and previewing its matches."""
 
-import asyncio
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -201,7 +200,7 @@ async def explain(request: web.Request) -> web.Response:
     asked, _ = await validation.read_body_as(ExplainBody, request)
     if isinstance(asked.status, TrialStatus):
         check_message_text(asked.status.message, request.app[CONFIG].message_max_chars, param="status.message")
-    rule = _parse_rule(request, asked.rule)
+    rule = await _parse_rule(request, asked.rule)
     event = await load_trial_event(request.app[STORE], request[CLAIMS].sub, asked.status)
     explanation = await request.app[SUBSCRIPTION_PARSER].thread.run(lambda: rule.explain(event))
     return encode_response({"matched": explanation.matched, "rule": rule.text, "parts": explanation.to_json()})
@@ -210,22 +209,22 @@ async def explain(request: web.Request) -> web.Response:
 async def preview(request: web.Request) -> web.Response:
     """``POST /v1/rules/preview``: count the statuses of the last ``minutes`` that a rule matches, and show examples."""
     asked, _ = await validation.read_body_as(PreviewBody, request)
-    return encode_response(await _run_preview(request, _parse_rule(request, asked.rule), asked.minutes))
+    return encode_response(await _run_preview(request, await _parse_rule(request, asked.rule), asked.minutes))
 
 
 async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tuple[str, str]]:
     """Return the canonical text and the tag of each new rule. Raises BadRequest for an invalid rule."""
     texts = []
     for index, new_rule in enumerate(new_rules.rules):
-        texts.append((_parse_rule(request, new_rule.rule, f"rules[{index}].rule").text, new_rule.tag))
-        await asyncio.sleep(0)  # parsing a long rule takes milliseconds
+        rule = await _parse_rule(request, new_rule.rule, f"rules[{index}].rule")
+        texts.append((rule.text, new_rule.tag))
     return texts
 
 
-def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
+async def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
     """Parse a rule. Raises BadRequest with the parameter's name and the column of the mistake if it is invalid."""
     try:
-        return Rule.parse(text, request.app[SUBSCRIPTION_PARSER].registry)
+        return await request.app[SUBSCRIPTION_PARSER].parse_rule(text)
     except RuleError as error:
         raise BadRequest(error.message, param=param, column=error.column) from None
 

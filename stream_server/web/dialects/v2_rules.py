@@ -1,6 +1,5 @@
 """Handlers of ``/2/tweets/search/stream/rules``: v2 clients list, add and delete the rules that a user has saved."""
 
-import asyncio
 import base64
 import binascii
 import time
@@ -137,8 +136,7 @@ async def _parse_rules(request: web.Request, new_rules: Iterable[V2NewRule]) -> 
 
 async def _canonical_text(request: web.Request, value: str) -> str:
     """Return the text of a rule in its canonical form. Raises ParameterError for an invalid rule."""
-    await asyncio.sleep(0)  # parsing a long rule takes milliseconds
-    return request.app[SUBSCRIPTION_PARSER].parse_rule(value).text
+    return (await request.app[SUBSCRIPTION_PARSER].parse_rule(value)).text
 
 
 def _split_outcomes(texts: RuleTexts, outcomes: list[AddRuleOutcome]) -> tuple[list[StoredRule], list[RefusedRule]]:

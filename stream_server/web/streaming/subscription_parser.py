@@ -14,8 +14,8 @@ MAX_CACHED_SUBSCRIPTIONS = 1024
 MAX_CACHED_SUBSCRIPTION_CHARS = 1024
 """Longest subscription that the cache keeps, in characters. A thousand very long ones would take a gigabyte."""
 
-MAX_PENDING_PARSES = 100
-"""Most long rules and subscriptions that are parsed or wait for it, about two seconds of work in the worst case."""
+MAX_PENDING_PARSES = 10_000
+"""Most rules and subscriptions that are parsed or wait for it. Each open request has one at most."""
 
 MAX_CACHED_RULES = 8192
 """Most rules in the cache. Equal rules of different users and streams share one object."""
@@ -65,9 +65,10 @@ class SubscriptionParser:
         """Parse filter parameters, given as sorted pairs, because the cache needs a hashable key."""
         return parse_subscription(dict(pairs), self.registry, explain=explain, viewer_independent=impersonal)
 
-    def parse_rule(self, text: str) -> Rule:
+    async def parse_rule(self, text: str) -> Rule:
         """Parse the text of one filter rule. Raises ParameterError for an invalid rule."""
-        return self._parse_rule_cached(text) if len(text) <= MAX_CACHED_RULE_CHARS else self._parse_rule(text)
+        parse = self._parse_rule_cached if len(text) <= MAX_CACHED_RULE_CHARS else self._parse_rule
+        return await self.thread.run(lambda: parse(text))
 
     def _parse_rule(self, text: str) -> Rule:
         return Rule.parse(text, self.registry)

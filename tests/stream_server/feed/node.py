@@ -28,7 +28,7 @@ LIMITS = HubLimits(
 )  # fmt: skip
 
 
-def read_rule(text: str) -> Rule:
+async def read_rule(text: str) -> Rule:
     return Rule.parse(text, Registry.from_entry_points())
 
 

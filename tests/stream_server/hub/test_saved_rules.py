@@ -295,7 +295,7 @@ async def test_a_rule_that_raises_is_disabled_without_the_others(world: World, m
 async def test_the_rules_of_a_user_are_parsed_once_for_all_streams() -> None:
     read: list[str] = []
 
-    def reading(text: str) -> Rule:
+    async def reading(text: str) -> Rule:
         read.append(text)
         return read_rule(text)
 

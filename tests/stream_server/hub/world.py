@@ -34,6 +34,12 @@ def read_rule(text: str) -> Rule:
     return Rule.parse(text, REGISTRY)
 
 
+async def read_rule_later(text: str) -> Rule:
+    """Parse a rule as the server does, which may wait for its turn."""
+    await asyncio.sleep(0)
+    return read_rule(text)
+
+
 LIMITS = HubLimits(
     buffer_bytes=1000,
     heartbeat_seconds=3600.0,
@@ -160,7 +166,12 @@ class World:
         self.now_ms = EPOCH_MS + 1_000_000
         self.graphs: dict[str, Graph] = {}
         self.hub = Hub(
-            limits, self.log, LOG_START, now_ms=lambda: self.now_ms, read_relations=self._graph, parse_rule=read_rule
+            limits,
+            self.log,
+            LOG_START,
+            now_ms=lambda: self.now_ms,
+            read_relations=self._graph,
+            parse_rule=read_rule_later,
         )
         self.streams: list[StreamSession] = []
         self._requests = 0

@@ -9,7 +9,12 @@ import redis
 
 from stream_server.errors import NotFound, TooLarge
 from stream_server.store import keys
-from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
+from stream_server.store.social.saved_rules import (
+    MAX_RULE_BYTES_PER_USER,
+    MAX_RULES_PER_USER,
+    AddRuleOutcome,
+    StoredRule,
+)
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key
 from tests.stream_server.store.scenes import logged
@@ -129,6 +134,18 @@ async def test_the_number_of_rules_is_limited(store: Store, people: People, raw:
     assert int((await people.status(ann))["id"]) > max(int(one.id) for one in made)
     everyone = [one.id for one in (await store.rules.get_all(ann))[0]]
     assert await store.rules.remove(ann, everyone, new_key()) == everyone
+
+
+async def test_the_bytes_of_all_rules_are_limited(store: Store, people: People) -> None:
+    """A thousand rules of full length would take 40 MB of memory in each server process."""
+    ann = await people.user("ann")
+    long = [(f"{'x' * 1000} {nth}", "") for nth in range(MAX_RULE_BYTES_PER_USER // 1100)]
+    made = saved(await add(store, ann, *long))
+    with pytest.raises(TooLarge) as failure:
+        await add(store, ann, *((f"{'y' * 1000} {nth}", "") for nth in range(30)))
+    assert (failure.value.error_code, failure.value.param) == ("too_many", "rules")
+    await store.rules.remove(ann, [one.id for one in made[:40]], new_key())
+    saved(await add(store, ann, *((f"{'y' * 1000} {nth}", "") for nth in range(30))))
 
 
 async def test_twenty_concurrent_adds_save_one_rule(store: Store, people: People) -> None:

@@ -1,0 +1,96 @@
+"""A running server under attack, and an honest client that measures what it notices of the attack."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.server import Server
+
+QUIET_ROUNDS = 150
+"""Rounds of the honest client before the attack, from which its usual p99 is computed."""
+
+
+class Seen(NamedTuple):
+    """What an attack did.
+
+    Attributes:
+        p99_before: The 99th percentile of the honest client's rounds before the attack, in seconds.
+        p99_during: The same during the attack. The round that the attack interrupts counts too.
+        blocked: Longest time in seconds that the event loop of the server was blocked.
+        rounds: Number of the honest client's rounds during the attack.
+    """
+
+    p99_before: float
+    p99_during: float
+    blocked: float
+    rounds: int
+
+
+@dataclass
+class HonestClient:
+    """Posts, reads, and receives its post on a stream, again and again. Each round trip is timed in seconds."""
+
+    api: Api
+    uid: str
+    stream: Consumer
+    times: list[float] = field(default_factory=list)
+
+    @classmethod
+    async def arrive(cls, api: Api) -> "HonestClient":
+        uid = await api.user()
+        return cls(api, uid, await api.stream({"follow": uid}, uid=uid))
+
+    async def round(self) -> None:
+        """One post, its arrival on the stream, and one read. Fails if an answer is no success or the stream ends."""
+        started_at = time.perf_counter()
+        posted = await self.api.post(self.uid, f"honest {uuid.uuid4().hex}")
+        await self.stream.until(lambda c: any(e["status"]["id"] == posted["id"] for e in c.events[-5:]))
+        await self.api.done("GET", "/v1/users/me", token=mint(self.uid))
+        self.times.append(time.perf_counter() - started_at)
+
+    def take_p99(self) -> float:
+        """Return the 99th percentile of the rounds since the last call, or the longest of fewer than 100 rounds."""
+        times, self.times = sorted(self.times), []
+        return times[min(len(times) - 1, int(len(times) * 0.99))]
+
+
+class Arena:
+    """A server, its API, and an honest client."""
+
+    def __init__(self, server: Server, api: Api, honest: HonestClient) -> None:
+        self.server = server
+        self.api = api
+        self.honest = honest
+
+    async def suffer(self, attack: Callable[[Api], Awaitable[object]]) -> Seen:
+        """Run the attack while the honest client goes on. Return what it noticed."""
+        for _ in range(QUIET_ROUNDS):
+            await self.honest.round()
+        before = self.honest.take_p99()
+        attacking = asyncio.ensure_future(attack(self.api))
+        rounds = 0
+        while not attacking.done() or not rounds:
+            await self.honest.round()
+            rounds += 1
+        await attacking
+        assert not self.honest.stream.ended
+        blocked = await self.api.metric("loop_longest_blocked_seconds")
+        return Seen(before, self.honest.take_p99(), blocked, rounds)
+
+
+@asynccontextmanager
+async def arena(folder: Path, *flags: str, defended: bool) -> AsyncIterator[Arena]:
+    """Run a server during the block, with or without its defences."""
+    module = "stream_server" if defended else "tests.attacks.undefended"
+    with Server(folder, *flags, module=module) as server:
+        async with Api(server) as api:
+            honest = await HonestClient.arrive(api)
+            yield Arena(server, api, honest)
+            await honest.stream.close()

@@ -1,0 +1,46 @@
+"""Rules and texts that were chosen to be slow do not stop the server, and would stop it without the defence."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from stream_server.runtime.loop_watch import BLOCKED_SECONDS
+from tests.attacks import costly
+from tests.attacks.arena import Seen, arena
+from tests.end_to_end.api import Api
+
+pytestmark = pytest.mark.extended
+
+ATTACKS = (costly.explain, costly.saved_rules, costly.long_parameters)
+
+
+async def _suffer(folder: Path, attack: Callable[[Api], Awaitable[object]], *, defended: bool) -> tuple[Seen, object]:
+    results = []
+
+    async def attack_and_keep_result(api: Api) -> None:
+        results.append(await attack(api))
+
+    async with arena(folder, defended=defended) as site:
+        return await site.suffer(attack_and_keep_result), *results  # type: ignore[return-value] # exactly one result
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
+async def test_slow_rules_block_only_a_server_without_the_defence(
+    tmp_path: Path, attack: Callable[[Api], Awaitable[object]], record_property: Callable[[str, object], None]
+) -> None:
+    bare, _ = await _suffer(tmp_path / "bare", attack, defended=False)
+    defended, _ = await _suffer(tmp_path / "defended", attack, defended=True)
+    record_property("seen", {"bare": bare._asdict(), "defended": defended._asdict()})
+    assert bare.blocked > BLOCKED_SECONDS / 2, "the attack does not work any more"
+    assert defended.blocked < bare.blocked
+
+
+async def test_slow_rules_of_streams_are_disabled_with_a_warning(tmp_path: Path) -> None:
+    _, codes = await _suffer(tmp_path, costly.saved_rules, defended=True)
+    assert codes == ["filter_too_costly"] * 4
+
+
+async def test_a_message_to_explain_is_bounded(tmp_path: Path) -> None:
+    async with arena(tmp_path, defended=True) as site:
+        assert await costly.unbounded_explain(site.api) == 413

@@ -1,0 +1,29 @@
+"""``python -m tests.attacks.undefended serve …``: the server without those defences that no setting switches off."""
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import filters.matching_budget
+import filters.verification
+from stream_server.cli import main
+from stream_server.runtime.work_thread import WorkThread
+
+
+T = TypeVar("T")
+
+
+async def _run_on_the_loop(_: WorkThread, work: Callable[[], T]) -> T:
+    return work()
+
+
+def switch_off_the_budgets() -> None:
+    """Let rules take any time, on the event loop."""
+    filters.matching_budget.MAX_EVENT_SECONDS = filters.matching_budget.ALLOWANCE_SECONDS = math.inf
+    filters.verification.MAX_EVENT_SECONDS = math.inf
+    WorkThread.run = _run_on_the_loop  # type: ignore[method-assign] # this is the defence
+
+
+if __name__ == "__main__":
+    switch_off_the_budgets()
+    main()
