@@ -9,7 +9,6 @@ import filters.verification
 from stream_server.cli import main
 from stream_server.runtime.work_thread import WorkThread
 
-
 T = TypeVar("T")
 
 
@@ -21,7 +20,7 @@ def switch_off_the_budgets() -> None:
     """Let rules take any time, on the event loop."""
     filters.matching_budget.MAX_EVENT_SECONDS = filters.matching_budget.ALLOWANCE_SECONDS = math.inf
     filters.verification.MAX_EVENT_SECONDS = math.inf
-    WorkThread.run = _run_on_the_loop  # type: ignore[method-assign] # this is the defence
+    WorkThread.run = _run_on_the_loop  # type: ignore[assignment, method-assign] # this is the defence
 
 
 if __name__ == "__main__":
