@@ -48,9 +48,8 @@ def validate_index_terms(index_terms: object) -> IndexTerms | None:
     if not isinstance(index_terms, IndexTerms):
         raise TypeError("index_terms() must return a filters.index_keys.IndexTerms or None")
     exact, candidates = list(map(validate_keys, index_terms.exact)), list(map(validate_keys, index_terms.candidates))
-    if index_terms.dynamic and any(len(clause) != 1 for clause in candidates):
-        raise ValueError("a candidate of dynamic index terms must have exactly one key")
-    return IndexTerms(exact, candidates, bool(index_terms.dynamic), list(map(_validate_box, index_terms.boxes)))
+    dynamic_keys = None if index_terms.dynamic_keys is None else validate_keys(index_terms.dynamic_keys)
+    return IndexTerms(exact, candidates, dynamic_keys, list(map(_validate_box, index_terms.boxes)))
 
 
 def _validate_box(box: Box) -> Box:
@@ -131,7 +130,7 @@ class Filter(ABC):
         if clauses is not None:
             return IndexTerms(clauses)
         keys = self.candidate_keys()
-        return None if keys is None else IndexTerms((), [frozenset((key,)) for key in keys], dynamic=True)
+        return None if keys is None else IndexTerms((), (), keys)
 
     def matched_items(self, event: Event) -> list[MatchedItem]:  # noqa: ARG002 - the contract fixes the signature
         """Return the matching items, such as rules, for a message's ``matched``. Empty unless ``reports_matches``."""

@@ -21,13 +21,14 @@ class IndexTerms(NamedTuple):
     Attributes:
         exact: Clauses that prove a match. If an event has all keys of one of them, it matches.
         candidates: Clauses that do not prove a match. If an event has all keys of one, the server calls ``matches``.
-        dynamic: Whether the server adds and removes candidates later, as users are followed. Each is then a single key.
+        dynamic_keys: Keys to which the server later adds and from which it removes some, as users are followed. If an
+            event has one of them, the server calls ``matches``. None if the keys never change.
         boxes: West, south, east, north in degrees. An event matches if its point is in a box or its place overlaps one.
     """
 
     exact: Collection[Clause]
     candidates: Collection[Clause] = ()
-    dynamic: bool = False
+    dynamic_keys: Collection[Key] | None = None
     boxes: Collection[tuple[float, float, float, float]] = ()
 
 

@@ -11,7 +11,7 @@ from filters.box_index import BoxIndex
 from filters.event import Event
 from filters.index_keys import RULE_KEY_PREFIX, Clause, IndexTerms, Key
 from filters.subscription import Subscription
-from filters.trie import Trie
+from filters.trie import CompactSet, Trie, with_item, without_item
 from filters.verification import Verification
 
 T = TypeVar("T", bound=Hashable)
@@ -29,6 +29,7 @@ class Postings(Generic[T]):
         self._verification = verification
         self._clauses: Trie[T] = Trie()
         self._boxes: BoxIndex[T] = BoxIndex()
+        self._by_dynamic_key: dict[Key, CompactSet[T]] = {}
         self._dynamic_keys: dict[T, set[Key]] = {}
         self._verifiers: dict[T, Callable[[Event], bool]] = {}  # of the items not found by exact terms alone
         # Number of clauses with a key that only rules use. While it is 0, events need not compute these keys.
@@ -44,25 +45,21 @@ class Postings(Generic[T]):
         """Remove an item. Its subscription must have the same index terms as when :meth:`add` added the item."""
         self.unindexed.discard(item)
         self._verifiers.pop(item, None)
-        for key in self._dynamic_keys.pop(item, ()):
-            self._remove_clause(frozenset((key,)), item, exact=False)
+        self._remove_dynamic(item, self._dynamic_keys.pop(item, ()))
         for terms in subscription.index_terms():
             if terms is not None:
                 self._remove_filter(item, terms)
 
     def add_key(self, item: T, key: Key) -> None:
         """Add an index key to an item. For events with this key, :meth:`find` then calls the item's filters."""
-        keys = self._dynamic_keys.setdefault(item, set())
-        if key not in keys:
-            keys.add(key)
-            self._add_clause(frozenset((key,)), item, exact=False)
+        self._add_dynamic(item, (key,))
 
     def remove_key(self, item: T, key: Key) -> None:
         """Remove an index key that :meth:`add_key` added to the item. The item keeps its other keys."""
-        keys = self._dynamic_keys.get(item)
-        if keys is not None and key in keys:
+        keys = self._dynamic_keys.get(item, set())
+        if key in keys:
             keys.discard(key)
-            self._remove_clause(frozenset((key,)), item, exact=False)
+            self._remove_dynamic(item, (key,))
 
     def find(self, event: Event, verify: Callable[[T, Event], bool]) -> set[T]:
         """Return the items with a combinable or standalone filter that matches the event.
@@ -75,8 +72,12 @@ class Postings(Generic[T]):
         if self._boxes:
             self._boxes.find(event, found)
         candidates: set[T] = set(self.unindexed) if self.unindexed else set()
+        keys = event.index_keys if self._rule_key_clauses else event.common_keys
         if self._clauses:
-            self._clauses.find(event.index_keys if self._rule_key_clauses else event.common_keys, found, candidates)
+            self._clauses.find(keys, found, candidates)
+        if self._by_dynamic_key:
+            for key in self._by_dynamic_key.keys() & keys:
+                candidates.update(self._by_dynamic_key[key])
         if candidates:
             candidates -= found
             found.update(self._verification.verify(list(candidates), lambda items: self._verify(items, event, verify)))
@@ -100,19 +101,37 @@ class Postings(Generic[T]):
         for clause in index_terms.exact:
             self._add_clause(clause, item, exact=True)
         for clause in index_terms.candidates:
-            if index_terms.dynamic:
-                self.add_key(item, *clause)
-            else:
-                self._add_clause(clause, item, exact=False)
-        return not index_terms.candidates and not index_terms.dynamic
+            self._add_clause(clause, item, exact=False)
+        if index_terms.dynamic_keys is not None:
+            self._add_dynamic(item, index_terms.dynamic_keys)
+        return not index_terms.candidates and index_terms.dynamic_keys is None
 
     def _remove_filter(self, item: T, index_terms: IndexTerms) -> None:
         if index_terms.boxes:
             self._boxes.remove(item, index_terms.boxes)
         for clause in index_terms.exact:
             self._remove_clause(clause, item, exact=True)
-        for clause in () if index_terms.dynamic else index_terms.candidates:
+        for clause in index_terms.candidates:
             self._remove_clause(clause, item, exact=False)
+
+    def _add_dynamic(self, item: T, keys: Iterable[Key]) -> None:
+        """Add keys. They may be twenty thousand (the users whom a user follows), so the loop makes few calls."""
+        known, by_key = self._dynamic_keys.setdefault(item, set()), self._by_dynamic_key
+        alone = (item,)
+        for key in keys:
+            if key not in known:
+                known.add(key)
+                by_key[key] = with_item(by_key[key], item) if key in by_key else alone
+                self._rule_key_clauses += key[:1] == RULE_KEY_PREFIX
+
+    def _remove_dynamic(self, item: T, keys: Iterable[Key]) -> None:
+        by_key = self._by_dynamic_key
+        for key in keys:
+            if len(by_key[key]) == 1:
+                del by_key[key]
+            else:
+                by_key[key] = without_item(by_key[key], item)
+            self._rule_key_clauses -= key[:1] == RULE_KEY_PREFIX
 
     def _add_clause(self, clause: Clause, item: T, *, exact: bool) -> None:
         self._clauses.add(clause, item, exact=exact)

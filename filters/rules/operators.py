@@ -185,7 +185,8 @@ def _keys_of_index_terms(parsed: Filter) -> frozenset[Key] | None:
     clauses = () if terms is None else (*terms.exact, *terms.candidates)
     if terms is None or not all(clauses):
         return None
-    return frozenset((*map(rarest_key, clauses), *(key for box in terms.boxes for key in filter_box_keys(box))))
+    box_keys = (key for box in terms.boxes for key in filter_box_keys(box))
+    return frozenset((*map(rarest_key, clauses), *box_keys, *(terms.dynamic_keys or ())))
 
 
 def is_usable(filter_class: type[Filter]) -> bool:

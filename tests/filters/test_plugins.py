@@ -73,7 +73,7 @@ TEA, MILK = frozenset({"tea"}), frozenset({"milk"})
         (with_terms, IndexTerms((), boxes=[(0, 0, 1, 1)]), IndexTerms((), boxes=[(2, 0, 3, 1)])),
         (with_terms, None, IndexTerms((), [TEA])),
         (with_terms, IndexTerms([TEA]), None),
-        (with_terms, IndexTerms([TEA], [MILK], dynamic=True), IndexTerms([TEA], [MILK], dynamic=True)),
+        (with_terms, IndexTerms([TEA], [MILK], {"tea"}), IndexTerms([TEA], [MILK], frozenset({"tea"}))),
         (with_keys, TEA, ValueError()),
         (with_keys, TEA, MILK),
         (with_clauses, [TEA], [MILK]),
@@ -139,8 +139,8 @@ INVALID_TERMS: list[tuple[Any, str]] = [
     (IndexTerms(5), "not iterable"),  # type: ignore[arg-type]  # invalid
     (IndexTerms(["tea"]), "keys must be a set of strings"),  # type: ignore[list-item]  # invalid
     (IndexTerms((), [frozenset({"tea", 2})]), "keys must be a set of strings"),  # type: ignore[arg-type]  # invalid
-    (IndexTerms((), [frozenset({"tea", "milk"})], dynamic=True), "must have exactly one key"),
-    (IndexTerms((), [frozenset()], dynamic=True), "must have exactly one key"),
+    (IndexTerms((), (), {"tea", 2}), "keys must be a set of strings"),  # type: ignore[arg-type]  # invalid
+    (IndexTerms((), (), ["tea"]), "keys must be a set of strings"),
     (IndexTerms((), boxes=[(0, 0, 1)]), "unpack"),  # type: ignore[list-item]  # invalid
     (IndexTerms((), boxes=[(0, 0, 1, "1")]), "bad operand"),  # type: ignore[list-item]  # invalid
     *(
@@ -214,7 +214,7 @@ def test_terms_of_built_in_filters_are_not_cached() -> None:
         (IndexTerms([frozenset({"tea", "samovar"})], [MILK]), {"samovar", "milk"}),
         (IndexTerms([TEA, frozenset()]), None),
         (IndexTerms((), boxes=[(-180, -90, 180, 90), (0, 0, 0.5, 0.5)]), {"\x1em", "\x1em!", "\x1em1:0:0"}),
-        (IndexTerms([], dynamic=True), set()),
+        (IndexTerms([], (), {"tea"}), {"tea"}),
     ],
 )
 def test_an_operator_with_terms_only_has_their_keys(

@@ -14,7 +14,7 @@ UNSOUND: dict[str, Any] = {
     "nan": IndexTerms((), boxes=[(float("nan"), 0.0, 1.0, 1.0)]),
     "numbers": IndexTerms((), [frozenset({7})]),  # type: ignore[arg-type]  # no text
     "mixed": IndexTerms([frozenset({"tea", 7})]),  # type: ignore[arg-type]  # no text
-    "live": IndexTerms((), [frozenset({"tea", "milk"})], dynamic=True),
+    "live": IndexTerms((), (), [7]),  # type: ignore[list-item]  # no text
 }
 
 
