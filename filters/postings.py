@@ -72,10 +72,9 @@ class Postings(Generic[T]):
         if self._boxes:
             self._boxes.find(event, found)
         candidates: set[T] = set(self.unindexed) if self.unindexed else set()
-        keys = event.index_keys if self._rule_key_clauses else event.common_keys
-        if self._clauses:
+        if self._clauses or self._by_dynamic_key:
+            keys = event.index_keys if self._rule_key_clauses else event.common_keys
             self._clauses.find(keys, found, candidates)
-        if self._by_dynamic_key:
             for key in self._by_dynamic_key.keys() & keys:
                 candidates.update(self._by_dynamic_key[key])
         if candidates:
