@@ -38,6 +38,7 @@ from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.web import routes
 from stream_server.web.http import app_keys, drain, http_connection, middleware
+from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 
 logger = logging.getLogger(__name__)
@@ -91,6 +92,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
+    app[LIMITS] = RequestLimits(config, store.rate_counters)
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed)
     if key_set is not None:
         app[app_keys.KEY_SET] = key_set

@@ -128,8 +128,42 @@ class Config:
         5.0, "s", "Time over which the clients of a stopping server spread their reconnects.", 0.5
     )
     retry_ms: int = reloadable(2000, "ms", "`retry:` value sent to EventSource clients.", 0)
-    limits: str = reloadable("on", "name", "Limit the rate of requests; off for tests.", choices=("on", "off"))
-    reconnect_limit: int = reloadable(50, "connections", "Connections of one user to a dialect within 15 minutes.", 0)
+    limits: str = reloadable(
+        "on", "name", "Limit what one user or address may ask; off for tests and loads.", choices=("on", "off")
+    )
+    limit_reads: int = reloadable(3000, "a minute", "Reads of one user.", 0)
+    limit_writes: int = reloadable(1200, "a minute", "Writes of one user, of all kinds.", 0)
+    limit_statuses: int = reloadable(300, "a minute", "Statuses, comments and messages of one user.", 0)
+    limit_status_bytes: int = reloadable(8 * 2**20, "bytes an hour", "Bytes of these statuses and so on.", 0)
+    limit_follows: int = reloadable(2000, "a day", "People whom one user follows anew.", 0)
+    limit_talks: int = reloadable(200, "a day", "Talks that one user opens.", 0)
+    limit_connects: int = reloadable(300, "in 15 min", "Streams that one user opens.", 0)
+    reconnect_limit: int = reloadable(50, "in 15 min", "Streams of the protocols v1.1 and v2 that one user opens.", 0)
+    limit_polls: int = reloadable(1200, "a minute", "Long polls of one user.", 0)
+    limit_tickets: int = reloadable(120, "a minute", "Tickets of one user.", 0)
+    limit_rule_trials: int = reloadable(60, "a minute", "Explanations and previews of rules by one user.", 0)
+    limit_log_ins: int = reloadable(10, "in 15 min", "Failed log-ins of one account from one address.", 0)
+    limit_log_ins_of_account: int = reloadable(100, "in 15 min", "Failed log-ins of one account.", 0)
+    limit_log_ins_of_address: int = reloadable(200, "in 15 min", "Failed log-ins from one address.", 0)
+    limit_sign_ups: int = reloadable(60, "an hour", "Sign-ups from one address.", 0)
+    limit_lookups: int = reloadable(60, "a minute", "Questions from one address whether a login or e-mail is free.", 0)
+    limit_anonymous: int = reloadable(1200, "a minute", "Requests from one address without a valid token.", 0)
+    streams_per_user: int = reloadable(
+        32, "streams", "Open streams of one user; a further one closes the oldest. 0 sets no limit.", 0
+    )
+    streams_per_address: int = reloadable(
+        1000, "streams", "Open streams from one address in one process; 0 sets no limit.", 0
+    )
+    streams_max: int = reloadable(0, "streams", "Open streams of one process; 0 sets no limit.", 0)
+    connections_max: int = reloadable(
+        0, "connections", "Connections of one process; 0 takes what the limit of open files allows.", 0
+    )
+    connections_per_address: int = reloadable(
+        2000, "connections", "Connections from one address to one process; never more than half of all.", 1
+    )
+    trusted_proxies: str = row(
+        "", "addresses", "Addresses or networks of proxies whose X-Forwarded-For or Forwarded is believed."
+    )
     log_level: str = reloadable(
         "info", "name", "Least severe log lines that are written.", choices=("debug", "info", "warning", "error")
     )

@@ -29,17 +29,20 @@ class Passwords:
         """Cancel the waiting hashes, wait for the running one, and end the thread."""
         self.thread.close()
 
-    async def hash(self, password: str) -> str:
-        """Return the hash of the password as text to store; raises `Unavailable` if too many hashes wait."""
-        return await self.thread.run(lambda: self._hasher.hash(password))
+    async def hash(self, password: str, caller: str = "") -> str:
+        """Return the hash of the password as text to store. Raises `Unavailable` if too many hashes wait.
 
-    async def verify(self, hashed: str | None, password: str) -> bool:
-        """Return whether ``hashed`` is a hash of the password; raises `Unavailable` if too many hashes wait.
+        Raises `RateLimited` if too many of them are of the same ``caller``, which is an address.
+        """
+        return await self.thread.run(lambda: self._hasher.hash(password), caller)
+
+    async def verify(self, hashed: str | None, password: str, caller: str = "") -> bool:
+        """Return whether ``hashed`` is a hash of the password. Raises `Unavailable` and `RateLimited` as `hash` does.
 
         If ``hashed`` is None, as for an unknown login, the method does the same work and returns False. So the time of
         the answer does not reveal which logins exist.
         """
-        matches = await self.thread.run(lambda: self._verify_hash(hashed or self._dummy_hash, password))
+        matches = await self.thread.run(lambda: self._verify_hash(hashed or self._dummy_hash, password), caller)
         return matches and bool(hashed)
 
     def _verify_hash(self, hashed: str, password: str) -> bool:

@@ -11,7 +11,7 @@ counters between them.
 ``keys``                   the table of all Redis keys
 ``idempotency``            the key under which a script keeps the reply of a write
 ``pagination``             pages of lists, selected by opaque cursors
-``connect_rate_limiter``   the limit of reconnects per user
+``rate_counters``          the counters behind the rate limits
 ``redis/``                 connections to Redis: client, Sentinel, replica, admission, timeouts, scripts
 ``log/``                   the log: reading, subscribing, retention, rollbacks
 ``jobs/``                  the work that follows a write, and repair

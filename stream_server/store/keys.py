@@ -96,7 +96,8 @@ CORE_KEYS: tuple[Key, ...] = (
 DERIVED_KEYS: tuple[Key, ...] = (
     Key("home", "home:", "{<uid>}", "ZSET", "home timeline: status id scored by itself; capped"),
     Key("timeline", "timeline:", "{<list id>}", "ZSET", "list timeline: status id scored by itself; capped"),
-    Key("connects", "connects:", "{<uid>}", "STRING", "connects in the current window; expires with the window"),
+    Key("rates", "rates:", "{<subject>}:<limit>", "STRING", "uses of a limit in its window; expires with it"),
+    Key("streams", "streams:", "{<uid>}", "HASH", "open streams of a user: connection id -> JSON; expires"),
 )
 """Keys of derived data. They can be rebuilt from the truth, and they are on any shard."""
 
@@ -111,8 +112,8 @@ LOG = _PREFIX_BY_NAME["log"]
 ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
-CONNECTS_PREFIX = _PREFIX_BY_NAME["connects"].removesuffix(":")
-"""Prefix of the connect counters. The library that counts adds the colon."""
+RATES_PREFIX = _PREFIX_BY_NAME["rates"].removesuffix(":")
+"""Prefix of the counters of rate limits. The library that counts adds the colon."""
 
 
 def key_for(name: str, *parts: str) -> str:
@@ -139,9 +140,14 @@ def list_timeline(list_id: str) -> str:
     return f"{_PREFIX_BY_NAME['timeline']}{{{list_id}}}"
 
 
-def connects_suffix(uid: str) -> str:
-    """Return the variable end of the Redis key that counts a user's connects. `CONNECTS_PREFIX` is the beginning."""
-    return f"{{{uid}}}"
+def rate_suffix(limit_name: str, subject: str) -> str:
+    """Return the variable end of the Redis key that counts for a rate limit. `RATES_PREFIX` is the beginning."""
+    return f"{{{subject}}}:{limit_name}"
+
+
+def open_streams(uid: str) -> str:
+    """Return the Redis key of a user's open streams."""
+    return f"{_PREFIX_BY_NAME['streams']}{{{uid}}}"
 
 
 def lua_key_table(used_names: Collection[str]) -> str:

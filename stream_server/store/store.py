@@ -40,7 +40,7 @@ from stream_server.store.timelines.syndication import Syndication
 from stream_server.store.timelines.timelines import Timelines
 
 if TYPE_CHECKING:
-    from stream_server.store.connect_rate_limiter import ConnectRateLimiter
+    from stream_server.store.rate_counters import RateCounters
 
 logger = logging.getLogger(__name__)
 
@@ -118,12 +118,12 @@ class Store:
         self.rules = StoredRules(*connections)
 
     @cached_property
-    def connect_rate_limiter(self) -> "ConnectRateLimiter":
-        """The object that limits how often each user may open a stream."""
+    def rate_counters(self) -> "RateCounters":
+        """The counters of the rate limits."""
         # The library behind it is slow to import, and only the server needs it.
-        from stream_server.store.connect_rate_limiter import ConnectRateLimiter  # noqa: PLC0415 - see above
+        from stream_server.store.rate_counters import RateCounters  # noqa: PLC0415 - see above
 
-        return ConnectRateLimiter(self._redis)
+        return RateCounters(self._redis)
 
     @property
     def last_written(self) -> Position:

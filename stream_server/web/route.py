@@ -8,6 +8,8 @@ import msgspec
 from aiohttp import web
 
 from stream_server.errors import ApiError
+from stream_server.web.limits.rate_limit import ANONYMOUS, CONNECTS, READS, WRITES, RateLimit
+from stream_server.web.limits.rate_limiter import Allowance
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -35,10 +37,11 @@ class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Dialect(NamedTuple):
-    """The functions that all routes of a foreign protocol (Twitter's) share: to render errors and to read tokens."""
+    """The functions that all routes of a foreign protocol (Twitter's) share: for errors, tokens and rate limits."""
 
     error_response: Callable[[ApiError], web.Response]
     read_token: Callable[[web.Request], Awaitable[str]]
+    rate_limit_headers: Callable[[Allowance], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class Route:
         me_parameter: The path parameter in which ``me`` may stand for the caller, or "".
         accepts_ticket: Whether a ticket in the URL may replace the token.
         is_write: False for a POST that writes nothing, so an Idempotency-Key has no effect.
+        limits: The rate limits of the route. None takes those of its kind, see :attr:`rate_limits`.
         dialect: The foreign protocol that the route speaks, or None. A dialect ignores unknown parameters.
     """
 
@@ -75,7 +79,19 @@ class Route:
     round_trips: RedisRoundTrips = ONE_ROUND_TRIP
     accepts_ticket: bool = False
     is_write: bool = True
+    limits: tuple[RateLimit, ...] | None = None
     dialect: Dialect | None = None
+
+    @property
+    def rate_limits(self) -> tuple[RateLimit, ...]:
+        """The rate limits of the route: its own, else those of anonymous requests, of connects, reads or writes."""
+        if self.limits is not None:
+            return self.limits
+        if self.scope == NO_TOKEN:
+            return (ANONYMOUS,)
+        if self.is_streaming:
+            return (CONNECTS,)
+        return (READS,) if self.method == "GET" else (WRITES,)
 
     @property
     def has_round_trip_limit(self) -> bool:

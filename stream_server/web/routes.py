@@ -25,6 +25,17 @@ from stream_server.web.api import (
 from stream_server.web.dialects import v1, v2, v2_rules
 from stream_server.web.http.app_keys import ROUTES
 from stream_server.web.http.paging import IdsQuery, NumberedPageQuery, PageAnswer, PageQuery
+from stream_server.web.limits.rate_limit import (
+    FOLLOWS,
+    LOOKUPS,
+    POLLS,
+    STATUS_BYTES,
+    STATUSES,
+    TALKS,
+    TICKETS,
+    TRIALS,
+    WRITES,
+)
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, ONE_ROUND_TRIP, Handler, RedisRoundTrips, Route
 from stream_server.web.streaming import long_poll, stream
 
@@ -34,6 +45,9 @@ FOLLOW_TRIPS = RedisRoundTrips(3, "the write; all timelines in one pipeline; com
 EXPLAIN_TRIPS = RedisRoundTrips(2, "the status as the caller may see it; its author as of posting, from the log")
 TIMELINE_TRIPS = RedisRoundTrips(2, "the ids of a timeline, possibly on another shard; the visible statuses of them")
 RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importance, also the counts for ranking")
+
+TEXT_LIMITS = (WRITES, STATUSES, STATUS_BYTES)
+"""Limits of the routes that write a text: these fill the log, in which other users' events wait to be read."""
 
 V1_STREAMS = {
     "/1.1/statuses/filter.json": v1.filter_stream,
@@ -58,21 +72,23 @@ def _timeline(path: str, handler: Handler, round_trips: RedisRoundTrips = ONE_RO
 # fmt: off
 ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/", server.index, NO_TOKEN, response=server.ServerIndex),
-    Route("GET", "/healthz", server.liveness, NO_TOKEN, response=server.LivenessAnswer),
-    Route("GET", "/readyz", server.readiness, NO_TOKEN, response=server.ReadinessAnswer, extra_error_statuses=(503,)),
-    Route("GET", "/metrics", server.metrics, NO_TOKEN, media_type="text/plain"),
+    Route("GET", "/healthz", server.liveness, NO_TOKEN, response=server.LivenessAnswer, limits=()),
+    Route("GET", "/readyz", server.readiness, NO_TOKEN, response=server.ReadinessAnswer, extra_error_statuses=(503,),
+          limits=()),
+    Route("GET", "/metrics", server.metrics, NO_TOKEN, media_type="text/plain", limits=()),
     Route("GET", "/openapi.json", server.openapi_document, NO_TOKEN, response=server.OpenApiDocument),
     Route("POST", "/v1/users", users.sign_up, NO_TOKEN, body=users.NewUser, response=users.OwnUser, status=201,
           extra_error_statuses=(409,), round_trips=PASSWORD_TRIPS),
     Route("GET", "/v1/users", users.get_many, "read", IdsQuery, response=users.UsersById),
     Route("GET", "/v1/users/available", users.check_available, NO_TOKEN, users.AvailabilityQuery,
-          response=users.Availability),
+          response=users.Availability, limits=(LOOKUPS,)),
     Route("GET", "/v1/users/me", users.get_me, "read", response=users.OwnUser),
     Route("PATCH", "/v1/users/me", users.update, "write", body=users.UserChanges, response=users.OwnUser),
     Route("POST", "/v1/users/me/following", follows.follow_many, "write", body=follows.FollowBatch,
           response=follows.FollowResults, round_trips=FOLLOW_TRIPS),
     Route("PUT", "/v1/users/me/following/{id}", follows.follow, "write", follows.FollowQuery,
-          response=follows.FollowState, extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS),
+          response=follows.FollowState, extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS,
+          limits=(WRITES, FOLLOWS)),
     Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write", follows.FollowQuery,
           response=follows.FollowState, round_trips=FOLLOW_TRIPS),
     _page("/v1/users/me/requests", follows.list_received_requests, users.UserPage),
@@ -99,7 +115,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
           status=201, extra_error_statuses=(401, 403), round_trips=PASSWORD_TRIPS),
     Route("DELETE", "/v1/sessions", sessions.log_out, ANY_TOKEN, status=204),
     Route("POST", "/v1/statuses", statuses.post, "write", body=statuses.NewStatus, response=statuses.Status, status=201,
-          round_trips=FANOUT_TRIPS),
+          round_trips=FANOUT_TRIPS, limits=TEXT_LIMITS),
     Route("GET", "/v1/statuses", statuses.get_many, "read", IdsQuery, response=statuses.StatusesById),
     Route("GET", "/v1/statuses/{id}", statuses.get, "read", response=statuses.Status),
     Route("DELETE", "/v1/statuses/{id}", statuses.delete, "write", status=204, round_trips=FANOUT_TRIPS),
@@ -111,7 +127,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("DELETE", "/v1/users/me/favorites/{id}", likes.remove_favorite, "write", response=likes.FavoriteState),
     Route("GET", "/v1/users/me/favorites/{id}", likes.get_favorite, "read", response=likes.FavoriteState),
     Route("POST", "/v1/statuses/{id}/comments", comments.post, "write", body=comments.NewComment,
-          response=comments.Comment, status=201),
+          response=comments.Comment, status=201, limits=TEXT_LIMITS),
     _page("/v1/statuses/{id}/comments", comments.list_under_status, comments.CommentPage),
     Route("GET", "/v1/comments/{id}", comments.get, "read", response=comments.Comment),
     Route("DELETE", "/v1/comments/{id}", comments.delete, "write", status=204),
@@ -152,11 +168,11 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("DELETE", "/v1/groups/{id}/members/{uid}", groups.remove_member, "write", response=groups.Group,
           me_parameter="uid"),
     Route("POST", "/v1/talks", talks.open_talk, "write", body=talks.NewTalk, response=talks.Talk, status=201,
-          other_statuses=(200,)),
+          other_statuses=(200,), limits=(WRITES, TALKS)),
     _page("/v1/talks", talks.list_own, talks.TalkPage),
     Route("GET", "/v1/talks/{id}", talks.get, "read", response=talks.Talk),
     Route("POST", "/v1/talks/{id}/messages", talks.send_message, "write", body=talks.NewTalkMessage,
-          response=talks.TalkMessage, status=201),
+          response=talks.TalkMessage, status=201, limits=TEXT_LIMITS),
     _page("/v1/talks/{id}/messages", talks.list_messages, talks.TalkMessagePage),
     Route("GET", "/v1/talks/{id}/messages/{message}", talks.get_message, "read", response=talks.TalkMessage),
     Route("PUT", "/v1/talks/{id}/read", talks.mark_read, "write", body=talks.TalkReadMark,
@@ -176,7 +192,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("POST", "/v1/admin/users", users.create_accounts, "admin", body=users.NewAccounts,
           response=users.AccountResults),
     Route("POST", "/v1/streams/ticket", tickets.issue_ticket, "stream", response=tickets.Ticket, status=201,
-          is_write=False),
+          is_write=False, limits=(TICKETS,)),
     Route("GET", "/v1/rules", rules.list_saved, "stream", rules.RulesQuery, response=rules.RuleList),
     Route("POST", "/v1/rules", rules.add, "stream", body=rules.NewRules, response=rules.CreatedRules, status=201,
           other_statuses=(200,), extra_error_statuses=(409, 413)),
@@ -184,24 +200,26 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("POST", "/v1/rules/delete", rules.delete_many, "stream", body=rules.RuleDeletion,
           response=rules.DeletedRules),
     Route("POST", "/v1/rules/explain", rules.explain, "stream", body=rules.ExplainBody, response=rules.RuleExplanation,
-          is_write=False, round_trips=EXPLAIN_TRIPS),
+          is_write=False, round_trips=EXPLAIN_TRIPS, limits=(TRIALS,)),
     Route("POST", "/v1/rules/preview", rules.preview, "stream", body=rules.PreviewBody,
-          response=rules.RulePreviewResult, is_streaming=True, is_write=False),
+          response=rules.RulePreviewResult, is_streaming=True, is_write=False, limits=(TRIALS,)),
     Route("GET", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True, accepts_ticket=True),
     Route("POST", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True),
     Route("GET", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True, accepts_ticket=True),
     Route("POST", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True),
     Route("GET", "/v1/events", long_poll.poll_events, "stream", None, response=long_poll.PolledEvents,
-          is_streaming=True, accepts_ticket=True),
+          is_streaming=True, accepts_ticket=True, limits=(POLLS,)),
     Route("POST", "/v1/events", long_poll.poll_events, "stream", None, response=long_poll.PolledEvents,
-          is_streaming=True),
-    *(Route(method, path, handler, "stream", None, is_streaming=True, dialect=v1.V1_DIALECT)
+          is_streaming=True, limits=(POLLS,)),
+    *(Route(method, path, handler, "stream", None, is_streaming=True, dialect=v1.V1_DIALECT, limits=())
       for path, handler in V1_STREAMS.items() for method in ("GET", "POST")),
-    Route("GET", "/2/tweets/search/stream", v2.search_stream, "stream", None, is_streaming=True, dialect=v2.V2_DIALECT),
+    Route("GET", "/2/tweets/search/stream", v2.search_stream, "stream", None, is_streaming=True, dialect=v2.V2_DIALECT,
+          limits=()),
     Route("GET", "/2/tweets/search/stream/rules", v2_rules.list_rules, "stream", None, dialect=v2.V2_DIALECT),
     Route("POST", "/2/tweets/search/stream/rules", v2_rules.change_rules, "stream", None, dialect=v2.V2_DIALECT),
     Route("GET", "/2/tweets/search/stream/rules/counts", v2_rules.count_rules, "stream", None, dialect=v2.V2_DIALECT),
-    Route("GET", "/2/tweets/sample/stream", v2.sample_stream, "stream", None, is_streaming=True, dialect=v2.V2_DIALECT),
+    Route("GET", "/2/tweets/sample/stream", v2.sample_stream, "stream", None, is_streaming=True, dialect=v2.V2_DIALECT,
+          limits=()),
 )
 # fmt: on
 

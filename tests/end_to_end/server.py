@@ -129,6 +129,7 @@ def environment() -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
     return own | {
         "STREAM_SERVER_JWT_SECRET": SECRET,
+        "STREAM_SERVER_LIMITS": "off",
         "STREAM_SERVER_PASSWORD_MEMORY_KIB": "8",
         "STREAM_SERVER_PASSWORD_ROUNDS": "1",
         "STREAM_SERVER_REDIS_TIMEOUT_SECONDS": str(PATIENCE),

@@ -14,8 +14,8 @@ NOW = 1_795_197_600.0
 
 
 def config(**settings: Any) -> Config:
-    """Return the default settings with the tests' secret and these changes."""
-    return replace(load({}, {}), **{"jwt_secret": SECRET, **settings})
+    """Return the default settings with the tests' secret, without limits, and with these changes."""
+    return replace(load({}, {}), **{"jwt_secret": SECRET, "limits": "off", **settings})
 
 
 def payload(now: float = NOW, **claims: Any) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.fields import Id
 from stream_server.web.http.idempotency import answer_write, read_idempotency_key, read_keyed_body
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response, json_response
+from stream_server.web.limits.rate_limit import FOLLOWS
 
 MAX_FOLLOW_BATCH = 200
 
@@ -77,6 +79,8 @@ async def follow_many(request: web.Request) -> web.Response:
     """``POST /v1/users/me/following``: follow and unfollow many users; each id has its own outcome."""
     batch, key = await read_keyed_body(FollowBatch, request)
     _check_batch(batch)
+    if batch.follow:
+        await request.app[LIMITS].use(request, FOLLOWS, len(batch.follow))
     results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, batch.follow, batch.unfollow, key)
     return encode_response({"results": [result._asdict() for result in results]})
 

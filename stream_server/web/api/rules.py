@@ -21,6 +21,7 @@ from stream_server.web.http import query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
 from stream_server.web.http.fields import Body, Id, NonNegativeInt, Timestamp
 from stream_server.web.http.idempotency import answer_write, read_keyed_body
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.stream_plan import plan_stream
@@ -209,7 +210,9 @@ async def explain(request: web.Request) -> web.Response:
 async def preview(request: web.Request) -> web.Response:
     """``POST /v1/rules/preview``: count the statuses of the last ``minutes`` that a rule matches, and show examples."""
     asked, _ = await validation.read_body_as(PreviewBody, request)
-    return encode_response(await _run_preview(request, await _parse_rule(request, asked.rule), asked.minutes))
+    limits = request.app[LIMITS]
+    with limits.running(request, limits.previews):
+        return encode_response(await _run_preview(request, await _parse_rule(request, asked.rule), asked.minutes))
 
 
 async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tuple[str, str]]:

@@ -19,10 +19,16 @@ from stream_server.web.http import validation
 from stream_server.web.http.app_keys import AUTH, CLAIMS, CONFIG, PASSWORDS, STORE
 from stream_server.web.http.authentication import token_digest
 from stream_server.web.http.fields import Secret
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
+from stream_server.web.limits.rate_limit import LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS
 
 LOGIN_SCOPES = frozenset({"read", "write", "stream"})
 """Scopes of a token that a log-in issues. Only the command line issues ``firehose`` and ``admin``."""
+
+
+LOG_IN_LIMITS = (LOG_INS, LOG_INS_OF_ADDRESS, LOG_INS_OF_ACCOUNT)
+"""Limits of log-ins with a password. A successful log-in is given back, so only guesses count."""
 
 
 class NewSession(msgspec.Struct, forbid_unknown_fields=True):
@@ -92,10 +98,16 @@ async def _user_by_password(request: web.Request, login_or_email: str, password:
     Raises Unauthorized for an unknown user or a wrong password. Both cases take the same work, so a client cannot tell
     them apart by time. Raises Forbidden if the password is right but the account is suspended.
     """
+    limits = request.app[LIMITS]
+    for limit in LOG_IN_LIMITS:
+        await limits.use(request, limit, login=login_or_email)
     found = await request.app[STORE].users.find_credentials(login_or_email)
-    matches = await request.app[PASSWORDS].verify(None if found is None else found.password_hash, password)
+    hashed = None if found is None else found.password_hash
+    matches = await request.app[PASSWORDS].verify(hashed, password, limits.address_of(request))
     if found is None or not matches:
         raise Unauthorized("wrong login or password")
+    for limit in LOG_IN_LIMITS:
+        limits.give_back(request, limit, login=login_or_email)
     if found.suspended:
         raise Forbidden("this account is suspended", code="suspended")
     return found.id

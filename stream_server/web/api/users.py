@@ -13,7 +13,9 @@ from stream_server.web.http.app_keys import CLAIMS, PASSWORDS, STORE
 from stream_server.web.http.fields import Body, DisplayName, Email, Id, Language, Login, NonNegativeInt, Timestamp
 from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.paging import IdsQuery, PageAnswer
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import created_response, encode_response, json_response, list_response
+from stream_server.web.limits.rate_limit import SIGN_UPS
 
 MAX_ACCOUNTS = 1000
 _BIO_LIMITS = "1 to 500 code points, no control characters other than line feed"
@@ -130,8 +132,9 @@ async def sign_up(request: web.Request) -> web.Response:
     """
     new_user, _ = await validation.read_body_as(NewUser, request)
     users = request.app[STORE].users
+    await request.app[LIMITS].use(request, SIGN_UPS)
     _refuse_taken(await users.check_available(new_user.login, new_user.email))
-    password_hash = await request.app[PASSWORDS].hash(new_user.password)
+    password_hash = await request.app[PASSWORDS].hash(new_user.password, request.app[LIMITS].address_of(request))
     user = await users.create(new_user.login, new_user.name, new_user.email, password_hash, IdempotencyKey.generate())
     return created_response(user, "/v1/users/")
 

@@ -16,6 +16,7 @@ from stream_server.web.dialects.connect_limit import count_connect
 from stream_server.web.dialects.v1_framing import MEDIA_TYPE, select_v1_framing
 from stream_server.web.dialects.v1_parameters import find_token, read_v1_parameters
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
+from stream_server.web.http.request_limits import rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.route import Dialect
 from stream_server.web.streaming.stream import open_stream
@@ -71,7 +72,7 @@ def error_response(error: ApiError) -> web.Response:
     return response
 
 
-V1_DIALECT = Dialect(error_response, read_token)
+V1_DIALECT = Dialect(error_response, read_token, rate_limit_headers)
 
 
 async def _plan_and_open(request: web.Request, stream: str, filters: dict[str, str]) -> web.StreamResponse:

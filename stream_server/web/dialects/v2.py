@@ -14,12 +14,13 @@ from aiohttp import web
 from filters.rule import SavedRules
 from stream_server.errors import BadRequest
 from stream_server.web.dialects import v2_problem
-from stream_server.web.dialects.connect_limit import CONNECT_ALLOWANCE, count_connect
+from stream_server.web.dialects.connect_limit import count_connect
 from stream_server.web.dialects.v2_framing import MEDIA_TYPE, select_v2_framing
 from stream_server.web.dialects.v2_parameters import read_fields, read_int, read_v2_query
 from stream_server.web.dialects.v2_problem import InvalidValue, error_response, rate_limit_headers
 from stream_server.web.http.app_keys import HUB, STORE
 from stream_server.web.http.authentication import read_bearer_token
+from stream_server.web.http.request_limits import ALLOWANCE
 from stream_server.web.route import Dialect
 from stream_server.web.streaming.stream import open_stream, supports_chunked
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head
@@ -37,7 +38,7 @@ async def read_token(request: web.Request) -> str:
     return read_bearer_token(request)
 
 
-V2_DIALECT = Dialect(error_response, read_token)
+V2_DIALECT = Dialect(error_response, read_token, rate_limit_headers)
 
 
 async def search_stream(request: web.Request) -> web.StreamResponse:
@@ -60,7 +61,7 @@ async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.S
     saved = plan.subscribe_request.subscription.find_base(SavedRules.name)
     if isinstance(saved, SavedRules) and not len(saved):
         return v2_problem.problem_response(v2_problem.NO_RULES_PROBLEM, 409)
-    headers = {} if CONNECT_ALLOWANCE not in request else rate_limit_headers(request[CONNECT_ALLOWANCE])
+    headers = rate_limit_headers(request[ALLOWANCE]) if ALLOWANCE in request else {}
     return await open_stream(request, await _with_end_time(request, plan, v2_query), MEDIA_TYPE, headers)
 
 

@@ -6,10 +6,9 @@ import msgspec
 from aiohttp import hdrs, web
 
 from stream_server.errors import ApiError, BadRequest
-from stream_server.store.connect_rate_limiter import ConnectAllowance
-from stream_server.web.dialects.connect_limit import TooManyConnects
 from stream_server.web.dialects.status_text import Json
 from stream_server.web.http.responses import JSON_HEADERS, SERVER_NAME
+from stream_server.web.limits.rate_limiter import Allowance
 
 PROBLEM_TYPE_PREFIX = "https://api.twitter.com/2/problems/"
 """Prefix of all problem types. Clients compare the types as text."""
@@ -36,14 +35,12 @@ class InvalidValue(BadRequest):
 
 
 def error_response(error: ApiError) -> web.Response:
-    """Return the HTTP response for ``error`` in v2 format, with rate limit headers if ``error`` is TooManyConnects."""
+    """Return the HTTP response for ``error`` in v2 format."""
     response = problem_response(render_problem(error), _v2_status(error))
     if error.status == 401:
         response.headers[hdrs.WWW_AUTHENTICATE] = f'Bearer realm="{SERVER_NAME}"'
     if error.retry_after is not None:
         response.headers[hdrs.RETRY_AFTER] = str(round(error.retry_after) or 1)
-    if isinstance(error, TooManyConnects):
-        response.headers.update(rate_limit_headers(error.allowance))
     return response
 
 
@@ -53,9 +50,9 @@ def problem_response(body: Json, status: int) -> web.Response:
     return web.Response(body=msgspec.json.encode(body), status=status, headers=headers)
 
 
-def rate_limit_headers(allowance: ConnectAllowance) -> dict[str, str]:
-    """Return Twitter's rate limit headers: the limit, the connects left, and the Unix time of the next reset."""
-    values = {"limit": allowance.limit, "remaining": allowance.remaining, "reset": allowance.resets_at}
+def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
+    """Return Twitter's rate limit headers: the limit, the requests left, and the Unix time of the next reset."""
+    values = {"limit": allowance.limit, "remaining": allowance.remaining, "reset": int(allowance.ends_at)}
     return {f"x-rate-limit-{name}": str(value) for name, value in values.items()}
 
 

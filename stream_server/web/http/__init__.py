@@ -8,6 +8,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``tcp_peer``           what the kernel knows of the client's machine: unacknowledged bytes, silence, keep-alive probes
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
 ``authentication``     checks a bearer token or a ticket, and returns its claims
+``request_limits``     applies the limits of a route to a request, and makes the ``RateLimit`` headers
 ``query``              parses a query string into a msgspec struct
 ``body``               reads a request body within limits of size, time and nesting
 ``fields``             types of body and answer members, with their limits

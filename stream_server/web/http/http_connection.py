@@ -8,6 +8,7 @@ JSON error, which repeats nothing. The server closes a connection that does not 
 import asyncio
 import math
 from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -17,8 +18,10 @@ from aiohttp.http_parser import RawRequestMessage
 
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
 from stream_server.web.http.app_keys import CONFIG
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import error_response, http_exception_to_api_error
 from stream_server.web.http.tcp_peer import TcpPeer
+from stream_server.web.limits.connections import ConnectionTable, Refusal
 
 HEADER_TIMEOUT_SECONDS = 15.0
 """Seconds to receive a whole request head, from the start of the connection or the first byte of a later request."""
@@ -31,6 +34,11 @@ MAX_REQUEST_LINE_BYTES = 65_536
 
 MAX_HEADER_FIELD_BYTES = 16_384
 """Longest header field in bytes: twice the longest token, which has 8 KiB."""
+
+MAX_HEAD_BYTES = 131_072
+"""Longest request head in bytes: the longest request line and the longest header field, with as much again."""
+
+HEAD_TOO_LARGE = (413, "Content Too Large", "too_large", "the request line and headers are too long")
 
 WRITE_TIMEOUT_SECONDS = 30.0
 """Seconds in which a client must take at least one byte of a pending answer, else the server drops the connection."""
@@ -48,13 +56,26 @@ IDLE_CHECK_SECONDS = 0.01
 
 
 class HttpConnection(web.RequestHandler):
-    """One client connection with deadlines for request heads and for writing; a stream may take over its transport."""
+    """One client connection with deadlines for request heads and for writing; a stream may take over its transport.
 
-    __slots__ = ("_handed_over", "_is_reading_head", "_peer", "_stall_timer", "_timeouts")
+    Attributes:
+        last_heard_at: Time of the loop at which the client connected or last sent bytes.
+    """
 
-    def __init__(self, manager: "HttpServer", *, timeouts: "ConnectionTimeouts", **options: Any) -> None:
+    __slots__ = (
+        "_address", "_handed_over", "_head_bytes", "_is_reading_head", "_peer", "_stall_timer", "_table", "_timeouts",
+        "last_heard_at",
+    )  # fmt: skip
+
+    def __init__(
+        self, manager: "HttpServer", *, timeouts: "ConnectionTimeouts", table: ConnectionTable, **options: Any
+    ) -> None:
         super().__init__(manager, **options)
         self._timeouts = timeouts
+        self._table = table
+        self._address: str | None = None
+        self._head_bytes = 0
+        self.last_heard_at = 0.0
         self._is_reading_head = False
         self._handed_over = False
         self._stall_timer: asyncio.TimerHandle | None = None
@@ -75,6 +96,7 @@ class HttpConnection(web.RequestHandler):
         """Stop the write deadline and forget the socket, because the connection is gone."""
         self._stop_stall_timer()
         self._peer = None
+        self._release()
         super().connection_lost(exc)
 
     def _abort_if_stalled(self, transport: asyncio.Transport, previous_backlog: float) -> None:
@@ -102,9 +124,32 @@ class HttpConnection(web.RequestHandler):
         """Whether the connection handles a request, or has received one that still waits to be handled."""
         return self._request_in_progress or bool(self._messages)
 
+    def drop(self) -> None:
+        """Close the connection at once, to make room for another."""
+        self._release()
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _release(self) -> None:
+        """Give the place in the table of connections back, if the connection has one."""
+        if self._address is not None:
+            self._table.release(self._address)
+            self._address = None
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the deadline of the first request head. Enable TCP probes, which find dead clients of a long poll."""
+        """Start the deadline of the first request head. Enable TCP probes, which find dead clients of a long poll.
+
+        If the server has no room for the connection, answer so and close it.
+        """
         super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        address = peer[0] if isinstance(peer, tuple) else ""
+        refusal = self._table.take(address)
+        if refusal is not None:
+            self._refuse(refusal)
+            return
+        self._address = address
+        self.last_heard_at = self._loop.time()
         self._peer = TcpPeer(transport)
         self._peer.enable_keepalive(self._timeouts.probe_seconds, self._timeouts.write_seconds)
         if self.transport is not None:
@@ -112,25 +157,43 @@ class HttpConnection(web.RequestHandler):
         self._start_head_deadline()
 
     def data_received(self, data: bytes) -> None:
-        """Pass data to aiohttp. Start the deadline of an incomplete request head. Refuse a body with wrong framing."""
+        """Pass data to aiohttp. Start the deadline of an incomplete request head. Refuse a body with wrong framing.
+
+        Refuse a request head that is too long in all. aiohttp limits only each line, so many lines could fill memory.
+        """
+        self.last_heard_at = self._loop.time()
         super().data_received(data)
         self._fail_broken_body()
         if self._messages or self._waiter is None or self._waiter.done():
             self._is_reading_head = False
-        elif not self._is_reading_head:  # only the first byte starts the deadline; further bytes do not extend it
+            self._head_bytes = 0
+            return
+        if not self._is_reading_head:  # only the first byte starts the deadline; further bytes do not extend it
             self._start_head_deadline()
+        self._head_bytes += len(data)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse(Refusal(*HEAD_TOO_LARGE))
 
-    def hand_over(self, make_successor: Callable[[asyncio.Transport], asyncio.Protocol]) -> None:
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer without a request handler, and close the connection."""
+        if self.transport is not None:
+            self.transport.write(refusal.encode())
+            self.transport.close()
+
+    def hand_over(self, make_successor: Callable[[asyncio.Transport, Callable[[], None]], asyncio.Protocol]) -> None:
         """Give the transport to another protocol, such as a stream. End the HTTP protocol as if the client left.
 
-        aiohttp has no public method for this. The transport stays open. The calling handler is not cancelled, because
-        an exception in it would keep the request in memory until a garbage collection. Raises ConnectionResetError if
-        the client has disconnected.
+        ``make_successor`` gets the transport and a function, which the successor must call when the connection has
+        ended: until then the connection keeps its place in the table. aiohttp has no public method for this. The
+        transport stays open. The calling handler is not cancelled, because an exception in it would keep the request in
+        memory until a garbage collection. Raises ConnectionResetError if the client has disconnected.
         """
         transport = self.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client left")
-        successor = make_successor(transport)
+        address, table = self._address, self._table
+        self._address = None
+        successor = make_successor(transport, (lambda: None) if address is None else partial(table.release, address))
         transport.set_protocol(successor)
         if self.writing_paused:
             successor.pause_writing()  # the transport tells the successor when to resume
@@ -214,12 +277,22 @@ class ConnectionTimeouts(NamedTuple):
 class HttpServer(web.Server):
     """Creates a :class:`HttpConnection` for each accepted connection, with the timeouts of the current settings."""
 
-    def __init__(self, handler: Any, *, timeouts: Callable[[], ConnectionTimeouts], **options: Any) -> None:
+    def __init__(
+        self, handler: Any, *, timeouts: Callable[[], ConnectionTimeouts], table: ConnectionTable, **options: Any
+    ) -> None:
         super().__init__(handler, **options)
         self._timeouts = timeouts
+        self._table = table
+        table.evict_idle = self._evict_idle
 
     def __call__(self) -> HttpConnection:
-        return HttpConnection(self, loop=self._loop, **self._kwargs, timeouts=self._timeouts())
+        return HttpConnection(self, loop=self._loop, **self._kwargs, timeouts=self._timeouts(), table=self._table)
+
+    def _evict_idle(self, count: int) -> None:
+        """Close up to ``count`` connections without a running request, those first that are silent for longest."""
+        idle = [each for each in self.connections if isinstance(each, HttpConnection) and not each.is_busy]
+        for connection in sorted(idle, key=lambda each: each.last_heard_at)[:count]:
+            connection.drop()
 
 
 class HttpRunner(web.AppRunner):
@@ -229,10 +302,14 @@ class HttpRunner(web.AppRunner):
         self,
         app: web.Application,
         *,
+        table: ConnectionTable,
         timeouts: Callable[[], ConnectionTimeouts] = ConnectionTimeouts,
         shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:
-        """Serve ``app``. The runner calls ``timeouts`` to get the deadlines of each new connection."""
+        """Serve ``app``. The runner calls ``timeouts`` to get the deadlines of each new connection.
+
+        ``table`` limits the number of connections.
+        """
         super().__init__(
             app,
             access_log=None,
@@ -245,6 +322,7 @@ class HttpRunner(web.AppRunner):
             shutdown_timeout=shutdown_seconds,
         )
         self._timeouts = timeouts
+        self._table = table
 
     async def wait_until_idle(self, timeout_seconds: float) -> None:
         """Wait until the server has answered all requests, at most ``timeout_seconds``.
@@ -265,10 +343,11 @@ class HttpRunner(web.AppRunner):
         options = dict(plain._kwargs)  # noqa: SLF001 - aiohttp keeps them there only
         options |= {"request_factory": plain.request_factory, "handler_cancellation": plain.handler_cancellation}
         loop = asyncio.get_running_loop()
-        return HttpServer(plain.request_handler, timeouts=self._timeouts, loop=loop, **options)
+        return HttpServer(plain.request_handler, timeouts=self._timeouts, table=self._table, loop=loop, **options)
 
 
 def make_runner(app: web.Application) -> HttpRunner:
     """Create the runner that serves ``app``. Its timeouts come from the settings, which a reload may change."""
     config = app[CONFIG]
-    return HttpRunner(app, timeouts=lambda: ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds))
+    timeouts = lambda: ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds)  # noqa: E731
+    return HttpRunner(app, table=app[LIMITS].connections, timeouts=timeouts)

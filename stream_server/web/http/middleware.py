@@ -12,13 +12,25 @@ from aiohttp import hdrs, web
 
 from filters.error import ParameterError
 from filters.rules.error import RuleError
-from stream_server.errors import STATUS_BY_CODE, ApiError, BadRequest, Forbidden, InternalError, NotFound, TooLarge
+from stream_server.errors import (
+    STATUS_BY_CODE,
+    ApiError,
+    BadRequest,
+    Forbidden,
+    InternalError,
+    NotFound,
+    TooLarge,
+    Unauthorized,
+)
+from stream_server.security.tokens import Claims
 from stream_server.store.redis import admission, timeout_budget
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, METRICS, QUERY, REQUEST_ID, ROUTES, STORE
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.query import check_parameter_names, read_query
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME, error_response, http_exception_to_api_error
+from stream_server.web.limits.rate_limit import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, Route
 
 logger = logging.getLogger(__name__)
@@ -53,6 +65,8 @@ async def handle_errors(request: web.Request, handler: Handler) -> web.StreamRes
     if not response.prepared:
         response.headers[X_REQUEST_ID] = request[REQUEST_ID]
         response.headers.setdefault(hdrs.SERVER, SERVER_NAME)
+        if ALLOWANCE in request:
+            response.headers.update(_rate_limit_headers(request))
         if request.app[HUB].is_stopping:
             response.force_close()  # the client's next request finds another server
     _record_metrics(request, response, time.monotonic() - started_at)
@@ -84,12 +98,30 @@ async def _check_and_handle(request: web.Request, route: Route, handler: Handler
     if route.is_streaming:
         reject_when_draining(request)  # before the request uses up its ticket
     if route.scope != NO_TOKEN:
-        request[CLAIMS] = await authenticate(request, route)
+        request[CLAIMS] = await _authenticate(request, route)
         if route.scope != ANY_TOKEN and route.scope not in request[CLAIMS].scopes:
             raise Forbidden(f"the token lacks the scope {route.scope}")
+    await request.app[LIMITS].check(request, route.rate_limits)
     if route.query is not None:
         request[QUERY] = read_query(request, route.query)
     return await handler(request)
+
+
+async def _authenticate(request: web.Request, route: Route) -> Claims:
+    """Return the claims of the token or ticket. Count an invalid one: it may be a guess. May raise RateLimited."""
+    try:
+        return await authenticate(request, route)
+    except Unauthorized:
+        await request.app[LIMITS].use(request, ANONYMOUS)
+        raise
+
+
+def _rate_limit_headers(request: web.Request) -> dict[str, str]:
+    """Return the headers that tell what is left of a limit, in the format of the route's dialect."""
+    route = request.app[ROUTES].get(request.match_info.route)
+    dialect = None if route is None else route.dialect
+    make_headers = rate_limit_headers if dialect is None else dialect.rate_limit_headers
+    return make_headers(request[ALLOWANCE])
 
 
 MIDDLEWARES = (handle_errors, check_request)

@@ -14,6 +14,7 @@ from stream_server.hub.poll import LongPoll, PollResult
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.fields import Cursor
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, close_at_expiry
@@ -48,9 +49,11 @@ async def poll_events(request: web.Request) -> web.Response:
     plan = await plan_stream(request, parameters, framing, start_parameter=start_parameter)
     reject_when_draining(request)
     poll = LongPoll(hub, plan.subscribe_request, limit=int(limit), initial_gap=plan.known_gap)
+    limits = request.app[LIMITS]
     timer = close_at_expiry(poll.client, request[CLAIMS].exp)
     try:
-        polled = await poll.run(wait)
+        with limits.running(request, limits.polls):
+            polled = await poll.run(wait)
     finally:
         timer.cancel()
     headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}

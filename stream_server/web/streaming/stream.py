@@ -23,6 +23,7 @@ from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REQUEST_ID
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.middleware import X_REQUEST_ID
+from stream_server.web.http.request_limits import ALLOWANCE, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
@@ -90,6 +91,8 @@ async def open_stream(
     reject_when_draining(request)
     response = web.StreamResponse(headers={**STREAM_HEADERS, **(extra_headers or {}), hdrs.CONTENT_TYPE: content_type})
     response.headers[X_REQUEST_ID] = request[REQUEST_ID]
+    if ALLOWANCE in request and not extra_headers:
+        response.headers.update(rate_limit_headers(request[ALLOWANCE]))
     chunked = supports_chunked(request)
     if chunked:
         response.enable_chunked_encoding()
@@ -117,24 +120,38 @@ def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
 
 
 def _make_connection(
-    request: web.Request, stream_plan: StreamPlan, transport: asyncio.Transport, *, chunked: bool
+    request: web.Request,
+    stream_plan: StreamPlan,
+    transport: asyncio.Transport,
+    release: Callable[[], None],
+    *,
+    chunked: bool,
 ) -> StreamConnection:
-    """Make a `StreamConnection` from a transport of the HTTP server, and start the planned stream on it."""
+    """Make a `StreamConnection` from a transport of the HTTP server, and start the planned stream on it.
+
+    The stream calls ``release`` when the connection has ended.
+    """
     hub, config = request.app[HUB], request.app[CONFIG]
     sizes = {"buffer_bytes": hub.limits.buffer_bytes, "send_buffer_bytes": config.send_buffer_bytes}
     connection = StreamConnection(transport, chunked=chunked, **sizes)
-    attach_stream(hub, stream_plan, connection, request[CLAIMS].exp)
+    attach_stream(hub, stream_plan, connection, request[CLAIMS].exp, release)
     return connection
 
 
-def attach_stream(hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, expires_at: float) -> StreamSession:
-    """Start the planned stream on ``connection``. It ends at ``expires_at`` (Unix time), when the token expires."""
+def attach_stream(
+    hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, expires_at: float, release: Callable[[], None]
+) -> StreamSession:
+    """Start the planned stream on ``connection``. It ends at ``expires_at`` (Unix time), when the token expires.
+
+    ``release`` is called when the connection has ended.
+    """
     session = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms)
     timer = close_at_expiry(session.client, expires_at)
 
     def end_session() -> None:
         timer.cancel()
         session.connection_lost()
+        release()
 
     connection.on_lost = end_session
     session.start()

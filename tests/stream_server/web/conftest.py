@@ -20,6 +20,7 @@ from stream_server.store.store import Store
 from stream_server.web import routes
 from stream_server.web.http import app_keys, middleware
 from stream_server.web.http.http_connection import ConnectionTimeouts, HttpRunner
+from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
@@ -48,6 +49,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.AUTH] = config, store, TokenAuthority(config)
     app[app_keys.PASSWORDS], app[app_keys.METRICS] = passwords, Metrics()
+    app[LIMITS] = RequestLimits(config, store.rate_counters)
     app[app_keys.HUB] = hub_world.World().hub
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
     app[SUBSCRIPTION_PARSER] = SubscriptionParser(Registry.from_entry_points())
@@ -72,7 +74,7 @@ def header_seconds() -> float:
 async def address(app: web.Application, header_seconds: float) -> AsyncIterator[tuple[str, int]]:
     """The address of the app, behind the connections that the server uses."""
     timeouts = ConnectionTimeouts(header_seconds=header_seconds)
-    runner = HttpRunner(app, timeouts=lambda: timeouts, shutdown_seconds=0.5)
+    runner = HttpRunner(app, table=app[LIMITS].connections, timeouts=lambda: timeouts, shutdown_seconds=0.5)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield runner.addresses[0][:2]

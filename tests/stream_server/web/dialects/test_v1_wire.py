@@ -22,7 +22,7 @@ CONNECTS = 60
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Run a server with frequent heartbeats; it must stop without a traceback."""
-    options = ("--heartbeat-seconds", "0.2", "--reconnect-limit", str(CONNECTS))
+    options = ("--heartbeat-seconds", "0.2", "--limits", "on", "--reconnect-limit", str(CONNECTS))
     with Server(tmp_path_factory.mktemp("server"), *options) as running:
         yield running
 

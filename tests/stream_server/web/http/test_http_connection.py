@@ -12,6 +12,7 @@ from aiohttp import web
 
 from stream_server.web.http import app_keys, body
 from stream_server.web.http.http_connection import ConnectionTimeouts, HttpRunner
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.tcp_peer import MAX_KEEPALIVE_IDLE_SECONDS, MAX_KEEPALIVE_PROBES
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
@@ -282,7 +283,9 @@ async def small_buffers(app: web.Application) -> AsyncIterator[tuple[Address, Ht
     """Serve the same app with small kernel buffers and a short write timeout."""
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    runner = HttpRunner(app, timeouts=lambda: ConnectionTimeouts(write_seconds=0.5), shutdown_seconds=0.5)
+    runner = HttpRunner(
+        app, table=app[LIMITS].connections, timeouts=lambda: ConnectionTimeouts(write_seconds=0.5), shutdown_seconds=0.5
+    )
     await runner.setup()
     await web.SockSite(runner, listening).start()
     yield runner.addresses[0][:2], runner
@@ -343,7 +346,12 @@ async def test_blank_lines_do_not_extend_the_header_deadline(address: Address) -
 
 async def test_timeouts_above_the_limits_of_the_kernel_are_cut(app: web.Application) -> None:
     """Linux refuses longer keep-alive times, and such a connection would never answer."""
-    runner = HttpRunner(app, timeouts=lambda: ConnectionTimeouts(3_000_000.0, 40_000.0), shutdown_seconds=0.5)
+    runner = HttpRunner(
+        app,
+        table=app[LIMITS].connections,
+        timeouts=lambda: ConnectionTimeouts(3_000_000.0, 40_000.0),
+        shutdown_seconds=0.5,
+    )
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     server = runner.server

@@ -1,0 +1,147 @@
+"""Applies the limits of a route to a request, and tells the client what is left (`RateLimit` headers).
+
+A token with the scope `admin` has no limits. A token with the scope `ingest`, which only the command line issues, has
+none for writes: it is for programs that write for many users or at once.
+"""
+
+import math
+import time
+from contextlib import AbstractContextManager, nullcontext
+from hashlib import sha256
+
+from aiohttp import hdrs, web
+
+from stream_server.config.settings import Config
+from stream_server.errors import RateLimited
+from stream_server.security.tokens import Claims
+from stream_server.store.rate_counters import RateCounters
+from stream_server.web.http.app_keys import CLAIMS
+from stream_server.web.limits.client_address import TrustedProxies
+from stream_server.web.limits.concurrency import Concurrency
+from stream_server.web.limits.connections import ConnectionTable
+from stream_server.web.limits.rate_limit import FOLLOWS, STATUS_BYTES, STATUSES, WRITES, RateLimit, Subject
+from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
+
+ALLOWANCE = web.RequestKey("allowance", Allowance)
+"""What the caller has left of the tightest limit of the request. Absent if no limit applies."""
+
+MAX_CONCURRENT_POLLS = 32
+"""Most long polls of one user that wait at the same time in one process. A client needs one for each filter."""
+
+UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
+INGEST_LIMITS = frozenset({WRITES, STATUSES, STATUS_BYTES, FOLLOWS})
+"""Limits that do not apply to a token with the scope `ingest`."""
+
+
+LIMITS: "web.AppKey[RequestLimits]" = web.AppKey("limits")
+"""The limits of this server process."""
+
+
+class RequestLimits:
+    """The limits of one server process, applied to requests.
+
+    Attributes:
+        previews: The running previews, of which a user has one at a time.
+        polls: The waiting long polls.
+        connections: The open connections.
+        proxies: The proxies that are believed when they name a client's address.
+    """
+
+    def __init__(self, config: Config, counters: RateCounters) -> None:
+        """Raises `InvalidSetting` if ``trusted_proxies`` holds anything but addresses and networks."""
+        self._config = config
+        self._limiter = RateLimiter(counters)
+        self.proxies = TrustedProxies(config.trusted_proxies)
+        self.previews = Concurrency(1, "preview")
+        self.polls = Concurrency(MAX_CONCURRENT_POLLS, "long polls")
+        self.connections = ConnectionTable(config, self.proxies.is_trusted)
+
+    @property
+    def are_on(self) -> bool:
+        """Whether the setting ``limits`` is on. A reload may change it."""
+        return self._config.limits == "on"
+
+    def running(self, request: web.Request, running: Concurrency) -> AbstractContextManager[None]:
+        """Return a context that holds one of the caller's slots of ``running``. It raises `RateLimited` without one."""
+        return running.slot(request[CLAIMS].sub) if self.are_on else nullcontext()
+
+    def address_of(self, request: web.Request) -> str:
+        """Return the client's address as subject of a limit: an IPv4 address or an IPv6 network."""
+        return self.proxies.request_address(request)
+
+    async def check(self, request: web.Request, limits: tuple[RateLimit, ...]) -> None:
+        """Count the request. Raises `RateLimited` if one of ``limits`` is reached."""
+        if not self.are_on:
+            return
+        claims = request.get(CLAIMS)
+        for limit in limits:
+            if claims is None or not _is_exempt(claims, limit):
+                await self.use(request, limit, _amount(request, limit, self._config))
+
+    async def use(self, request: web.Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
+        """Count ``amount`` uses of one limit. Raises `RateLimited` if it is reached.
+
+        ``login`` is the login or e-mail address for a limit of log-ins.
+        """
+        maximum = limit.maximum(self._config)
+        if not self.are_on or not maximum:
+            return
+        subject = self._subject(request, limit, login)
+        allowance = await self._limiter.use(limit, subject, maximum, amount)
+        earlier = request.get(ALLOWANCE)
+        if earlier is None or not allowance.admitted or _share_left(allowance) < _share_left(earlier):
+            request[ALLOWANCE] = allowance
+        if not allowance.admitted:
+            raise too_many(limit, allowance)
+
+    def give_back(self, request: web.Request, limit: RateLimit, *, login: str = "") -> None:
+        """Take back one use of a limit of log-ins: the log-in was successful."""
+        self._limiter.give_back(limit, self._subject(request, limit, login))
+
+    def _subject(self, request: web.Request, limit: RateLimit, login: str) -> str:
+        if limit.subject is Subject.USER:
+            return request[CLAIMS].sub
+        if limit.subject is Subject.ADDRESS:
+            return self.address_of(request)
+        account = sha256(login.lower().encode()).hexdigest()[:32]
+        return account if limit.subject is Subject.LOGIN else f"{account}@{self.address_of(request)}"
+
+
+def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
+    """Return the error for a limit that is reached. It names the limit and the seconds until its window ends."""
+    seconds = max(1.0, allowance.ends_at - time.time())
+    message = f"too many {limit.noun}: at most {allowance.limit} in {_duration(limit.window_seconds)}"
+    return RateLimited(message, retry_after=round(seconds, 3))
+
+
+def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
+    """Return the headers that tell the limit, what is left of it, and the seconds until it is whole again."""
+    return {
+        "RateLimit-Limit": str(allowance.limit),
+        "RateLimit-Remaining": str(allowance.remaining),
+        "RateLimit-Reset": str(max(0, math.ceil(allowance.ends_at - time.time()))),
+    }
+
+
+def _is_exempt(claims: Claims, limit: RateLimit) -> bool:
+    if UNLIMITED_SCOPE in claims.scopes:
+        return True
+    return INGEST_SCOPE in claims.scopes and limit in INGEST_LIMITS
+
+
+def _amount(request: web.Request, limit: RateLimit, config: Config) -> int:
+    """Return 1, or for a limit of bytes the size of the body. A body without Content-Length counts as the largest."""
+    if limit is not STATUS_BYTES:
+        return 1
+    length = request.content_length
+    if length is None:
+        return config.body_max_bytes if hdrs.TRANSFER_ENCODING in request.headers else 0
+    return min(length, config.body_max_bytes)
+
+
+def _share_left(allowance: Allowance) -> float:
+    return allowance.remaining / allowance.limit
+
+
+def _duration(seconds: int) -> str:
+    return {60: "a minute", 3600: "an hour", 86_400: "a day"}.get(seconds, f"{seconds // 60} minutes")

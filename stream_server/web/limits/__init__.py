@@ -1,0 +1,13 @@
+"""The limits of what one user or one address may ask, so that nobody can take the server from the others.
+
+The one decision: **ordinary use costs nothing**. A process counts in its own memory, and reports to the shared counters
+in Redis in portions of a twentieth of the limit. So most requests need no round trip, and a subject that has reached
+its limit is refused without one. Small limits are exact over all processes. Large ones may be exceeded by a twentieth
+for each process. The setting ``limits`` turns all of them off.
+
+``rate_limit``       the table of rate limits: what each counts, of whom, in which time
+``rate_limiter``     counts the uses of one limit by one subject
+``client_address``   the address of a client, also behind trusted proxies
+``concurrency``      how many requests of one user run at the same time
+``connections``      how many connections a process holds, in total and per address
+"""

@@ -1,0 +1,109 @@
+"""How many connections one server process holds, in total and per address.
+
+The total comes from the limit of open files, less a reserve for Redis, for the log and for what is accepted next. So a
+flood of connections never takes the last file. If the total is reached, the server first closes the connections that
+have been idle for longest. A connection without a request is idle, so a flood of these only ends itself.
+"""
+
+import resource
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+from stream_server.config.settings import Config
+
+MAX_RESERVED_FILES = 160
+"""Most open files that are kept from clients: for up to 64 Redis connections, sockets and what is accepted next."""
+
+EVICTED_SHARE = 50
+"""The server closes a fiftieth of its connections at once, so that it does not look for idle ones at each accept."""
+
+TOO_MANY_FROM_ADDRESS = (429, "Too Many Requests", "rate_limited", "too many connections from your address")
+TOO_MANY_IN_TOTAL = (503, "Service Unavailable", "unavailable", "this server has no room for another connection")
+
+
+class Refusal(NamedTuple):
+    """Status, reason phrase, error code and message of the answer to a connection that the server does not serve."""
+
+    status: int
+    phrase: str
+    code: str
+    message: str
+
+    def encode(self) -> bytes:
+        """Return the whole HTTP response. No request has been read, so it closes the connection."""
+        body = f'{{"error":{{"code":"{self.code}","message":"{self.message}","retry_after":1}}}}'
+        head = (
+            f"HTTP/1.1 {self.status} {self.phrase}\r\nContent-Type: application/json; charset=utf-8\r\n"
+            f"Content-Length: {len(body)}\r\nRetry-After: 1\r\nConnection: close\r\n"
+            "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n\r\n"
+        )
+        return (head + body).encode()
+
+
+class ConnectionTable:
+    """Counts the open connections of a server process, streams included.
+
+    Attributes:
+        evict_idle: Closes up to the given number of idle connections, the oldest first. Set by the HTTP server.
+        evicted: Number of connections that were closed to make room.
+        refused: Number of connections that were refused.
+    """
+
+    def __init__(self, config: Config, is_trusted_proxy: Callable[[str], bool]) -> None:
+        """``is_trusted_proxy`` says whether an address is that of a trusted proxy, which has no limit of its own."""
+        self._config = config
+        self._is_trusted_proxy = is_trusted_proxy
+        self._count_by_address: Counter[str] = Counter()
+        self._count = 0
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self.evict_idle: Callable[[int], None] = lambda _: None
+        self.evicted = 0
+        self.refused = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def maximum(self) -> int:
+        """Most connections that the process holds."""
+        room = max(1, self._files - min(MAX_RESERVED_FILES, self._files // 2))
+        return min(room, self._config.connections_max or room)
+
+    def take(self, address: str) -> Refusal | None:
+        """Count a new connection from ``address``. If there is no room for it, count nothing and return the refusal."""
+        if self._count >= self.maximum:
+            before = self._count
+            self.evict_idle(max(1, self.maximum // EVICTED_SHARE))
+            self.evicted += before - self._count
+        refusal = self._reason_to_refuse(address)
+        if refusal is not None:
+            self.refused += 1
+            return refusal
+        self._count += 1
+        self._count_by_address[address] += 1
+        return None
+
+    def release(self, address: str) -> None:
+        """Forget a connection that was taken and has ended."""
+        self._count -= 1
+        self._count_by_address[address] -= 1
+        if not self._count_by_address[address]:
+            del self._count_by_address[address]
+
+    def _reason_to_refuse(self, address: str) -> Refusal | None:
+        if self._count >= self.maximum:
+            return Refusal(*TOO_MANY_IN_TOTAL)
+        if not address:
+            return None  # a unix socket, which only this machine's proxy can open
+        most = min(self._config.connections_per_address, max(1, self.maximum // 2))
+        if self._config.limits == "on" and self._count_by_address[address] >= most:
+            return None if self._is_trusted_proxy(address) else Refusal(*TOO_MANY_FROM_ADDRESS)
+        return None
+
+
+def raise_open_files_limit() -> None:
+    """Raise the limit of open files of this process to the greatest that the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

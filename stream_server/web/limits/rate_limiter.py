@@ -1,0 +1,122 @@
+"""Counts the uses of rate limits. Most uses are counted in memory only, the others in Redis."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from stream_server.errors import Unavailable
+from stream_server.store.rate_counters import RateCount
+from stream_server.web.limits.rate_limit import RateLimit
+
+PORTION = 20
+"""A process buys this part of a limit at once: a twentieth. Limits below 20 are bought one by one, so they are exact.
+
+As much as one portion may be used before the process asks Redis at all.
+"""
+
+MAX_WINDOWS = 20_000
+"""Number of windows that a process remembers, about 6 MB. A forgotten window is read again from Redis."""
+
+
+class Counters(Protocol):
+    """The shared counters, see `RateCounters`."""
+
+    async def add(self, limit_name: str, subject: str, amount: int, window_seconds: int) -> RateCount: ...
+
+
+class Allowance(NamedTuple):
+    """Whether a use is admitted, and what the subject may still do until ``ends_at`` (Unix time)."""
+
+    admitted: bool
+    limit: int
+    remaining: int
+    ends_at: float
+
+
+@dataclass(slots=True)
+class _Window:
+    """What one subject did in one window of one limit.
+
+    Attributes:
+        balance: Uses that were bought from the shared counter and are not used yet. Negative: used, not reported yet.
+        shared_count: The shared counter at the last report.
+        is_exhausted: Whether the shared counter is above the limit. Then no use is admitted until the window ends.
+        lock: Held during a report, so that waiting uses do not buy twice.
+    """
+
+    ends_at: float
+    balance: int = 0
+    shared_count: int = 0
+    is_exhausted: bool = False
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def admits(self, amount: int, maximum: int) -> bool:
+        """Return whether ``amount`` uses fit into what was bought and what may stay unreported."""
+        unreported = 0 if self.is_exhausted else min(maximum // PORTION, maximum - self.shared_count)
+        return self.balance + unreported >= amount
+
+
+class RateLimiter:
+    """Counts uses of limits by subjects such as users and addresses, for one server process."""
+
+    def __init__(self, counters: Counters, clock: Callable[[], float] = time.time) -> None:
+        """``clock`` returns the Unix time."""
+        self._counters = counters
+        self._clock = clock
+        self._windows: dict[tuple[str, str], _Window] = {}
+
+    async def use(self, limit: RateLimit, subject: str, maximum: int, amount: int = 1) -> Allowance:
+        """Count ``amount`` uses, and return whether they are admitted: all of them, or none.
+
+        If Redis does not answer, the uses are admitted, because a request that needs Redis fails anyway.
+        """
+        window = self._window(limit, subject)
+        if not window.admits(amount, maximum) and not window.is_exhausted:
+            async with window.lock:  # another request may buy meanwhile
+                if not window.admits(amount, maximum) and not window.is_exhausted:
+                    await self._buy(window, limit, subject, maximum, amount)
+        admitted = window.admits(amount, maximum)
+        if admitted:
+            window.balance -= amount
+        return self._allowance(window, maximum, admitted=admitted)
+
+    def give_back(self, limit: RateLimit, subject: str, amount: int = 1) -> None:
+        """Take back uses that should not count, such as a log-in with the right password."""
+        window = self._windows.get((limit.setting, subject))
+        if window is not None and window.ends_at > self._clock():
+            window.balance += amount
+
+    async def _buy(self, window: _Window, limit: RateLimit, subject: str, maximum: int, amount: int) -> None:
+        """Report what was used, and buy ``amount`` uses and one portion more from the shared counter."""
+        bought = amount + maximum // PORTION - window.balance
+        try:
+            count = await self._counters.add(limit.setting, subject, bought, limit.window_seconds)
+        except Unavailable:
+            window.balance = max(window.balance, amount)
+            return
+        window.shared_count, window.ends_at = count.value, count.ends_at
+        window.balance += bought
+        if count.value >= maximum:
+            window.balance -= count.value - maximum
+            window.is_exhausted = True
+
+    def _allowance(self, window: _Window, maximum: int, *, admitted: bool) -> Allowance:
+        remaining = max(0, maximum - min(window.shared_count, maximum) + min(window.balance, maximum))
+        return Allowance(admitted, maximum, remaining, window.ends_at)
+
+    def _window(self, limit: RateLimit, subject: str) -> _Window:
+        key, now = (limit.setting, subject), self._clock()
+        window = self._windows.get(key)
+        if window is None or window.ends_at <= now:
+            if len(self._windows) >= MAX_WINDOWS:
+                self._forget_some(now)
+            window = self._windows[key] = _Window(now + limit.window_seconds)
+        return window
+
+    def _forget_some(self, now: float) -> None:
+        """Forget the windows that have ended and, if that is not enough, the oldest half."""
+        self._windows = {key: window for key, window in self._windows.items() if window.ends_at > now}
+        if len(self._windows) >= MAX_WINDOWS // 2:
+            self._windows = dict(list(self._windows.items())[MAX_WINDOWS // 2 :])
