@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from stream_server.runtime import logs
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.web.http import app_keys
 from stream_server.web.http.http_connection import HttpConnection, make_runner
+from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.limits.rate_limit import RATE_LIMITS
 from tests.stream_server import tokens
 from tests.waiting import PATIENCE, eventually
 
@@ -66,6 +69,10 @@ def _task_owner(task: "asyncio.Task[Any]") -> Any:
     return coroutine.cr_frame.f_locals["self"]
 
 
+def _read_by_limits(name: str, parts: RunningParts) -> object:
+    return getattr(parts.app[LIMITS]._config, name)
+
+
 USED: dict[str, Callable[[RunningParts], object]] = {
     "heartbeat_seconds": lambda parts: parts.limits.heartbeat_seconds,
     "write_timeout_seconds": lambda parts: parts.limits.write_timeout_seconds,
@@ -81,8 +88,14 @@ USED: dict[str, Callable[[RunningParts], object]] = {
     "log_max_bytes": lambda parts: parts.retention.max_bytes,
     "retry_spread_seconds": lambda parts: parts.app[app_keys.SHUTDOWN].spread_seconds,
     "retry_ms": lambda parts: parts.app[app_keys.CONFIG].retry_ms,
-    "limits": lambda parts: parts.app[app_keys.CONFIG].limits,
-    "reconnect_limit": lambda parts: parts.app[app_keys.CONFIG].reconnect_limit,
+    "limits": lambda parts: "on" if parts.app[LIMITS].are_on else "off",
+    **{
+        name: partial(_read_by_limits, name)
+        for name in (
+            *(limit.setting for limit in RATE_LIMITS), "streams_per_user", "streams_per_address", "streams_max",
+            "connections_per_address", "connections_max",
+        )
+    },
     "log_level": lambda _: logging.getLevelName(logging.getLogger().level).lower(),
 }
 """Where each setting that may change is used: the handlers read the app's settings at each request."""
@@ -90,7 +103,7 @@ USED: dict[str, Callable[[RunningParts], object]] = {
 
 def other_value(name: str, config: Config) -> Any:
     """Return another valid value for this setting."""
-    words = {"limits": "off", "log_level": "error"}
+    words = {"limits": "on", "log_level": "error"}
     return words.get(name) or getattr(config, name) * 2 + 1
 
 
