@@ -67,7 +67,9 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     store = Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
         min_write_replicas=config.write_replicas,
-        size_limits=SizeLimits(config.log_max_entries, config.timeline_max, config.fanout_batch_size),
+        size_limits=SizeLimits(
+            config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max
+        ),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=lambda: feed.detector.recheck(),  # noqa: PLW0108 - the feed is made below
     )  # fmt: skip

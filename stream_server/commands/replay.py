@@ -251,7 +251,7 @@ class ReplayRun:
 
     async def _post(self, api: ApiClient, access: ServerAccess, status: RecordedStatus) -> None:
         author_id = self._user_ids[login_of_author(status.author).lower()]
-        token = access.sign_token(author_id, frozenset({"write"}), TOKEN_TTL_SECONDS)
+        token = access.sign_token(author_id, frozenset({"write", "ingest"}), TOKEN_TTL_SECONDS)
         try:
             # The key names this run and line, so a repeated request is the same post.
             await api.post(**status.body, token=token, key=f"{self._run_id}-{status.line}")

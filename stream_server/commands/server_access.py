@@ -81,7 +81,9 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
     """Open the store (the data in Redis) for the block. Raises :class:`CommandFailure` if the Redis is unusable."""
     opened = Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, min_write_replicas=config.write_replicas,
-        size_limits=SizeLimits(config.log_max_entries, config.timeline_max, config.fanout_batch_size),
+        size_limits=SizeLimits(
+            config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max
+        ),
     )  # fmt: skip
     try:
         await opened.open()

@@ -11,7 +11,7 @@ from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.config import config
 from stream_server.config.settings import Config
 
-SCOPES = ("read", "write", "stream", "firehose", "admin")
+SCOPES = ("read", "write", "stream", "firehose", "ingest", "admin")
 
 SECONDS_PER_UNIT = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 MAX_SECONDS = 100 * 365 * 86400

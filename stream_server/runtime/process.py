@@ -29,6 +29,7 @@ from stream_server.demo import walkthrough
 from stream_server.runtime import listening, logs, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from stream_server.security import tokens
+from stream_server.web.limits import connections
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +107,7 @@ def run_server(
         descriptors: Descriptors from the supervisor if this process is one of several workers, else None.
     """
     logs.configure(config.log_level, sys.stderr)
+    connections.raise_open_files_limit()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     if descriptors is not None:

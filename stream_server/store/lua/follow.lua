@@ -11,6 +11,7 @@ if ARGV[5] ~= '' then
 end
 local following = redis.call('ZSCORE', KEY.following .. source.id, target.id)
 local asking = not following and target.protected
+if not following and not has_requested(source, target) and follows_too_many(source) then return refuse('TOO_MANY following id') end
 local position, fence, list_fence = 'unchanged', '', ''
 local ms, seq, n = next_position()
 if asking and not has_requested(source, target) then

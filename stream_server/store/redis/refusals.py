@@ -29,6 +29,7 @@ NOT_YOURS_MESSAGES = {
 """Messages of the code NOT_YOURS for nouns whose owner is not an author."""
 
 TOO_MANY_MESSAGES = {
+    "following": "this user already follows, or asks, as many people as the server allows",
     "lists": "at most 1,000 lists a user",
     "members": "at most 5,000 members of a list or a group",
     "groups": "at most 1,000 groups a user",

@@ -55,11 +55,12 @@ class Script(NamedTuple):
 
 
 class SizeLimits(NamedTuple):
-    """Maximum sizes that the Lua scripts enforce: log entries, statuses per timeline, timelines per pass of a job."""
+    """Maximum sizes that the Lua scripts enforce: of the log, a timeline, a pass of a job, and followed users."""
 
     log_max_entries: int = 1_000_000
     timeline_max: int = 1000
     fanout_batch_size: int = 1000
+    following_max: int = 20_000
 
 
 class WriteReply(NamedTuple):
@@ -234,6 +235,7 @@ def _build_script(prelude: str, body_text: str, folder: Traversable, size_limits
         f"{keys.lua_key_table(set(_KEY.findall(body)))}\n"
         f"local LOG_MAX_ENTRIES,TIMELINE_MAX,FANOUT_BATCH_SIZE='{size_limits.log_max_entries}',"
         f"{size_limits.timeline_max},{size_limits.fanout_batch_size}\n"
+        f"local FOLLOWING_MAX={size_limits.following_max}\n"
         f"local JOB_GRACE_MS,JOB_LEASE_MS,REFILL_AUTHORS_PER_PASS="
         f"{JOB_GRACE_MS},{JOB_LEASE_MS},{REFILL_AUTHORS_PER_PASS}\n"
         f"local VISIBILITY_TABLE='{visibility.visibility_table()}'\n"

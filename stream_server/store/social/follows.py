@@ -20,7 +20,7 @@ REQUESTED_JSON = b'{"following":false,"requested":true}'
 NOT_FOLLOWING_JSON = b'{"following":false,"requested":false}'
 
 TIMELINE_MODE_BY_VERB = {"follow": "merge", "unfollow": "remove"}
-OUTCOME_BY_REFUSAL = {"NOT_FOUND": "not_found", "ONESELF": "oneself", "BLOCKED": "blocked"}
+OUTCOME_BY_REFUSAL = {"NOT_FOUND": "not_found", "ONESELF": "oneself", "BLOCKED": "blocked", "TOO_MANY": "too_many"}
 
 
 class FollowOutcome(NamedTuple):
@@ -29,8 +29,9 @@ class FollowOutcome(NamedTuple):
     Attributes:
         id: The user's id.
         outcome: ``followed``, ``requested`` or ``unfollowed`` after success. After a refusal, ``not_found``,
-            ``oneself``, ``blocked`` (the follower blocks this user), or ``unavailable`` (Redis refused this change for
-            another reason, such as full memory, but made other changes of the batch).
+            ``oneself``, ``blocked`` (the follower blocks this user), ``too_many`` (the follower follows as many people
+            as the server allows), or ``unavailable`` (Redis refused this change for another reason, such as full
+            memory, but made other changes of the batch).
     """
 
     id: str
@@ -45,7 +46,7 @@ class Follows(Noun):
 
         With ``list_id``, also adds the user to this list of the follower. Raises NotFound for an unknown user and for a
         user who blocks the follower. Raises BadRequest if users follow themselves or a user whom they block. Raises
-        Forbidden ``not_yours`` if the list belongs to another user.
+        Forbidden ``not_yours`` if the list belongs to another user, and TooLarge if the user follows too many people.
         """
         reply = await self._scripts.write("follow", idempotency_key, source, target, list_id)
         await self._syndication.apply_changes(*_timeline_changes("merge", source, target, list_id, reply))

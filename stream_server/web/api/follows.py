@@ -45,7 +45,9 @@ class FollowResult(msgspec.Struct):
     """The outcome of following or unfollowing the user ``id``."""
 
     id: Id
-    outcome: Literal["followed", "requested", "unfollowed", "not_found", "oneself", "blocked", "unavailable"]
+    outcome: Literal[
+        "followed", "requested", "unfollowed", "not_found", "oneself", "blocked", "too_many", "unavailable"
+    ]
 
 
 class FollowResults(msgspec.Struct):

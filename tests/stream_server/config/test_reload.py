@@ -92,8 +92,12 @@ USED: dict[str, Callable[[RunningParts], object]] = {
     **{
         name: partial(_read_by_limits, name)
         for name in (
-            *(limit.setting for limit in RATE_LIMITS), "streams_per_user", "streams_per_address", "streams_max",
-            "connections_per_address", "connections_max",
+            *(limit.setting for limit in RATE_LIMITS),
+            "streams_per_user",
+            "streams_per_address",
+            "streams_max",
+            "connections_per_address",
+            "connections_max",
         )
     },
     "log_level": lambda _: logging.getLevelName(logging.getLogger().level).lower(),

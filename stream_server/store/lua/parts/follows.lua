@@ -20,6 +20,12 @@ local function change_follow(kind, source, target, ms, seq, n)
   return position, fence, ms, seq, n
 end
 
+-- Whether the source may follow and ask nobody more. Its streams keep a set of all whom it follows.
+local function follows_too_many(source)
+  local asked = redis.call('ZCARD', KEY.asked .. source.id)
+  return FOLLOWING_MAX > 0 and source.following + asked >= FOLLOWING_MAX
+end
+
 -- Whether the source requests to follow the target.
 local function has_requested(source, target)
   return redis.call('ZSCORE', KEY.asks .. target.id, source.id)

@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 import redis
 
-from stream_server.errors import Conflict, InvalidCursor, NotFound
+from stream_server.errors import Conflict, InvalidCursor, NotFound, TooLarge
 from stream_server.events.position import LOG_START
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
+from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
-from tests.stream_server.store.people import People, footprint, new_key
-from tests.stream_server.store.scenes import ids, read_pages
+from tests.stream_server.store.people import People, footprint, new_key, open_store
+from tests.stream_server.store.scenes import ids, protect, read_pages
 
 
 async def test_a_follow_changes_both_users_and_is_logged(store: Store, people: People) -> None:
@@ -171,3 +172,21 @@ async def test_invalid_cursors_are_refused(store: Store, people: People) -> None
     with pytest.raises(NotFound):
         await store.follows.list_followers(ann, "1", PageRequest(3))
     assert await store.follows.list_followers(ann, bob, PageRequest(3)) == ([], None, None)
+
+
+async def test_nobody_follows_and_asks_more_people_than_the_limit(redis_url: str, raw: "redis.Redis") -> None:
+    async with open_store(redis_url, size_limits=SizeLimits(following_max=3)) as store:
+        ann, bob, cid, dan, eve = await People(store).users(5)
+        await protect(store, dan)
+        for other in (bob, cid, dan):
+            await store.follows.follow(ann, other, new_key())
+        before = footprint(raw)
+        with pytest.raises(TooLarge) as refusal:
+            await store.follows.follow(ann, eve, new_key())
+        assert (refusal.value.error_code, refusal.value.param) == ("too_many", "id")
+        assert footprint(raw) == before
+        for other in (bob, dan):
+            await store.follows.follow(ann, other, new_key())  # a repetition changes nothing
+        outcomes = await store.follows.change_many(ann, [eve], [bob], new_key())
+        assert [outcome.outcome for outcome in outcomes] == ["too_many", "unfollowed"]
+        assert json.loads(await store.follows.follow(ann, eve, new_key()))["following"]

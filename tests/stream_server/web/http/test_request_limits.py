@@ -1,0 +1,126 @@
+"""Limits as a client meets them: what is counted, what the answers tell, and that each slot is freed."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from stream_server.web.http.request_limits import LIMITS
+from tests.stream_server.web.world import PASSWORD, World
+from tests.waiting import eventually
+
+WRITES = 50
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    return {
+        "limits": "on", "limit_reads": 40, "limit_writes": WRITES, "limit_log_ins": 3, "limit_lookups": 5,
+        "limit_sign_ups": 4, "limit_anonymous": 30, "limit_rule_trials": 10, "limit_status_bytes": 1000,
+        "limit_follows": 3,
+    }  # fmt: skip
+
+
+async def statuses_of(*calls: Any) -> list[int]:
+    return [answer.status for answer in await asyncio.gather(*calls)]
+
+
+async def test_the_limit_is_told_before_it_is_hit(world: World) -> None:
+    ann = await world.user("ann")
+    first = await world.call("GET", "/v1/users/me", ann)
+    assert (first.headers["RateLimit-Limit"], first.headers["RateLimit-Remaining"]) == ("40", "39")
+    assert 0 < int(first.headers["RateLimit-Reset"]) <= 60
+
+
+async def test_two_hundred_parallel_requests_are_counted_exactly(world: World) -> None:
+    ann, bob = await world.user("ann"), await world.user("bob")
+    calls = (world.call("PUT", f"/v1/users/me/mutes/{bob}", ann) for _ in range(200))
+    found = await statuses_of(*calls)
+    assert sorted(found) == [200] * WRITES + [429] * (200 - WRITES)
+    refused = await world.call("PUT", f"/v1/users/me/mutes/{bob}", ann)
+    assert refused.error == (429, "rate_limited", None)
+    assert 0 < int(refused.headers["Retry-After"]) <= 60
+    assert refused.headers["RateLimit-Remaining"] == "0"
+    assert (await world.call("PUT", f"/v1/users/me/mutes/{ann}", bob)).status == 200
+    assert (await world.call("GET", "/v1/users/me", ann)).status == 200, "reads are counted by themselves"
+
+
+async def test_administrators_and_importers_are_not_limited(world: World) -> None:
+    ann, bob = await world.user("ann"), await world.user("bob")
+    path = f"/v1/users/me/mutes/{bob}"
+    found = await statuses_of(*(world.call("PUT", path, ann, scope="write ingest") for _ in range(WRITES + 10)))
+    found += await statuses_of(*(world.call("PUT", path, ann, scope="write admin") for _ in range(WRITES + 10)))
+    assert set(found) == {200}
+    reads = [world.call("GET", "/v1/users/me", ann, scope="read ingest") for _ in range(41)]
+    assert 429 in await statuses_of(*reads), "the scope ingest is for writes"
+
+
+async def test_bytes_are_counted(world: World) -> None:
+    ann = await world.user("ann")
+    found = [await world.call("POST", "/v1/statuses", ann, json={"message": "tea " * 60}) for _ in range(6)]
+    assert [answer.status for answer in found] == [201] * 3 + [429] * 3
+
+
+async def test_guesses_are_refused_before_a_password_is_hashed(
+    world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.user("ann")
+    guess = {"login": "ann", "password": "a wrong one"}
+    found = [(await world.call("POST", "/v1/sessions", json=guess)).status for _ in range(5)]
+    assert found == [401] * 3 + [429] * 2
+    right = await world.call("POST", "/v1/sessions", json={"login": "ANN", "password": PASSWORD})
+    assert right.error == (429, "rate_limited", None)
+    other = await world.call("POST", "/v1/sessions", json={"login": "bob", "password": PASSWORD})
+    assert other.status == 401
+
+
+async def test_right_passwords_are_not_counted(world: World) -> None:
+    await world.user("ann")
+    right = {"login": "ann", "password": PASSWORD}
+    assert {(await world.call("POST", "/v1/sessions", json=right)).status for _ in range(10)} == {201}
+
+
+async def test_sign_ups_and_questions_for_names_are_counted_by_address(world: World) -> None:
+    for login in ("ann", "bob", "cid", "dan"):
+        await world.user(login)
+    new = {"login": "eve", "name": "Eve", "email": "eve@example.org", "password": PASSWORD}
+    assert (await world.call("POST", "/v1/users", json=new)).error == (429, "rate_limited", None)
+    asked = [await world.call("GET", "/v1/users/available?email=ann@example.org") for _ in range(6)]
+    assert [answer.status for answer in asked] == [200] * 5 + [429]
+
+
+async def test_wrong_tokens_are_counted_by_address(world: World) -> None:
+    wrong = {"Authorization": "Bearer wrong"}
+    found = [(await world.call("GET", "/v1/users/me", headers=wrong)).status for _ in range(31)]
+    assert found == [401] * 30 + [429]
+
+
+async def test_one_preview_at_a_time_and_the_slot_is_freed(world: World, app: web.Application) -> None:
+    ann = await world.user("ann")
+    slots = app[LIMITS].previews
+    body = {"rule": "tea", "minutes": 5}
+    with slots.slot(ann):
+        assert (await world.call("POST", "/v1/rules/preview", ann, json=body)).error == (429, "rate_limited", None)
+    for _ in range(3):
+        answer = await world.call("POST", "/v1/rules/preview", ann, json=body)
+        assert answer.status == 200, answer.body
+    assert len(slots) == 0
+
+
+async def test_a_poll_frees_its_slot_when_the_client_leaves(world: World, app: web.Application) -> None:
+    ann = await world.user("ann")
+    slots = app[LIMITS].polls
+    polling = asyncio.create_task(world.call("GET", "/v1/events?track=tea&wait=30", ann))
+    await eventually(lambda: len(slots) == 1)
+    polling.cancel()
+    await eventually(lambda: not len(slots))
+
+
+async def test_follows_are_counted_one_by_one_also_in_a_batch(world: World) -> None:
+    ann = await world.user("ann")
+    others = [await world.user(login) for login in ("bob", "cid", "dan")]
+    batch = {"follow": others}
+    assert (await world.call("POST", "/v1/users/me/following", ann, json=batch)).status == 200
+    refused = await world.call("PUT", f"/v1/users/me/following/{others[0]}", ann)
+    assert refused.error == (429, "rate_limited", None)

@@ -1,0 +1,1 @@
+"""Limits of what one user or address may ask."""

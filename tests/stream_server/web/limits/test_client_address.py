@@ -1,0 +1,42 @@
+"""The address of a client: only trusted proxies are believed."""
+
+import pytest
+
+from stream_server.config.settings import InvalidSetting
+from stream_server.web.limits.client_address import UNKNOWN, TrustedProxies
+
+PROXIES = "10.0.0.0/8, 192.0.2.7, fd00::/8"
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "found"),
+    [
+        ("203.0.113.9", [], "203.0.113.9"),
+        ("203.0.113.9", ["198.51.100.1"], "203.0.113.9"),  # a stranger invents a header
+        ("10.1.2.3", ["198.51.100.1"], "198.51.100.1"),
+        ("10.1.2.3", ["198.51.100.1", "10.9.9.9"], "198.51.100.1"),  # what stands before it may be invented
+        ("10.1.2.3", ["192.0.2.7", "198.51.100.1", "8.8.8.8"], "198.51.100.1"),
+        ("10.1.2.3", ["198.51.100.1:4711"], "198.51.100.1"),
+        ("10.1.2.3", ["[2001:db8:1:2:3::4]:80"], "2001:db8:1:2::/64"),
+        ("10.1.2.3", ["_hidden"], "10.1.2.3"),
+        ("10.1.2.3", ["unknown"], "10.1.2.3"),
+        ("10.1.2.3", [], "10.1.2.3"),
+        ("::ffff:10.1.2.3", ["198.51.100.1"], "198.51.100.1"),
+        ("fd00::1%eth0", ["198.51.100.1"], "198.51.100.1"),
+        ("2001:db8:1:2:3::4", [], "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::1", [], "2001:db8:1:2::/64"),
+        ("", ["198.51.100.1"], UNKNOWN),
+    ],
+)
+def test_the_client_is_the_nearest_address_that_is_no_proxy(peer: str, forwarded: list[str], found: str) -> None:
+    assert TrustedProxies(PROXIES).client_address(peer, forwarded) == found
+
+
+def test_without_a_setting_nobody_is_believed() -> None:
+    assert TrustedProxies("").client_address("10.1.2.3", ["198.51.100.1"]) == "10.1.2.3"
+
+
+@pytest.mark.parametrize("setting", ["proxy.example.org", "10.0.0.0/99", "10.0.0.1;10.0.0.2"])
+def test_a_wrong_setting_is_refused(setting: str) -> None:
+    with pytest.raises(InvalidSetting, match="trusted-proxies"):
+        TrustedProxies(setting)
