@@ -128,7 +128,7 @@ def _file_values(path: str) -> dict[str, Any]:
 
 def _holds_secret(setting: Setting, value: object) -> bool:
     """Return whether ``value`` is secret: the key of tokens always, a Redis URL only if it may hold a password."""
-    return setting.is_secret and (setting.name == "jwt_secret" or address.may_contain_password(str(value)))
+    return setting.is_secret and (setting.name.endswith("_secret") or address.may_contain_password(str(value)))
 
 
 def _check_type(setting: Setting, value: object, path: str) -> object:

@@ -88,8 +88,15 @@ class Config:
     jwt_jwks_url: str = row("", "URL", "URL of a key set (RFC 7517) that verifies RS256, ES256, EdDSA tokens.")
     jwt_issuer: str = row("stream-server", "text", "`iss` that tokens must carry.")
     jwt_audience: str = row("stream-server", "text", "`aud` that tokens must carry.")
+    jwt_previous_secret: str = secret("", "text", "HS256 key before the present one, which still verifies tokens.")
+    jwt_previous_until: str = row("", "date", "Until when the previous key verifies tokens, such as 2026-12-31.")
+    token_max_seconds: int = row(
+        90 * 86400, "s", "Longest life of a token; the server refuses one of a longer life.", 60
+    )
     token_ttl_seconds: int = row(3600, "s", "Lifetime of the token that a log-in returns.", 1)
-    refresh_ttl_seconds: int = row(30 * 86400, "s", "Lifetime of a refresh token; each can be used once.", 1)
+    refresh_ttl_seconds: int = row(
+        30 * 86400, "s", "Life of a log-in session that is not used; each refresh token works once.", 1
+    )
     password_memory_kib: int = row(19 * 1024, "KiB", "Memory of one argon2id hash (OWASP's parameters by default).", 8)
     password_rounds: int = row(2, "passes", "Time cost of one argon2id hash.", 1)
     message_max_chars: int = row(280, "code points", "Longest message of a status.", 1)

@@ -19,10 +19,19 @@ from stream_server.events.view import EntryView, ShownIds, make_view
 
 
 class Revocation(msgspec.Struct):
-    """The user (``uid``) and token (``jti``; None: all) that a ``revoke``, ``suspend`` or ``reinstate`` concerns."""
+    """What a ``revoke``, ``suspend`` or ``reinstate`` entry says about a user's rights.
+
+    Attributes:
+        uid: The user.
+        jti: Id of a revoked token without a session.
+        sessions: Ids of ended sessions.
+        before: The tokens without a session that were issued up to this Unix time (s) are revoked.
+    """
 
     uid: str
     jti: str | None = None
+    sessions: list[str] = []
+    before: int | None = None
 
 
 class SavedRule(msgspec.Struct, frozen=True):

@@ -31,12 +31,24 @@ FILTER_TOO_COSTLY = "filter_too_costly"
 """Code of the `warning` for a stream whose rules took too long. From then on none of these rules matches."""
 
 
+class StreamToken(NamedTuple):
+    """The access token of a stream: its id, its log-in session ("" for none), and when it was issued and expires.
+
+    Times are in seconds since 1970.
+    """
+
+    jti: str
+    session: str = ""
+    issued_at: float = math.inf
+    expires_at: float = math.inf
+
+
 class SubscribeRequest(NamedTuple):
     """One request for events: of a stream, a long poll or a preview.
 
     Attributes:
         connection_id: Id of the connection, also in `hello`.
-        jti: Id of the user's token.
+        token: The user's access token.
         position: Position after which the stream begins.
         viewer: The relations that decide what the user may see. None for a stream that is the same for every user.
         private_view: The private view at the start. None unless the filter depends on the user (such as `follow=@me`).
@@ -46,7 +58,7 @@ class SubscribeRequest(NamedTuple):
 
     connection_id: str
     user_id: str
-    jti: str
+    token: StreamToken
     subscription: Subscription
     framing: Framing
     position: Position
@@ -77,13 +89,14 @@ class Client:
         private_view: The client's private view, None while it sees the public view.
         last_rollback: The last rollback for which the client was sent a `gap`: the position after which the log
             continues, and the last position that was lost.
+        token: The token that gives the right to the stream. A new one may replace it.
         disconnect_reason: Why the server ends the client's stream, None before that.
     """
 
     __slots__ = (
         "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes", "disconnect_reason",
         "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback", "must_show_progress", "on_wake",
-        "overflowed", "peer_silent_seconds", "position", "private_view", "request", "subscription", "write",
+        "overflowed", "peer_silent_seconds", "position", "private_view", "request", "subscription", "token", "write",
     )  # fmt: skip
 
     def __init__(
@@ -98,6 +111,7 @@ class Client:
         is_poll: bool = False,
     ) -> None:
         self.request = request
+        self.token = request.token
         self.write = write
         self.buffered_bytes = buffered_bytes
         self.on_wake = on_wake

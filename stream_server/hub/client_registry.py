@@ -1,18 +1,22 @@
 """All clients by user, so that the end of a token ends its streams and a follow finds the follower's groups."""
 
 import asyncio
+import math
 from typing import TypeVar
 
-from stream_server.events.entry import Entry
+from stream_server.events.entry import Entry, Revocation
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.hub.client import Client
-from stream_server.hub.disconnect import DisconnectReason
+from stream_server.hub.disconnect import TOKEN_REVOKED, DisconnectReason
 from stream_server.hub.group import ClientGroup
 
 _Item = TypeVar("_Item")
 
+_TOKEN, _SESSION, _ALL_TOKENS = "token ", "session ", "all"
+"""Beginnings of what a revocation names. Ids come from clients' tokens, so each kind has a beginning of its own."""
+
 MAX_REVOKED_TOKENS = 10_000
-"""Number of revoked tokens that are remembered, the latest ones."""
+"""Number of revocations that are remembered, the latest ones."""
 
 
 class ClientRegistry:
@@ -24,7 +28,7 @@ class ClientRegistry:
     def __init__(self) -> None:
         self._clients: dict[str, set[Client]] = {}
         self._following_groups: dict[str, set[ClientGroup]] = {}
-        self._revoked_tokens: dict[tuple[str, str], DisconnectReason] = {}
+        self._revocations: dict[tuple[str, str], float] = {}
         self.empty = asyncio.Event()
         self.empty.set()
 
@@ -35,9 +39,8 @@ class ClientRegistry:
         """Add a client. Disconnect it at once if its token was revoked after the request was checked."""
         self._clients.setdefault(client.request.user_id, set()).add(client)
         self.empty.clear()
-        revoked = self._revoked_tokens.get((client.request.user_id, client.request.jti))
-        if revoked is not None:
-            client.disconnect(revoked)
+        if self._is_revoked(client):
+            client.disconnect(TOKEN_REVOKED)
 
     def discard(self, client: Client) -> None:
         _discard_item(self._clients, client.request.user_id, client)
@@ -51,15 +54,38 @@ class ClientRegistry:
     def clients_of(self, user_id: str) -> tuple[Client, ...]:
         return tuple(self._clients.get(user_id, ()))
 
-    def disconnect(self, user_id: str, jti: str | None, reason: DisconnectReason) -> None:
-        """End the streams of one token of a user. If ``jti`` is None, end all streams of the user."""
-        if jti is not None:
-            self._revoked_tokens[user_id, jti] = reason
-            if len(self._revoked_tokens) > MAX_REVOKED_TOKENS:
-                del self._revoked_tokens[next(iter(self._revoked_tokens))]
+    def disconnect_user(self, user_id: str, reason: DisconnectReason) -> None:
+        """End all streams of a user."""
         for client in self.clients_of(user_id):
-            if jti is None or client.request.jti == jti:
-                client.disconnect(reason)
+            client.disconnect(reason)
+
+    def revoke(self, revoked: Revocation) -> None:
+        """End the streams of the revoked tokens and ended sessions of a user, and remember them for new streams.
+
+        A stream that opens at this moment may have had its token checked before the revocation.
+        """
+        user_id = revoked.uid
+        if revoked.jti is not None:
+            self._remember(user_id, _TOKEN + revoked.jti, math.inf)
+        for session in revoked.sessions:
+            self._remember(user_id, _SESSION + session, math.inf)
+        if revoked.before is not None:
+            self._remember(user_id, _ALL_TOKENS, revoked.before)
+        for client in self.clients_of(user_id):
+            if self._is_revoked(client):
+                client.disconnect(TOKEN_REVOKED)
+
+    def _remember(self, user_id: str, what: str, issued_until: float) -> None:
+        self._revocations[user_id, what] = issued_until
+        if len(self._revocations) > MAX_REVOKED_TOKENS:
+            del self._revocations[next(iter(self._revocations))]
+
+    def _is_revoked(self, client: Client) -> bool:
+        user_id, token = client.request.user_id, client.token
+        if token.session:
+            return (user_id, _SESSION + token.session) in self._revocations
+        is_listed = (user_id, _TOKEN + token.jti) in self._revocations
+        return is_listed or token.issued_at <= self._revocations.get((user_id, _ALL_TOKENS), -math.inf)
 
     def add_following_group(self, group: ClientGroup) -> None:
         """Remember a new live group if its filter depends on whom its user follows. Ignore other groups."""

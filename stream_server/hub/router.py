@@ -75,10 +75,9 @@ class Router:
     def _apply_internal_entry(self, entry: Entry) -> None:
         """Act on an entry for servers, not clients: end streams, demote clients with new rules, tell of a rollback."""
         if entry.kind == "revoke":
-            revoked = entry.revocation()
-            self._registry.disconnect(revoked.uid, revoked.jti, reasons.TOKEN_REVOKED)
+            self._registry.revoke(entry.revocation())
         elif entry.kind == "suspend":
-            self._registry.disconnect(entry.revocation().uid, None, reasons.SUSPENDED)
+            self._registry.disconnect_user(entry.revocation().uid, reasons.SUSPENDED)
         elif entry.kind == "rules":
             for client in self._registry.clients_of(entry.rules_change().uid):
                 if client.is_changed_by_rules_entry(entry):

@@ -7,6 +7,7 @@ its algorithm does not start. The module uses neither network nor clock: the cal
 import re
 import secrets
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,6 +26,9 @@ LEEWAY_SECONDS = 10
 
 MAX_TOKEN_BYTES = 8192
 """Longest token in bytes; the server does not look into a longer one."""
+
+MAX_SESSION_ID_CHARS = 64
+"""Longest id of a session in a token, in characters."""
 
 MIN_SECRET_BYTES = 32
 """Least length of an HS256 key in bytes (RFC 7518 §3.2: at least the size of the hash)."""
@@ -60,6 +64,7 @@ class Claims:
         jti: The token's id.
         iat: When the token was issued, in seconds since 1970.
         exp: When the token expires, in seconds since 1970.
+        session: Id of the log-in session that ends the token, or an empty string. Only this server issues such tokens.
     """
 
     sub: str
@@ -67,6 +72,7 @@ class Claims:
     jti: str
     iat: float
     exp: float
+    session: str = ""
 
 
 class _Payload(msgspec.Struct):
@@ -80,6 +86,7 @@ class _Payload(msgspec.Struct):
     jti: str
     scope: str
     nbf: float | msgspec.UnsetType = msgspec.UNSET
+    srv_session: str = ""
 
 
 _decode_payload = msgspec.json.Decoder(_Payload).decode
@@ -97,22 +104,34 @@ class TokenAuthority:
         self._audience = config.jwt_audience
         self._jws = jwt.PyJWS(algorithms=[self.algorithm])
         self._private, self._public = _load_keys(config, secret)
+        self._previous, self._previous_until = _load_previous_key(config)
+        self._max_seconds = config.token_max_seconds
         self._keys_by_kid: dict[str, Any] | None = {} if config.jwt_jwks_url else None
         self._has_key_set = not config.jwt_jwks_url
 
-    def issue(self, sub: str, scopes: frozenset[str], ttl_seconds: int, now: float) -> tuple[str, Claims]:
+    @property
+    def can_issue(self) -> bool:
+        """Whether the authority has a key to sign tokens. With a public key or a key set, others issue them."""
+        return self._private is not None
+
+    def issue(
+        self, sub: str, scopes: frozenset[str], ttl_seconds: int, now: float, session: str = ""
+    ) -> tuple[str, Claims]:
         """Return a new token and its claims, for the user id ``sub``, valid ``ttl_seconds`` from ``now`` (Unix time).
 
-        Raises :class:`Unavailable` if the server has only a public key.
+        Raises :class:`Unavailable` if the server has only a public key. Raises :class:`InvalidSetting` for a longer
+        life than the setting ``token_max_seconds``.
         """
         if self._private is None:
             raise Unavailable("this server only verifies tokens; it cannot issue them")
+        if ttl_seconds > self._max_seconds:
+            raise InvalidSetting(f"a token may live {self._max_seconds} s at most (--token-max-seconds)")
         issued = int(now)
-        claims = Claims(sub, scopes, secrets.token_urlsafe(16), issued, issued + ttl_seconds)
+        claims = Claims(sub, scopes, secrets.token_urlsafe(16), issued, issued + ttl_seconds, session)
         payload = {
             "iss": self._issuer, "aud": self._audience, "sub": sub, "jti": claims.jti,
             "iat": claims.iat, "exp": claims.exp, "scope": " ".join(sorted(scopes)),
-        }  # fmt: skip
+        } | ({"srv_session": session} if session else {})  # fmt: skip
         return self._jws.encode(msgspec.json.encode(payload), self._private, self.algorithm), claims
 
     def verify(self, token: str, now: float) -> Claims:
@@ -121,11 +140,12 @@ class TokenAuthority:
         Raises :class:`Unauthorized`, with the code ``token_expired`` if only the expiry is wrong. The messages never
         repeat a part of the token.
         """
-        payload = self._verify_signature(token)
+        payload = self._verify_signature(token, now)
         self._check_claims(payload, now)
         if now >= payload.exp:
             raise Unauthorized("the token has expired", code="token_expired")
-        return Claims(payload.sub, frozenset(payload.scope.split()), payload.jti, payload.iat, payload.exp)
+        scopes = frozenset(payload.scope.split())
+        return Claims(payload.sub, scopes, payload.jti, payload.iat, payload.exp, payload.srv_session)
 
     def has_key_for(self, token: str) -> bool:
         """Return whether the authority has the key that the token names. If not, fetching the key set may help."""
@@ -154,22 +174,31 @@ class TokenAuthority:
         if self._keys_by_kid is not None:
             self._keys_by_kid, self._has_key_set = {}, False
 
-    def _verify_signature(self, token: str) -> _Payload:
+    def _verify_signature(self, token: str, now: float) -> _Payload:
         """Return the unchecked claims; raises :class:`Unauthorized` if the token's header or signature is not valid."""
         header = self._read_header(token)
         if str(header.get("typ", "")).lower() not in TOKEN_TYPES:
             raise Unauthorized("the token's `typ` must be JWT or at+jwt")
         if "crit" in header:
             raise Unauthorized("the token's `crit` names extensions that this server does not support")
-        try:
-            body = self._jws.decode(token, self._verification_key(header), algorithms=[self.algorithm])
-        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
-            raise Unauthorized("the token's signature is not valid") from None
+        body = self._decode_with(token, self._verification_key(header))
+        if body is None and self._previous is not None and now < self._previous_until:
+            body = self._decode_with(token, self._previous)
+        if body is None:
+            raise Unauthorized("the token's signature is not valid")
         try:
             return _decode_payload(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             names = "iss, sub, aud, iat, exp, jti and scope"
             raise Unauthorized(f"the token must carry {names}, each of its type (RFC 7519)") from None
+
+    def _decode_with(self, token: str, key: Any) -> bytes | None:
+        """Return the token's payload if ``key`` verifies its signature, otherwise None."""
+        try:
+            body: bytes = self._jws.decode(token, key, algorithms=[self.algorithm])
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
+            return None
+        return body
 
     def _read_header(self, token: str) -> dict[str, Any]:
         """Return the token's unverified header; raises :class:`Unauthorized` if ``alg`` is not that of the settings."""
@@ -206,7 +235,8 @@ class TokenAuthority:
             "jti": not 0 < len(payload.jti) <= 128,
             "iat": payload.iat > now + LEEWAY_SECONDS,
             "nbf": payload.nbf is not msgspec.UNSET and payload.nbf > now + LEEWAY_SECONDS,
-            "exp": payload.exp >= MAX_TIME_SECONDS,
+            "exp": payload.exp >= MAX_TIME_SECONDS or payload.exp - payload.iat > self._max_seconds,
+            "srv_session": len(payload.srv_session) > MAX_SESSION_ID_CHARS,
         }
         for claim, wrong in faults.items():
             if wrong:
@@ -266,6 +296,19 @@ def _load_keys(config: Config, secret: str) -> tuple[Any, Any]:
     if config.jwt_jwks_url:
         _check_key_set_url(config.jwt_jwks_url)
     return _load_pem(config.jwt_key_file, algorithm) if config.jwt_key_file else (None, None)
+
+
+def _load_previous_key(config: Config) -> tuple[bytes | None, float]:
+    """Return the HS256 key before the present one, and the Unix time (s) until which it verifies tokens."""
+    if not config.jwt_previous_secret and not config.jwt_previous_until:
+        return None, 0.0
+    if not config.jwt_previous_secret or not config.jwt_previous_until or config.jwt_algorithm != "HS256":
+        raise InvalidSetting("--jwt-previous-secret and --jwt-previous-until belong together, and to HS256")
+    try:
+        until = datetime.fromisoformat(config.jwt_previous_until)
+    except ValueError:
+        raise InvalidSetting("--jwt-previous-until must be a date or time of ISO 8601, such as 2026-12-31") from None
+    return _hmac_key(config.jwt_previous_secret), (until if until.tzinfo else until.replace(tzinfo=UTC)).timestamp()
 
 
 def _check_key_set_url(url: str) -> None:

@@ -1,5 +1,6 @@
 """Data for requests to a real server: a user, other users, and one of each thing that has a route."""
 
+import time
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +13,13 @@ ALL = "read write stream firehose admin"
 
 PASSWORD = "correct horse"
 
+CLOCK_LEAD_SECONDS = 5
+"""The clock of an issuer may be ahead by ten seconds."""
+
 OF_THINGS = {
     "comments": "comments", "favorites": "statuses", "groups": "groups", "likes": "statuses", "lists": "lists",
-    "messages": "messages", "reports": "reports", "rules": "rules", "statuses": "statuses", "talks": "talks",
+    "messages": "messages", "reports": "reports", "rules": "rules", "sessions": "sessions", "statuses": "statuses",
+    "talks": "talks",
 }  # fmt: skip
 """The noun of an id by the path segment before it. Other ids are users."""
 
@@ -36,8 +41,8 @@ class Populated:
         self._ids: dict[str, list[str]] = {}
 
     def headers(self) -> dict[str, str]:
-        """A new token, because the operation may revoke it."""
-        return {"Authorization": f"Bearer {mint(self.uid, ALL)}"}
+        """A new token, because the operation may revoke it, or all that were issued up to now."""
+        return {"Authorization": f"Bearer {mint(self.uid, ALL, iat=int(time.time()) + CLOCK_LEAD_SECONDS)}"}
 
     def real(self, name: str) -> list[str]:
         """Existing values for ``name``, a part of the path, a parameter or a member of a body."""
@@ -119,6 +124,10 @@ class Populated:
         made = self._done("POST", "/v1/rules", {"rules": [{"rule": "hello", "tag": "greeting"}, {"rule": "#world"}]})
         return [one["id"] for one in made["rules"]]
 
+    def _make_sessions(self) -> list[str]:
+        self._done("POST", "/v1/sessions", {"login": self.login, "password": PASSWORD})
+        return [one["id"] for one in self._done("GET", "/v1/sessions")["sessions"]]
+
     def _make_notifications(self) -> list[str]:
         self.of("statuses")
         return [one["id"] for one in self._done("GET", "/v1/notifications")["notifications"]]
@@ -179,6 +188,7 @@ BODIES: Known = {
     ("PATCH", "/v1/users/me"): lambda _: [{"name": "Other", "bio": "a\nb"}, {"bio": None}, {"protected": True}],
     ("POST", "/v1/users/me/following"): lambda w: [{"follow": w.of("users")[1:], "unfollow": w.of("users")[:1]}],
     ("POST", "/v1/sessions"): lambda w: [{"login": w.login, "password": PASSWORD}],
+    ("PUT", "/v1/users/me/password"): lambda _: [{"current_password": PASSWORD, "password": PASSWORD}],
     ("POST", "/v1/statuses"): _statuses,
     ("POST", "/v1/statuses/{id}/comments"): lambda _: [{"message": "yes"}],
     ("PUT", "/v1/notifications/read"): lambda w: [{"id": one} for one in w.of("notifications")],

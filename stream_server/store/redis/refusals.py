@@ -108,6 +108,8 @@ def _parse_script_refusal(code: str, details: str) -> ApiError | None:
             found = Forbidden(message, code="not_yours", param=param)
         case "TOO_MANY":
             found = errors.TooLarge(TOO_MANY_MESSAGES[noun], code="too_many", param=param)
+        case "WRONG":
+            found = Forbidden("the password is wrong", code=f"wrong_{noun}", param=f"current_{noun}")
         case "SUSPENDED":
             found = Forbidden("this account is suspended", code="suspended")
     return found

@@ -1,18 +1,21 @@
-"""Sessions: revoked tokens, refresh tokens and one-time tickets.
+"""Sessions: log-in sessions with their refresh tokens, revoked tokens, and one-time tickets.
 
-Access tokens themselves are not stored; Redis keeps only the ids of the revoked ones. Of refresh tokens and tickets,
-Redis keeps only the SHA-256.
+Access tokens themselves are not stored. Of refresh tokens and tickets, Redis keeps only the SHA-256.
 """
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import msgspec
 
-from stream_server.errors import NotFound
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis.client import Command
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.users import USER_FIELDS, UserRow
+
+TOKENS_PER_CHECK = 100
+"""Number of tokens that :meth:`Sessions.get_token_statuses` checks in one round trip."""
 
 
 class TokenStatus(NamedTuple):
@@ -23,59 +26,148 @@ class TokenStatus(NamedTuple):
     suspended: bool
 
 
-class UsedRefreshToken(NamedTuple):
-    """The user of a refresh token that was just used, and whether the user had revoked the token's login session."""
+class TokenId(NamedTuple):
+    """What identifies an access token.
+
+    Attributes:
+        uid: Id of the token's user.
+        jti: Id of the token.
+        session: Id of the log-in session to which the token belongs, or an empty string.
+        issued_at: When the token was issued, in seconds since 1970.
+    """
 
     uid: str
-    session_revoked: bool
+    jti: str
+    session: str = ""
+    issued_at: float = math.inf
+
+
+class RefreshSecrets(NamedTuple):
+    """The SHA-256 of a session's family secret, which all of its refresh tokens contain, and of one refresh token."""
+
+    family: str
+    token: str
+
+
+class Session(NamedTuple):
+    """A log-in session. Times are in ms since 1970. ``agent`` is the User-Agent header of the log-in."""
+
+    id: str
+    created_ms: int
+    used_ms: int
+    expires_ms: int
+    agent: str
 
 
 class Sessions(Noun):
-    """Revokes and checks access tokens. Stores refresh tokens, each of which can be used once."""
+    """Log-in sessions and revoked access tokens.
 
-    async def get_token_status(self, uid: str, jti: str) -> TokenStatus:
-        """Return whether the access token with id ``jti`` is revoked, and whether its user exists and is suspended."""
-        (user_id, suspended), revoked = await self._redis.execute(
-            ("HMGET", keys.key_for("user", uid), "id", "suspended"), ("EXISTS", keys.key_for("revoked", uid, jti))
-        )
-        return TokenStatus(user_id is not None, bool(revoked), suspended == b"1")
+    A session ends when its user logs out, changes the password or is suspended, when a refresh token is used twice, or
+    when it was not used for its lifetime. Its access tokens and its streams end with it.
+    """
+
+    async def get_token_status(self, token: TokenId) -> TokenStatus:
+        """Return whether an access token is revoked, and whether its user exists and is suspended."""
+        return (await self.get_token_statuses([token]))[0]
+
+    async def get_token_statuses(self, tokens: list[TokenId]) -> list[TokenStatus]:
+        """Return the status of each of several access tokens, in one round trip for a hundred of them."""
+        found: list[TokenStatus] = []
+        for start in range(0, len(tokens), TOKENS_PER_CHECK):
+            some = tokens[start : start + TOKENS_PER_CHECK]
+            replies = await self._redis.execute(*(command for token in some for command in _status_commands(token)))
+            found += map(_token_status, some, replies[::2], replies[1::2])
+        return found
 
     async def revoke(self, uid: str, jti: str, expires_ms: int, idempotency_key: IdempotencyKey) -> None:
-        """Revoke an access token. The revocation's log entry makes all servers end the token's streams.
+        """Revoke an access token without a session. The log entry makes all servers end the token's streams.
 
         ``expires_ms`` is the token's own expiry in milliseconds since 1970. Redis forgets the revocation at this time.
         """
         body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, "jti": jti})
         await self._scripts.write("token_revoke", idempotency_key, uid, jti, expires_ms, body)
 
-    async def store_refresh_token(self, digest: str, uid: str, ttl_seconds: int) -> bytes:
-        """Store the SHA-256 of a user's refresh token, which can be used once within ``ttl_seconds``.
+    async def start(
+        self, uid: str, session_id: str, secrets: RefreshSecrets, ttl_seconds: int, agent: str,
+        idempotency_key: IdempotencyKey,
+    ) -> bytes:  # fmt: skip
+        """Start a session. Return the user as JSON, with the e-mail address.
 
-        Returns the user as JSON, with the e-mail address. Raises NotFound for an unknown user. Redis stores the
-        token even then, but a token without a user is useless.
+        A user has at most a hundred sessions; one more ends the session that was not used for longest. Raises NotFound
+        for an unknown user, and Forbidden ``suspended`` for a suspended one.
         """
-        row, _ = await self._redis.execute_write(
-            ("HMGET", keys.key_for("user", uid), *USER_FIELDS),
-            ("SET", keys.key_for("refresh", digest), uid, "EX", ttl_seconds),
-        )
-        if row[0] is None:
-            raise NotFound("unknown user")
+        arguments = (*secrets, ttl_seconds * 1000, msgspec.json.encode(agent))
+        reply = await self._scripts.write("session_start", idempotency_key, uid, session_id, *arguments)
+        row = reply.first_time_extra[0] if reply.first_time_extra else await self._user_row(uid)
         return UserRow(*row).own_json()
 
-    async def use_refresh_token(
-        self, digest: str, jti: str, idempotency_key: IdempotencyKey
-    ) -> UsedRefreshToken | None:
-        """Use up a refresh token. Return its user and whether the access token ``jti`` is revoked.
+    async def refresh(
+        self, uid: str, session_id: str, secrets: RefreshSecrets, next_token: str, ttl_seconds: int,
+        idempotency_key: IdempotencyKey,
+    ) -> tuple[str, bytes]:  # fmt: skip
+        """Replace the refresh token of a session by ``next_token`` (its SHA-256), and prolong the session.
 
-        Returns None if the refresh token (``digest`` is its SHA-256) is unknown, used or expired. ``jti`` is the id of
-        the access token of the same login session. Raises Forbidden ``suspended`` for a suspended user. The refresh
-        token then stays valid, because the user may be reinstated.
+        Return the outcome, and the user as JSON. The outcome is ``refreshed``; ``unknown`` if there is no such session,
+        or it has another family secret; or ``reused`` if the token was replaced before. Then the session has ended,
+        because a thief has one of the two tokens. Raises NotFound for an unknown user, and Forbidden ``suspended`` for
+        a suspended one.
         """
-        reply = await self._scripts.write("refresh_token_use", idempotency_key, digest, jti)
-        if not reply.value:
-            return None
-        uid, _, revoked = reply.value.decode().partition(" ")
-        return UsedRefreshToken(uid, bool(revoked))
+        arguments = (*secrets, next_token, ttl_seconds * 1000)
+        reply = await self._scripts.write("session_refresh", idempotency_key, uid, session_id, *arguments)
+        outcome = reply.value.decode()
+        if outcome != "refreshed":
+            return outcome, b""
+        row = reply.first_time_extra[0] if reply.first_time_extra else await self._user_row(uid)
+        return outcome, UserRow(*row).own_json()
+
+    async def list_sessions(self, uid: str, now_ms: int) -> list[Session]:
+        """Return the sessions of a user, the one that was used last first."""
+        (rows,) = await self._redis.execute(("HGETALL", keys.key_for("sessions", uid)))
+        pairs = rows.items() if isinstance(rows, dict) else zip(rows[::2], rows[1::2], strict=True)
+        found = [_parse_session(session_id, row) for session_id, row in pairs]
+        current = [session for session in found if session.expires_ms > now_ms]
+        return sorted(current, key=lambda session: session.used_ms, reverse=True)
+
+    async def end(self, uid: str, session_id: str, idempotency_key: IdempotencyKey) -> bool:
+        """End a session, with its tokens and streams. Return whether the user had such a session."""
+        reply = await self._scripts.write("session_end", idempotency_key, uid, session_id)
+        return reply.value != b"unchanged"
+
+    async def end_all(self, uid: str, idempotency_key: IdempotencyKey) -> None:
+        """End all sessions of a user, and revoke all tokens without a session that were issued up to now."""
+        await self._scripts.write("sessions_end_all", idempotency_key, uid)
+
+    async def change_password(
+        self, uid: str, old_hash: str, new_hash: str, kept_session: str, idempotency_key: IdempotencyKey
+    ) -> None:
+        """Change a password. End all sessions except ``kept_session``, and revoke all tokens without a session.
+
+        Raises Forbidden ``wrong_password`` if the password is no longer the one with ``old_hash``.
+        """
+        await self._scripts.write("password_change", idempotency_key, uid, old_hash, new_hash, kept_session)
+
+    async def _user_row(self, uid: str) -> list[Any]:
+        (row,) = await self._redis.execute(("HMGET", keys.key_for("user", uid), *USER_FIELDS))
+        return list(row)
+
+
+def _status_commands(token: TokenId) -> tuple[Command, Command]:
+    user = ("HMGET", keys.key_for("user", token.uid), "id", "suspended", "valid_from")
+    if token.session:
+        return user, ("HEXISTS", keys.key_for("sessions", token.uid), token.session)
+    return user, ("EXISTS", keys.key_for("revoked", token.uid, token.jti))
+
+
+def _token_status(token: TokenId, user: list[bytes | None], found: int) -> TokenStatus:
+    user_id, suspended, valid_from = user
+    is_too_old = not token.session and token.issued_at <= int(valid_from or 0)
+    is_revoked = is_too_old or bool(found) != bool(token.session)
+    return TokenStatus(user_id is not None, is_revoked, suspended == b"1")
+
+
+def _parse_session(session_id: bytes, row: bytes) -> Session:
+    created, used, expires, _, _, agent = row.split(b" ", 5)
+    return Session(session_id.decode(), int(created), int(used), int(expires), msgspec.json.decode(agent, type=str))
 
 
 class Tickets(Noun):

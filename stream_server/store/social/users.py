@@ -160,6 +160,11 @@ class Users(Noun):
             return None
         return Credentials(found[0].decode(), found[1].decode(), bool(found[2]))
 
+    async def get_password_hash(self, uid: str) -> str | None:
+        """Return the hash of a user's password. None for an unknown user, and for one without a password."""
+        (found,) = await self._redis.execute(("HGET", keys.key_for("user", uid), "password"))
+        return found.decode() if found else None
+
     async def resolve_logins(self, logins: Iterable[str]) -> dict[str, str]:
         """Return a map from login (in lower case) to user id. Unknown logins are left out."""
         wanted = list(dict.fromkeys(login.lower() for login in logins))

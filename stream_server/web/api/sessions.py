@@ -1,24 +1,29 @@
-"""Sessions: log in with a password or a refresh token, and log out.
+"""Sessions: log in with a password or a refresh token, list and end sessions, change the password.
 
-A refresh token is ``<jti>.<32 random bytes>`` and works once. ``jti`` is the id of the access token issued with it, so
-revoking this id also ends the refresh token.
+A refresh token is ``<user>.<session>.<family secret>.<random>`` and works once: each log-in with it gives the next one.
+All refresh tokens of a session have the same family secret. The SHA-256 of the newest one is with the session. So the
+server recognizes an earlier one, which somebody must have copied, and ends the session.
 """
 
+import re
 import secrets
 import time
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 from msgspec import Meta
 
 from stream_server.errors import BadRequest, Forbidden, NotFound, Unauthorized
+from stream_server.events.position import format_iso_time
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.social.sessions import RefreshSecrets
 from stream_server.web.api.users import OwnUser
-from stream_server.web.http import validation
+from stream_server.web.http import fields, query, validation
 from stream_server.web.http.app_keys import AUTH, CLAIMS, CONFIG, PASSWORDS, STORE
 from stream_server.web.http.authentication import token_digest
-from stream_server.web.http.fields import Secret
+from stream_server.web.http.fields import Secret, Timestamp
+from stream_server.web.http.idempotency import read_idempotency_key
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limit import LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS
@@ -29,6 +34,13 @@ LOGIN_SCOPES = frozenset({"read", "write", "stream"})
 
 LOG_IN_LIMITS = (LOG_INS, LOG_INS_OF_ADDRESS, LOG_INS_OF_ACCOUNT)
 """Limits of log-ins with a password. A successful log-in is given back, so only guesses count."""
+
+
+SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_USER_ID = re.compile(r"[0-9]{1,20}")
+
+MAX_AGENT_CHARS = 200
+"""Longest part of a User-Agent header that is kept with a session."""
 
 
 class NewSession(msgspec.Struct, forbid_unknown_fields=True):
@@ -50,20 +62,122 @@ class Session(msgspec.Struct):
     user: OwnUser
 
 
+class LogOutQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of ``DELETE /v1/sessions``."""
+
+    all: Annotated[bool, Meta(description="end all sessions, and revoke all other tokens of the caller too")] = False
+
+
+class OpenSession(msgspec.Struct):
+    """One of the caller's log-in sessions. It ends at ``expires`` unless its refresh token is used before."""
+
+    id: str
+    created: Timestamp
+    used: Annotated[Timestamp, Meta(description="the last use of a refresh token, else the log-in")]
+    expires: Timestamp
+    agent: Annotated[str, Meta(description="the User-Agent header of the log-in")]
+    current: Annotated[bool, Meta(description="whether the token of the request belongs to this session")]
+
+
+class OpenSessions(msgspec.Struct):
+    """The caller's log-in sessions, the one that was used last first."""
+
+    sessions: list[OpenSession]
+
+
+class PasswordChange(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``PUT /v1/users/me/password``."""
+
+    current_password: Annotated[str, Meta(max_length=256)]
+    password: fields.Password
+
+
+class RefreshToken(NamedTuple):
+    """The parts of a refresh token."""
+
+    uid: str
+    session: str
+    family: str
+    random: str
+
+    @classmethod
+    def parse(cls, text: str) -> "RefreshToken":
+        """Return the parts of ``text``. Raises Unauthorized if it has no form of a refresh token."""
+        parts = text.split(".")
+        if len(parts) != len(cls._fields) or not _USER_ID.fullmatch(parts[0]) or not SESSION_ID.fullmatch(parts[1]):
+            raise Unauthorized("the refresh token is unknown or expired")
+        return cls(*parts)
+
+    def successor(self) -> "RefreshToken":
+        """Return the next refresh token of the session."""
+        return self._replace(random=secrets.token_urlsafe(32))
+
+    def secrets(self) -> RefreshSecrets:
+        """Return what the store keeps of the token."""
+        return RefreshSecrets(token_digest(self.family), token_digest(str(self)))
+
+    def __str__(self) -> str:
+        return ".".join(self)
+
+
 async def log_in(request: web.Request) -> web.Response:
     """``POST /v1/sessions``: log in; the answer has an access token, a refresh token and the user."""
+    if not request.app[AUTH].can_issue:
+        raise NotFound("this server issues no tokens; ask its identity provider")
     credentials, _ = await validation.read_body_as(NewSession, request)
     name = _read_login_name(credentials)
     if credentials.refresh_token is not None:
-        return await _start_session(request, await _user_by_refresh_token(request, credentials.refresh_token))
+        return await _refresh_session(request, RefreshToken.parse(credentials.refresh_token))
     return await _start_session(request, await _user_by_password(request, name, credentials.password or ""))
 
 
 async def log_out(request: web.Request) -> web.Response:
-    """``DELETE /v1/sessions``: revoke the caller's access and refresh token, and end the access token's streams."""
-    claims = request[CLAIMS]  # the refresh token has the same jti, so the revocation must last as long as it
-    expires_at = max(claims.exp, time.time() + request.app[CONFIG].refresh_ttl_seconds)
-    await request.app[STORE].sessions.revoke(claims.sub, claims.jti, int(expires_at * 1000), IdempotencyKey.generate())
+    """``DELETE /v1/sessions``: end the caller's session, or with ``all`` all of them, with their tokens and streams."""
+    claims, sessions, key = request[CLAIMS], request.app[STORE].sessions, IdempotencyKey.generate()
+    if query.parsed_query(request, LogOutQuery).all:
+        await sessions.end_all(claims.sub, key)
+    elif claims.session:
+        await sessions.end(claims.sub, claims.session, key)
+    else:
+        await sessions.revoke(claims.sub, claims.jti, int(claims.exp * 1000), key)
+    return web.Response(status=204)
+
+
+async def list_open(request: web.Request) -> web.Response:
+    """``GET /v1/sessions``: list the caller's log-in sessions, the one that was used last first."""
+    claims = request[CLAIMS]
+    found = await request.app[STORE].sessions.list_sessions(claims.sub, int(time.time() * 1000))
+    shown = []
+    for each in found:
+        created, used, expires = map(format_iso_time, (each.created_ms, each.used_ms, each.expires_ms))
+        shown.append(OpenSession(each.id, created, used, expires, each.agent, each.id == claims.session))
+    return encode_response(OpenSessions(shown))
+
+
+async def end(request: web.Request) -> web.Response:
+    """``DELETE /v1/sessions/{id}``: end one of the caller's sessions, with its tokens and streams."""
+    session_id, key = request.match_info["id"], read_idempotency_key(request)
+    is_valid = SESSION_ID.fullmatch(session_id) is not None
+    if not is_valid or not await request.app[STORE].sessions.end(request[CLAIMS].sub, session_id, key):
+        raise NotFound("you have no such session", param="id")
+    return web.Response(status=204)
+
+
+async def change_password(request: web.Request) -> web.Response:
+    """``PUT /v1/users/me/password``: change the password; this ends all other sessions and tokens of the caller."""
+    body, _ = await validation.read_body_as(PasswordChange, request)
+    claims, passwords, limits = request[CLAIMS], request.app[PASSWORDS], request.app[LIMITS]
+    for limit in LOG_IN_LIMITS:
+        await limits.use(request, limit, login=f"id {claims.sub}")
+    old_hash = await request.app[STORE].users.get_password_hash(claims.sub)
+    address = limits.address_of(request)
+    if not await passwords.verify(old_hash, body.current_password, address) or old_hash is None:
+        raise Forbidden("the password is wrong", code="wrong_password", param="current_password")
+    for limit in LOG_IN_LIMITS:
+        limits.give_back(request, limit, login=f"id {claims.sub}")
+    new_hash = await passwords.hash(body.password, address)
+    key = IdempotencyKey.generate()
+    await request.app[STORE].sessions.change_password(claims.sub, old_hash, new_hash, claims.session, key)
     return web.Response(status=204)
 
 
@@ -113,25 +227,39 @@ async def _user_by_password(request: web.Request, login_or_email: str, password:
     return found.id
 
 
-async def _user_by_refresh_token(request: web.Request, token: str) -> str:
-    """Use up a refresh token and return its user's id. Raises Unauthorized for an invalid token or an ended session."""
-    jti = token.partition(".")[0]
-    refreshed = await request.app[STORE].sessions.use_refresh_token(token_digest(token), jti, IdempotencyKey.generate())
-    if refreshed is None:
-        raise Unauthorized("the refresh token is unknown, used or expired")
-    if refreshed.session_revoked:
-        raise Unauthorized("the session was ended", code="token_revoked")
-    return refreshed.uid
-
-
 async def _start_session(request: web.Request, uid: str) -> web.Response:
-    """Issue an access token and a refresh token for the user; raise Unauthorized if the user does not exist."""
-    config, store = request.app[CONFIG], request.app[STORE]
-    token, claims = request.app[AUTH].issue(uid, LOGIN_SCOPES, config.token_ttl_seconds, time.time())
-    refresh_token = f"{claims.jti}.{secrets.token_urlsafe(32)}"
+    """Start a session of the user. Raises Unauthorized if the user does not exist."""
+    config, session_id = request.app[CONFIG], secrets.token_urlsafe(12)
+    refresh_token = RefreshToken(uid, session_id, secrets.token_urlsafe(16), secrets.token_urlsafe(32))
+    agent = "".join(filter(str.isprintable, request.headers.get(hdrs.USER_AGENT, "")))[:MAX_AGENT_CHARS]
+    arguments = (uid, session_id, refresh_token.secrets(), config.refresh_ttl_seconds, agent)
     try:
-        user = await store.sessions.store_refresh_token(token_digest(refresh_token), uid, config.refresh_ttl_seconds)
+        user = await request.app[STORE].sessions.start(*arguments, IdempotencyKey.generate())
     except NotFound:
         raise Unauthorized("the user does not exist") from None
-    answer = {"token": token, "token_type": "Bearer", "expires_in": config.token_ttl_seconds}
-    return encode_response({**answer, "refresh_token": refresh_token, "user": msgspec.Raw(user)}, status=201)
+    return _session_answer(request, refresh_token, user)
+
+
+async def _refresh_session(request: web.Request, token: RefreshToken) -> web.Response:
+    """Exchange a refresh token. Raises Unauthorized for an invalid one, and ends the session if it was used before."""
+    sessions, ttl_seconds, successor = (
+        request.app[STORE].sessions, request.app[CONFIG].refresh_ttl_seconds, token.successor()
+    )  # fmt: skip
+    next_digest, key = successor.secrets().token, IdempotencyKey.generate()
+    try:
+        outcome, user = await sessions.refresh(token.uid, token.session, token.secrets(), next_digest, ttl_seconds, key)
+    except NotFound:
+        raise Unauthorized("the refresh token is unknown or expired") from None
+    if outcome == "reused":
+        message = "this refresh token was used before, so somebody has copied it: the session is ended; log in again"
+        raise Unauthorized(message, code="token_revoked")
+    if outcome != "refreshed":
+        raise Unauthorized("the refresh token is unknown or expired")
+    return _session_answer(request, successor, user)
+
+
+def _session_answer(request: web.Request, refresh_token: RefreshToken, user: bytes) -> web.Response:
+    ttl_seconds, authority = request.app[CONFIG].token_ttl_seconds, request.app[AUTH]
+    token, _ = authority.issue(refresh_token.uid, LOGIN_SCOPES, ttl_seconds, time.time(), refresh_token.session)
+    answer = {"token": token, "token_type": "Bearer", "expires_in": ttl_seconds}
+    return encode_response({**answer, "refresh_token": str(refresh_token), "user": msgspec.Raw(user)}, status=201)

@@ -8,6 +8,7 @@ from aiohttp import hdrs, web
 
 from stream_server.errors import BadRequest, Forbidden, Unauthorized
 from stream_server.security.tokens import Claims
+from stream_server.store.social.sessions import TokenId
 from stream_server.web.http.app_keys import AUTH, KEY_SET, STORE
 from stream_server.web.http.query import query_pairs
 from stream_server.web.route import Route
@@ -25,7 +26,7 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
     Raises Forbidden if the account is suspended.
     """
     claims = await _read_claims(request, route)
-    token_status = await request.app[STORE].sessions.get_token_status(claims.sub, claims.jti)
+    token_status = await request.app[STORE].sessions.get_token_status(token_id(claims))
     if not token_status.user_exists:
         raise Unauthorized("the token's user does not exist")
     if token_status.revoked:
@@ -33,6 +34,11 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
     if token_status.suspended:
         raise Forbidden("this account is suspended", code="suspended")
     return claims
+
+
+def token_id(claims: Claims) -> TokenId:
+    """Return what the store needs to know of a token to say whether it is revoked."""
+    return TokenId(claims.sub, claims.jti, claims.session, claims.iat)
 
 
 async def _read_claims(request: web.Request, route: Route) -> Claims:

@@ -14,12 +14,13 @@ from filters.rule import SavedRules
 from filters.subscription import Subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable
 from stream_server.events.position import LOG_START, Position
-from stream_server.hub.client import SubscribeRequest
+from stream_server.hub.client import StreamToken, SubscribeRequest
 from stream_server.hub.framing import Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
+from stream_server.security.tokens import Claims
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.streaming.stream_start import StreamStart, resolve_start
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -149,10 +150,14 @@ def _make_plan(
     """Return the plan of a stream: a subscribe request with a random connection id, and the gap before the start."""
     claims = request[CLAIMS]
     subscribe_request = SubscribeRequest(
-        secrets.token_hex(8), claims.sub, claims.jti, subscription, framing, position,
+        secrets.token_hex(8), claims.sub, _stream_token(claims), subscription, framing, position,
         viewer=viewer, private_view=private_view, rules_read_at=rules_known,
     )  # fmt: skip
     return StreamPlan(subscribe_request, None if start is None else start.known_gap)
+
+
+def _stream_token(claims: Claims) -> StreamToken:
+    return StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
 
 
 async def _read_start(request: web.Request, since: str | None, start_parameter: str = "since") -> StreamStart | None:

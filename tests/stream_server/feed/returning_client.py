@@ -7,7 +7,7 @@ from filters.firehose import Firehose
 from filters.subscription import Subscription
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub import messages
-from stream_server.hub.client import SubscribeRequest
+from stream_server.hub.client import StreamToken, SubscribeRequest
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.stream_plan import wait_for_head
@@ -42,7 +42,7 @@ class ReturningClient:
         start = await resolve_start(self.cursor, node.store.log, now_ms=node.store.log.now_ms, param="since")
         await wait_for_head(hub, start.position)
         wire = select_framing(NDJSON, chunked=True)
-        ask = SubscribeRequest(self.name, "1", "j", Subscription([Firehose()]), wire, start.position)
+        ask = SubscribeRequest(self.name, "1", StreamToken("j"), Subscription([Firehose()]), wire, start.position)
         self._socket, self._seen = Socket(), 0
         sent = [messages.hello_message(start.position, now_ms(), ask.connection_id, {}, "test")]
         if start.known_gap is not None:

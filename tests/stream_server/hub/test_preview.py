@@ -10,7 +10,7 @@ from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub import preview
 from stream_server.hub.catchup.reader import MAX_PAGE_ENTRIES
-from stream_server.hub.client import SubscribeRequest
+from stream_server.hub.client import StreamToken, SubscribeRequest
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS
 from stream_server.hub.preview import PreviewResult, RulePreview
 from stream_server.web.streaming.framing import NDJSON, select_framing
@@ -28,7 +28,7 @@ async def preview_tea(world: World, since: Position = LOG_START) -> PreviewResul
     """Preview a rule on all of the log."""
     subscription = parse_subscription({"rule": "tea", "kinds": "post"}, REGISTRY, explain=True)
     view = select_framing(NDJSON, chunked=True)
-    request = SubscribeRequest("c", "1", "j", subscription, view, since, world.viewer("1"))
+    request = SubscribeRequest("c", "1", StreamToken("j"), subscription, view, since, world.viewer("1"))
     return await RulePreview(world.hub, request).run()
 
 

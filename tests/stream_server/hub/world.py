@@ -17,7 +17,7 @@ from stream_server.events.kinds import PUBLIC_AUDIENCE
 from stream_server.events.position import EPOCH_MS, LOG_START, Position
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import LogPage
-from stream_server.hub.client import SubscribeRequest
+from stream_server.hub.client import StreamToken, SubscribeRequest
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.hub.poll import LongPoll
@@ -304,7 +304,7 @@ class World:
     ) -> SubscribeRequest:  # fmt: skip
         self._requests += 1
         return SubscribeRequest(
-            f"c{self._requests}", user, "j", subscription, select_framing(NDJSON, chunked=True), position,
+            f"c{self._requests}", user, StreamToken("j"), subscription, select_framing(NDJSON, chunked=True), position,
             viewer, view,
             rules_read_at=self.hub.head, until=until,
         )  # fmt: skip

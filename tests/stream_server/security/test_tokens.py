@@ -333,3 +333,44 @@ def test_only_hs256_has_a_secret(tmp_path: Path) -> None:
 
 def test_without_a_data_folder_each_start_has_its_own_secret() -> None:
     assert load_or_create_secret("") != load_or_create_secret("")
+
+
+OTHER_SECRET = "the key before, which has 32 bytes or more"
+
+
+def rotated(until: str, **settings: Any) -> TokenAuthority:
+    return TokenAuthority(config(jwt_previous_secret=OTHER_SECRET, jwt_previous_until=until, **settings))
+
+
+def test_a_previous_key_verifies_until_its_date() -> None:
+    old = token(payload(), OTHER_SECRET)
+    assert rotated("2026-11-21T00:00:00+00:00").verify(old, NOW).sub == "42"
+    assert rotated("2026-11-21").verify(token(payload()), NOW).sub == "42"
+    for authority in (rotated("2026-11-19"), TokenAuthority(config())):
+        with pytest.raises(Unauthorized, match="signature"):
+            authority.verify(old, NOW)
+    with pytest.raises(Unauthorized, match="signature"):
+        TokenAuthority(config()).verify(rotated("2026-11-21").issue("42", frozenset(), 60, NOW)[0] + "x", NOW)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"jwt_previous_secret": OTHER_SECRET},
+        {"jwt_previous_until": "2026-12-31"},
+        {"jwt_previous_secret": "short", "jwt_previous_until": "2026-12-31"},
+        {"jwt_previous_secret": OTHER_SECRET, "jwt_previous_until": "next year"},
+    ],
+)
+def test_a_wrong_previous_key_stops_the_start(settings: dict[str, str]) -> None:
+    with pytest.raises(InvalidSetting):
+        TokenAuthority(config(**settings))
+
+
+def test_a_token_lives_only_so_long() -> None:
+    authority = TokenAuthority(config(token_max_seconds=1000))
+    assert authority.verify(token(payload(exp=int(NOW) + 1000)), NOW).exp == int(NOW) + 1000
+    with pytest.raises(Unauthorized, match="exp"):
+        authority.verify(token(payload(exp=int(NOW) + 1001)), NOW)
+    with pytest.raises(InvalidSetting, match="1000 s"):
+        authority.issue("42", frozenset(), 1001, NOW)

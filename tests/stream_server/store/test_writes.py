@@ -126,7 +126,7 @@ async def test_a_suspended_user_writes_nothing(
 
 async def test_an_unknown_user_writes_nothing(store: Store, raw: "redis.Redis", scene: Scene) -> None:
     before = dump(raw)
-    for number, name in enumerate(("ann", "bob", "carl", "dora", "eli", "fay", "gus", "root"), 1):
+    for number, name in enumerate(("ann", "bob", "carl", "dora", "eli", "fay", "gus", "root", "mia"), 1):
         setattr(scene, name, str(number))
     for write in WRITES.values():
         if write.somebodys:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
 from stream_server.store.social.reports import ReportOutcome
+from stream_server.store.social.sessions import RefreshSecrets
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.stream_server.store.people import PASSWORD_HASH, People, new_key
@@ -18,6 +19,7 @@ class Scene:
 
     Ann has a list and a private group with Bob, a talk with a message of his, and a rule. Dora and Eli are
     protected, and Dora requested to follow Eli. Dora blocks and mutes Fay. Root suspended Gus.
+    Mia has a password and a session.
     """
 
     users: list[str]
@@ -37,6 +39,9 @@ class Scene:
         self.users = await people.users(8)
         self.ann, self.bob, self.carl, self.dora, self.eli, self.fay, self.gus, self.root = self.users
         self.fresh, self.done = [str((await people.status(self.ann))["id"]) for _ in range(2)]
+        self.mia = await people.user("mia")
+        self.users.append(self.mia)
+        await store.sessions.start(self.mia, "s1", RefreshSecrets("ab", "cd"), 60, "", new_key())
         await self._follow(store)
         await self._do(store)
         await self._gather(store)
@@ -88,6 +93,13 @@ WRITES: dict[str, Write] = {
     "user_create": Write(lambda s, x, r: s.users.create("New", "New", "new@example.org", PASSWORD_HASH, r), 0, False),
     "users_create": Write(lambda s, x, r: s.users.create_many([("New", "New"), ("u0", "there")], r), 0, False),
     "token_revoke": Write(lambda s, x, r: s.sessions.revoke(x.ann, "jti", 4_000_000_000_000, r), 1, False),
+    "session_start": Write(lambda s, x, r: s.sessions.start(x.mia, "s9", RefreshSecrets("ab", "cd"), 60, "", r), 0),
+    "session_refresh": Write(
+        lambda s, x, r: s.sessions.refresh(x.mia, "s1", RefreshSecrets("ab", "cd"), "ef", 60, r), 0
+    ),
+    "session_end": Write(lambda s, x, r: s.sessions.end(x.mia, "s1", r), 1),
+    "sessions_end_all": Write(lambda s, x, r: s.sessions.end_all(x.mia, r), 1),
+    "password_change": Write(lambda s, x, r: s.sessions.change_password(x.mia, PASSWORD_HASH, "new", "", r), 1),
     "user_update": Write(lambda s, x, r: s.users.update(x.dora, {"bio": "x", "protected": False}, r), 2),
     "status_post": Write(
         lambda s, x, r: s.statuses.create(x.ann, StatusDraft(message="@u1 hello", in_reply_to=x.fresh), r), 2
@@ -143,5 +155,5 @@ FORMS = frozenset({
 })  # fmt: skip
 """Rows that are another form of a script with a row."""
 
-ELSEWHERE = frozenset({"batch_claim_key", "refresh_token_use"})
+ELSEWHERE = frozenset({"batch_claim_key"})
 """Scripts with tests elsewhere: they write only their answer, or use up a token."""

@@ -12,6 +12,7 @@ from stream_server.events.position import LOG_START
 from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
 from stream_server.store.social.reports import ReportOutcome
+from stream_server.store.social.sessions import TokenId
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key
 
@@ -194,7 +195,7 @@ async def test_a_suspension_applies_to_the_user_or_the_author(store: Store, peop
     made = [await report(store, uid, **what) for uid in (ann, cyd)]
     for one in made:
         assert (await decide(store, root, one["id"], ReportOutcome.SUSPENDED))["outcome"] == "suspended"
-    assert (await store.sessions.get_token_status(bob, "j")).suspended
+    assert (await store.sessions.get_token_status(TokenId(bob, "j"))).suspended
     assert [entry.kind for entry in await store.log.read(LOG_START, 10)][-1:] == ["suspend"]
     assert [json.loads(item)["id"] for item in (await store.suspensions.list_suspended(PageRequest())).items] == [bob]
 
@@ -210,7 +211,7 @@ async def test_the_first_decision_stands(store: Store, people: People, raw: "red
     assert len(decided) == len(refused) == 5
     assert all(one == decided[0] for one in decided)
     assert all(one.error_code == "duplicate" for one in refused)
-    suspended = (await store.sessions.get_token_status(bob, "j")).suspended
+    suspended = (await store.sessions.get_token_status(TokenId(bob, "j"))).suspended
     assert suspended is (decided[0]["outcome"] == "suspended")
     before = footprint(raw)
     assert await decide(store, cyd, made["id"], ReportOutcome(decided[0]["outcome"]), "late") == decided[0]

@@ -2,30 +2,33 @@
 
 import asyncio
 import json
+import time
+from typing import Any
 
 import pytest
 import redis
 
 from stream_server.errors import Forbidden, NotFound, OutcomeUnknown
 from stream_server.events.position import LOG_START
+from stream_server.store.social.sessions import RefreshSecrets, TokenId
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
-from tests.stream_server.store.people import People, footprint, new_key
+from tests.stream_server.store.people import PASSWORD_HASH, People, footprint, new_key
 
 FAR_MS = 4_000_000_000_000
 
 
 async def test_token_status_of_known_and_unknown_users(store: Store, people: People) -> None:
     uid = await people.user("Ann")
-    assert await store.sessions.get_token_status(uid, "j") == (True, False, False)
-    assert await store.sessions.get_token_status("1", "j") == (False, False, False)
+    assert await store.sessions.get_token_status(TokenId(uid, "j")) == (True, False, False)
+    assert await store.sessions.get_token_status(TokenId("1", "j")) == (False, False, False)
 
 
 async def test_a_revocation_is_an_internal_log_entry(store: Store, people: People) -> None:
     ann, bob = await people.users(2)
     await store.sessions.revoke(ann, 'j"1', FAR_MS, new_key())
-    assert await store.sessions.get_token_status(ann, 'j"1') == (True, True, False)
-    assert await store.sessions.get_token_status(bob, 'j"1') == (True, False, False)
+    assert await store.sessions.get_token_status(TokenId(ann, 'j"1')) == (True, True, False)
+    assert await store.sessions.get_token_status(TokenId(bob, 'j"1')) == (True, False, False)
     (entry,) = await store.log.read(LOG_START, 10)
     assert (entry.kind, entry.audience) == ("revoke", "-")
     assert json.loads(entry.body) == {"wire": {"uid": ann, "jti": 'j"1'}}
@@ -46,41 +49,161 @@ async def test_a_revocation_ends_with_its_token(store: Store, people: People, ra
     assert left > 10**12
     before = footprint(raw)
     await store.sessions.revoke(uid, "old", 1, new_key())
-    assert await store.sessions.get_token_status(uid, "old") == (True, False, False)
+    assert await store.sessions.get_token_status(TokenId(uid, "old")) == (True, False, False)
     assert footprint(raw) == (before[0] + 1, before[1] + 1)  # the answer under its key, and the entry
 
 
-async def test_a_refresh_token_is_used_once(store: Store, people: People) -> None:
+SECRETS = RefreshSecrets("ab", "cd")
+"""Two digests; the store does not care of what."""
+
+
+async def start(store: Store, uid: str, session: str = "s1", secrets: RefreshSecrets = SECRETS) -> Any:
+    return json.loads(await store.sessions.start(uid, session, secrets, 60, 'an "agent"', new_key()))
+
+
+async def refresh(store: Store, uid: str, token: str, following: str, family: str = "ab") -> str:
+    secrets = RefreshSecrets(family, token)
+    return (await store.sessions.refresh(uid, "s1", secrets, following, 60, new_key()))[0]
+
+
+def revocations(raw: "redis.Redis") -> list[Any]:
+    rows: Any = raw.xrange("{core}:log")
+    return [json.loads(entry[b"e"])["wire"] for _, entry in rows if entry[b"k"] == b"revoke"]
+
+
+async def test_a_session_is_refreshed_again_and_again(store: Store, people: People, raw: "redis.Redis") -> None:
     uid = await people.user("ann")
-    user = json.loads(await store.sessions.store_refresh_token("d1", uid, 60))
-    assert user == json.loads(await store.users.get_own(uid))
-    shown = await asyncio.gather(*(store.sessions.use_refresh_token("d1", "jti", new_key()) for _ in range(20)))
-    assert [one for one in shown if one is not None] == [(uid, False)]
+    assert await start(store, uid) == json.loads(await store.users.get_own(uid))
+    for old, new in (("cd", "e0"), ("e0", "e1"), ("e1", "e2")):
+        assert await refresh(store, uid, old, new) == "refreshed"
+    assert not (await store.sessions.get_token_status(TokenId(uid, "any", "s1"))).revoked
+    (session,) = await store.sessions.list_sessions(uid, 0)
+    assert (session.id, session.agent) == ("s1", 'an "agent"')
+    assert session.created_ms <= session.used_ms < session.expires_ms
+    left = raw.pttl(f"{{core}}:sessions:{uid}")
+    assert isinstance(left, int)
+    assert 0 < left <= 60_000
 
 
-async def test_a_refresh_token_outlives_a_suspension(store: Store, people: People) -> None:
-    root, uid = await people.user("root"), await people.user("ann")
-    for digest in ("d1", "d2"):
-        await store.sessions.store_refresh_token(digest, uid, 60)
-    await store.suspensions.suspend(root, uid, new_key())
-    with pytest.raises(Forbidden) as refusal:
-        await store.sessions.use_refresh_token("d1", "jti", new_key())
-    assert refusal.value.error_code == "suspended"
-    await store.suspensions.reinstate(root, uid, new_key())
-    request = new_key()
-    assert await store.sessions.use_refresh_token("d1", "jti", request) == (uid, False)
-    assert await store.sessions.use_refresh_token("d1", "jti", request) == (
-        uid,
-        False,
-    )  # a lost answer, asked for again
-    assert await store.sessions.use_refresh_token("d1", "jti", new_key()) is None
-    await store.sessions.revoke(uid, "ended", 4_000_000_000_000, new_key())
-    assert await store.sessions.use_refresh_token("d2", "ended", new_key()) == (uid, True)
+async def test_a_refresh_token_that_is_used_twice_ends_its_session(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    uid = await people.user("ann")
+    await start(store, uid)
+    await start(store, uid, "s2")
+    assert await refresh(store, uid, "cd", "e0") == "refreshed"
+    assert await refresh(store, uid, "cd", "e9") == "reused"
+    assert await refresh(store, uid, "e0", "e1") == "unknown", "the faster of thief and victim has nothing of it"
+    assert (await store.sessions.get_token_status(TokenId(uid, "any", "s1"))).revoked
+    assert not (await store.sessions.get_token_status(TokenId(uid, "any", "s2"))).revoked
+    assert revocations(raw) == [{"uid": uid, "sessions": ["s1"]}]
 
 
-async def test_an_unknown_user_gets_no_refresh_token(store: Store) -> None:
+async def test_of_twenty_uses_at_once_one_succeeds_and_the_session_ends(store: Store, people: People) -> None:
+    uid = await people.user("ann")
+    await start(store, uid)
+    outcomes = await asyncio.gather(*(refresh(store, uid, "cd", f"e{n}") for n in range(20)))
+    assert sorted(outcomes) == ["refreshed", "reused"] + ["unknown"] * 18
+    assert await store.sessions.list_sessions(uid, 0) == []
+
+
+async def test_a_made_up_refresh_token_ends_nothing(store: Store, people: People) -> None:
+    uid, other = await people.user("ann"), await people.user("bob")
+    await start(store, uid)
+    assert await refresh(store, uid, "cd", "e0", family="00") == "unknown"
+    assert await refresh(store, other, "cd", "e0") == "unknown"
     with pytest.raises(NotFound):
-        await store.sessions.store_refresh_token("d2", "7", 60)
+        await refresh(store, "7", "cd", "e0")
+    assert await refresh(store, uid, "cd", "e0") == "refreshed"
+
+
+async def test_a_lost_answer_is_given_again(store: Store, people: People) -> None:
+    """The client library repeats a lost write under the same key: this is not a second use."""
+    uid, request = await people.user("ann"), new_key()
+    await start(store, uid)
+    first = await store.sessions.refresh(uid, "s1", SECRETS, "e0", 60, request)
+    assert await store.sessions.refresh(uid, "s1", SECRETS, "e0", 60, request) == first
+    assert first[0] == "refreshed"
+
+
+async def test_an_expired_session_is_unknown(store: Store, people: People) -> None:
+    uid = await people.user("ann")
+    await store.sessions.start(uid, "s1", SECRETS, 0, "", new_key())
+    assert await refresh(store, uid, "cd", "e0") == "unknown"
+    assert await store.sessions.list_sessions(uid, 4_000_000_000_000) == []
+
+
+async def test_a_user_has_at_most_a_hundred_sessions(store: Store, people: People, raw: "redis.Redis") -> None:
+    uid = await people.user("ann")
+    for number in range(100):
+        await start(store, uid, f"s{number}")
+    await refresh(store, uid, "e0", "e1", family="00")
+    raw.hset(f"{{core}}:sessions:{uid}", "s7", '1 1 4000000000000 ab cd ""')
+    await start(store, uid, "s100")
+    ids = {session.id for session in await store.sessions.list_sessions(uid, 0)}
+    assert ids == {f"s{number}" for number in range(101)} - {"s7"}
+    assert revocations(raw) == [{"uid": uid, "sessions": ["s7"]}]
+
+
+async def test_a_suspension_ends_all_sessions_for_ever(store: Store, people: People) -> None:
+    root, uid = await people.user("root"), await people.user("ann")
+    await start(store, uid)
+    await store.suspensions.suspend(root, uid, new_key())
+    with pytest.raises(Forbidden, match="suspended"):
+        await start(store, uid, "s2")
+    await store.suspensions.reinstate(root, uid, new_key())
+    assert await refresh(store, uid, "cd", "e0") == "unknown"
+    assert (await store.sessions.get_token_status(TokenId(uid, "any", "s1"))).revoked
+    assert not (await store.sessions.get_token_status(TokenId(uid, "any"))).revoked
+
+
+async def test_one_session_ends_alone(store: Store, people: People, raw: "redis.Redis") -> None:
+    uid, other = await people.user("ann"), await people.user("bob")
+    await start(store, uid)
+    await start(store, uid, "s2")
+    assert not await store.sessions.end(other, "s1", new_key())
+    assert await store.sessions.end(uid, "s1", new_key())
+    assert not await store.sessions.end(uid, "s1", new_key())
+    assert [session.id for session in await store.sessions.list_sessions(uid, 0)] == ["s2"]
+    assert revocations(raw) == [{"uid": uid, "sessions": ["s1"]}]
+
+
+async def test_all_sessions_and_tokens_end_together(store: Store, people: People, raw: "redis.Redis") -> None:
+    uid = await people.user("ann")
+    await start(store, uid)
+    issued_at = time.time()
+    await store.sessions.end_all(uid, new_key())
+    assert (await store.sessions.get_token_status(TokenId(uid, "any", "s1"))).revoked
+    assert (await store.sessions.get_token_status(TokenId(uid, "any", "", int(issued_at)))).revoked
+    assert not (await store.sessions.get_token_status(TokenId(uid, "any", "", issued_at + 5))).revoked
+    (entry,) = revocations(raw)
+    assert entry["sessions"] == ["s1"]
+    assert issued_at - 2 < entry["before"] < issued_at + 5
+
+
+async def test_a_new_password_ends_the_other_sessions(store: Store, people: People) -> None:
+    uid = await people.user("ann")
+    await start(store, uid)
+    await start(store, uid, "s2")
+    await store.sessions.change_password(uid, PASSWORD_HASH, "new hash", "s2", new_key())
+    assert await store.users.get_password_hash(uid) == "new hash"
+    assert [session.id for session in await store.sessions.list_sessions(uid, 0)] == ["s2"]
+    with pytest.raises(Forbidden) as refusal:
+        await store.sessions.change_password(uid, PASSWORD_HASH, "another", "s2", new_key())
+    assert refusal.value.error_code == "wrong_password"
+
+
+async def test_many_tokens_are_checked_together(store: Store, people: People) -> None:
+    uid = await people.user("ann")
+    await start(store, uid)
+    asked = [TokenId(uid, "any", f"s{number % 2}") for number in range(250)]
+    statuses = await store.sessions.get_token_statuses(asked)
+    assert [status.revoked for status in statuses] == [True, False] * 125
+
+
+async def test_an_unknown_user_gets_no_session(store: Store) -> None:
+    with pytest.raises(NotFound):
+        await start(store, "7")
 
 
 async def test_a_ticket_is_used_once(store: Store) -> None:

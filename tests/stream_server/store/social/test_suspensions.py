@@ -9,6 +9,7 @@ import redis
 from stream_server.errors import ApiError, BadRequest, Forbidden, InvalidCursor, NotFound
 from stream_server.events.position import LOG_START
 from stream_server.store.pagination import PageRequest
+from stream_server.store.social.sessions import TokenId
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key
 from tests.stream_server.store.scenes import read_pages
@@ -66,9 +67,9 @@ async def test_refusals_change_nothing(store: Store, people: People, raw: "redis
 async def test_tokens_of_a_suspended_user_are_invalid(store: Store, people: People) -> None:
     root, ann = await people.users(2)
     await suspend(store, root, ann)
-    assert (await store.sessions.get_token_status(ann, "j")).suspended
+    assert (await store.sessions.get_token_status(TokenId(ann, "j"))).suspended
     await reinstate(store, root, ann)
-    assert await store.sessions.get_token_status(ann, "j") == (True, False, False)
+    assert await store.sessions.get_token_status(TokenId(ann, "j")) == (True, False, False)
 
 
 async def views(store: Store, viewer: str, other: str, ids: list[str]) -> list[int]:

@@ -7,6 +7,7 @@ from aiohttp import web
 
 from stream_server.security.tokens import MIN_SECRET_BYTES
 from stream_server.web.http import app_keys
+from tests.stream_server import tokens
 from tests.stream_server.web.world import PASSWORD, Answer, World
 
 
@@ -82,23 +83,94 @@ async def test_a_refresh_token_is_used_once(world: World) -> None:
     assert second.status == 201
     assert second.json["refresh_token"] != refresh
     assert (await world.call("GET", "/v1/users/me", headers=authorization(second))).status == 200
-    assert (await log_in(world, refresh_token=refresh)).error == (401, "invalid_token", None)
     assert (await log_in(world, refresh_token="made up")).error == (401, "invalid_token", None)
 
 
-async def test_logging_out_ends_the_token_and_its_refresh_token(world: World) -> None:
+async def test_a_refresh_token_that_is_used_twice_ends_the_session(world: World) -> None:
+    await world.user("ann")
+    first = await log_in(world, login="ann", password=PASSWORD)
+    second = await log_in(world, refresh_token=first.json["refresh_token"])
+    thief = await log_in(world, refresh_token=first.json["refresh_token"])
+    assert thief.error == (401, "token_revoked", None)
+    assert (await log_in(world, refresh_token=second.json["refresh_token"])).error == (401, "invalid_token", None)
+    for session in (first, second):
+        refused = await world.call("GET", "/v1/users/me", headers=authorization(session))
+        assert refused.error == (401, "token_revoked", None)
+
+
+async def test_logging_out_ends_the_session(world: World) -> None:
     await world.user("ann")
     session = await log_in(world, login="ann", password=PASSWORD)
+    renewed = await log_in(world, refresh_token=session.json["refresh_token"])
     other = await log_in(world, login="ann", password=PASSWORD)
-    assert (await world.call("DELETE", "/v1/sessions", headers=authorization(session))).status == 204
+    assert (await world.call("DELETE", "/v1/sessions", headers=authorization(renewed))).status == 204
     assert world.redis.xrevrange("{core}:log", count=1)[0][1][b"k"] == b"revoke"
-    (revoked,) = world.redis.keys("{core}:revoked:*")
-    assert world.redis.ttl(revoked) > session.json["expires_in"], "remembered for as long as the refresh token lives"
+    for ended in (session, renewed):
+        refused = await world.call("GET", "/v1/users/me", headers=authorization(ended))
+        assert refused.error == (401, "token_revoked", None), "also the access token before the refresh"
+    refresh = {"refresh_token": renewed.json["refresh_token"]}
+    assert (await log_in(world, **refresh)).error == (401, "invalid_token", None)
+    assert (await world.call("GET", "/v1/users/me", headers=authorization(other))).status == 200
+
+
+async def test_logging_out_everywhere_ends_all_sessions_and_tokens(world: World) -> None:
+    ann = await world.user("ann")
+    sessions = [await log_in(world, login="ann", password=PASSWORD) for _ in range(3)]
+    other_token = {"Authorization": f"Bearer {tokens.fresh(ann)}"}
+    assert (await world.call("DELETE", "/v1/sessions?all=true", headers=authorization(sessions[0]))).status == 204
+    for headers in (*map(authorization, sessions), other_token):
+        refused = await world.call("GET", "/v1/users/me", headers=headers)
+        assert refused.error == (401, "token_revoked", None)
+    again = await log_in(world, login="ann", password=PASSWORD)
+    assert (await world.call("GET", "/v1/users/me", headers=authorization(again))).status == 200
+
+
+async def test_sessions_are_listed_and_ended_one_by_one(world: World) -> None:
+    await world.user("ann")
+    bob = await world.user("bob")
+    phone = await world.call(
+        "POST", "/v1/sessions", json={"login": "ann", "password": PASSWORD}, headers={"User-Agent": "phone\t1"}
+    )
+    laptop = await log_in(world, login="ann", password=PASSWORD)
+    listed = (await world.call("GET", "/v1/sessions", headers=authorization(laptop))).json["sessions"]
+    assert [session["current"] for session in listed] == [True, False]
+    assert listed[1]["agent"] == "phone1"
+    path = f"/v1/sessions/{listed[1]['id']}"
+    assert (await world.call("DELETE", path, bob)).error == (404, "not_found", "id")
+    assert (await world.call("DELETE", path, headers=authorization(laptop))).status == 204
+    assert (await world.call("DELETE", path, headers=authorization(laptop))).error == (404, "not_found", "id")
+    refused = await world.call("GET", "/v1/users/me", headers=authorization(phone))
+    assert refused.error == (401, "token_revoked", None)
+    assert (await world.call("DELETE", "/v1/sessions/a%20b", headers=authorization(laptop))).status == 404
+
+
+async def test_a_new_password_ends_all_other_sessions(world: World) -> None:
+    await world.user("ann")
+    mine, other = [await log_in(world, login="ann", password=PASSWORD) for _ in range(2)]
+    change = {"current_password": PASSWORD, "password": "battery staple"}
+    wrong = {**change, "current_password": "wrong"}
+    path, headers = "/v1/users/me/password", authorization(mine)
+    assert (await world.call("PUT", path, headers=headers, json=wrong)).error == (
+        403, "wrong_password", "current_password",
+    )  # fmt: skip
+    short = {**change, "password": "short"}
+    assert (await world.call("PUT", path, headers=headers, json=short)).error == (400, "invalid_parameter", "password")
+    assert (await world.call("PUT", path, headers=headers, json=change)).status == 204
+    assert (await world.call("GET", "/v1/users/me", headers=headers)).status == 200
+    refused = await world.call("GET", "/v1/users/me", headers=authorization(other))
+    assert refused.error == (401, "token_revoked", None)
+    assert (await log_in(world, login="ann", password=PASSWORD)).status == 401
+    assert (await log_in(world, login="ann", password="battery staple")).status == 201
+
+
+async def test_a_session_ends_with_a_suspension_and_stays_ended(world: World) -> None:
+    ann, root = await world.user("ann"), await world.user("root")
+    session = await log_in(world, login="ann", password=PASSWORD)
+    for method in ("PUT", "DELETE"):
+        assert (await world.call(method, f"/v1/admin/suspensions/{ann}", root, scope="admin")).status == 200
     refused = await world.call("GET", "/v1/users/me", headers=authorization(session))
     assert refused.error == (401, "token_revoked", None)
-    refresh = {"refresh_token": session.json["refresh_token"]}
-    assert (await log_in(world, **refresh)).error == (401, "token_revoked", None)
-    assert (await world.call("GET", "/v1/users/me", headers=authorization(other))).status == 200
+    assert (await log_in(world, refresh_token=session.json["refresh_token"])).error == (401, "invalid_token", None)
 
 
 async def test_too_many_log_ins_get_503(world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:

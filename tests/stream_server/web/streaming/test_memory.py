@@ -82,7 +82,7 @@ async def test_a_disconnected_client_leaves_no_reference_cycle(server: RunningSe
     before = count_objects()
     clients = await connect(server, ASKED[0])
     assert count_objects()["Client"] == before["Client"] + COUNT
-    server.app[app_keys.HUB].registry.disconnect(server.uid, None, reasons.TOKEN_REVOKED)
+    server.app[app_keys.HUB].registry.disconnect_user(server.uid, reasons.TOKEN_REVOKED)
     await until_equal(before)
     assert server.app[app_keys.HUB].counters.ended_streams == {reasons.TOKEN_REVOKED.code: COUNT}
     for client in clients:

@@ -10,7 +10,7 @@ from filters.firehose import Firehose
 from filters.subscription import Subscription
 from stream_server.errors import ApiError, Unavailable
 from stream_server.events.position import EPOCH_MS, LOG_START, Position, format_iso_time
-from stream_server.hub.client import SubscribeRequest
+from stream_server.hub.client import StreamToken, SubscribeRequest
 from stream_server.store import keys
 from stream_server.store.log.event_log import EventLog, LogLookup
 from stream_server.store.store import Store
@@ -199,7 +199,9 @@ async def test_a_replay_waits_until_this_server_has_its_end(store: Store, monkey
     monkeypatch.setattr(stream_plan, "HEAD_WAIT_SECONDS", 0.05)
     hub = SimpleNamespace(head=at(5), now_ms=lambda: NOW)
     request: Any = SimpleNamespace(app={HUB: hub, STORE: store})
-    ask = SubscribeRequest("c", "1", "j", Subscription([Firehose()]), select_framing(NDJSON, chunked=True), at(4))
+    ask = SubscribeRequest(
+        "c", "1", StreamToken("j"), Subscription([Firehose()]), select_framing(NDJSON, chunked=True), at(4)
+    )
     made, given = StreamPlan(ask, None), {"end_time": format_iso_time(at(9).ms)}
     with pytest.raises(Unavailable):
         await v2._with_end_time(request, made, given)
