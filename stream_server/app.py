@@ -9,7 +9,7 @@ import logging
 import random
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
@@ -21,6 +21,8 @@ from stream_server.events.language import detect_language, detect_nothing
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
+from stream_server.feed.stream_directory import StreamDirectory
+from stream_server.feed.token_recheck import TokenRecheck
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
@@ -64,15 +66,7 @@ APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_setti
 async def running_application(config: Config) -> AsyncIterator[web.Application]:
     """Run a server without HTTP sockets during the block. Yields the aiohttp application when the feed is ready."""
     subscriptions = SubscriptionParser(_load_filters())
-    store = Store(
-        config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
-        min_write_replicas=config.write_replicas,
-        size_limits=SizeLimits(
-            config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max
-        ),
-        detect_language=detect_language if config.detect_language == "on" else detect_nothing,
-        verify_feed=lambda: feed.detector.recheck(),  # noqa: PLW0108 - the feed is made below
-    )  # fmt: skip
+    store = _make_store(config, lambda: feed.detector.recheck())  # noqa: PLW0108 - the feed is made below
     with store.allow_slow_replies(START_REDIS_SECONDS):
         await store.open()
         head = await store.log.head()
@@ -83,16 +77,21 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
         now_ms=lambda: time.time_ns() // 1_000_000, lag_ms=link_health.lag_ms,
         read_relations=store.user_graphs.get_graph, parse_rule=subscriptions.parse_rule,
     )  # fmt: skip
+    directory = StreamDirectory(
+        hub, store.open_streams, lambda: config.streams_per_user if config.limits == "on" else 0
+    )
     feed = Feed(
         store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts,
         last_written=lambda: store.last_written, link_health=link_health, on_log_readable=log.mark_readable,
         canary_seconds=config.canary_seconds,
+        on_question=lambda message: _answer(hub, directory, message),
     )  # fmt: skip
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
     authority = tokens.TokenAuthority(config, config.jwt_secret)
     key_set = RemoteKeySet(config.jwt_jwks_url, authority) if config.jwt_jwks_url else None
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
+    app[app_keys.STREAMS] = directory
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters)
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed)
@@ -100,7 +99,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
         app[app_keys.KEY_SET] = key_set
     app[SUBSCRIPTION_PARSER] = subscriptions
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
-    services = _make_background_services(store, config)
+    services = _make_background_services(store, config, hub, directory)
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)
     app[app_keys.METRICS] = _make_metrics(hub, feed, store, services)
     routes.add_routes(app)
@@ -136,6 +135,18 @@ async def serve_application(config: Config, listen: Callable[[], socket.socket])
             await drain.drain(app, runner, site, config.shutdown_seconds)
 
 
+def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> Store:
+    return Store(
+        config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
+        min_write_replicas=config.write_replicas,
+        size_limits=SizeLimits(
+            config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max
+        ),
+        detect_language=detect_language if config.detect_language == "on" else detect_nothing,
+        verify_feed=verify_feed,
+    )  # fmt: skip
+
+
 class BackgroundServices(NamedTuple):
     """The objects that do a server's background work, each in a task of its own."""
 
@@ -143,15 +154,23 @@ class BackgroundServices(NamedTuple):
     repair_loop: RepairLoop
     trimmer: LogTrimmer
     loop_watch: LoopWatch
+    directory: StreamDirectory
+    token_recheck: TokenRecheck
 
 
-def _make_background_services(store: Store, config: Config) -> BackgroundServices:
+def _answer(hub: Hub, directory: StreamDirectory, question: bytes) -> None:
+    hub.background_tasks.start(directory.answer(question), "question about streams")
+
+
+def _make_background_services(store: Store, config: Config, hub: Hub, directory: StreamDirectory) -> BackgroundServices:
     jitter = random.Random()
     return BackgroundServices(
         JobWorkers(store.job_queue, store.job_runner, jitter),
         RepairLoop(store.repair, jitter),
         LogTrimmer(store.retention, _retention_limits(config), jitter),
         LoopWatch(),
+        directory,
+        TokenRecheck(hub, store.sessions),
     )
 
 
@@ -163,6 +182,8 @@ async def _run_background_services(services: BackgroundServices, config: Config)
         group.create_task(services.repair_loop.run(repair_seconds), name="repair loop")
         group.create_task(services.trimmer.run(), name="trimmer")
         group.create_task(services.loop_watch.run(), name="loop watch")
+        group.create_task(services.directory.run(), name="directory of streams")
+        group.create_task(services.token_recheck.run(), name="recheck of tokens")
 
 
 async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
@@ -222,7 +243,7 @@ def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
 
 
 def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices) -> Metrics:
-    job_workers, repair_loop, trimmer, loop_watch = services
+    job_workers, repair_loop, trimmer, loop_watch, _, token_recheck = services
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
         "streams": lambda: len(hub.registry),
         "streams_live": hub.count_live_clients,
@@ -235,6 +256,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "flushes_total": lambda: hub.flusher.flushes,
         "filter_failures_total": lambda: hub.counters.filter_failures + hub.catchup_reader.failures,
         "subscriptions_without_keys": lambda: hub.index.scanned_count,
+        "stream_rechecks_ended_total": lambda: token_recheck.ended_streams,
         "stream_failures_total": lambda: hub.background_tasks.failures,
         "slow_client_demotions_total": lambda: hub.counters.slow_demotions,
         "redis_reconnects_total": lambda: feed.reconnects,

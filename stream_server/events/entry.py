@@ -34,6 +34,25 @@ class Revocation(msgspec.Struct):
     before: int | None = None
 
 
+class CommandToken(msgspec.Struct):
+    """The access token with which a stream goes on. Times are in seconds since 1970."""
+
+    jti: str
+    session: str
+    issued_at: float
+    expires_at: float
+
+
+class StreamCommand(msgspec.Struct):
+    """A command for one stream of the user ``uid``: ``close`` it with a code, or ``prolong`` it with a token."""
+
+    uid: str
+    connection: str
+    action: str
+    code: str = ""
+    token: CommandToken | None = None
+
+
 class SavedRule(msgspec.Struct, frozen=True):
     """A filter rule that a user saved on the server. ``rule`` is its text, ``tag`` is the user's label for it."""
 
@@ -57,7 +76,7 @@ class _LostRange(msgspec.Struct):
     to: str
 
 
-_Internal = TypeVar("_Internal", Revocation, SavedRulesChange, _LostRange)
+_Internal = TypeVar("_Internal", Revocation, SavedRulesChange, _LostRange, StreamCommand)
 
 
 class _EntryBody(msgspec.Struct):
@@ -168,6 +187,10 @@ class Entry:
     def revocation(self) -> Revocation:
         """Return the user id and token id in a ``revoke``, ``suspend`` or ``reinstate``. Raises `MalformedEntry`."""
         return self._decode_internal(Revocation)
+
+    def stream_command(self) -> StreamCommand:
+        """Return the command in a ``stream`` entry. Raises `MalformedEntry` if its JSON is invalid."""
+        return self._decode_internal(StreamCommand)
 
     def rules_change(self) -> SavedRulesChange:
         """Return the change of saved rules in a ``rules`` entry. Raises `MalformedEntry` if its JSON is invalid."""

@@ -8,7 +8,7 @@ PUBLIC_AUDIENCE = "public"
 FOLLOWERS_PREFIX, GROUP_PREFIX, USERS_PREFIX = "followers:", "group:", "users:"
 """Prefixes of the other audiences: the followers of a user, the members of a group, and only the named users."""
 
-INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback")
+INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback", "stream")
 """Kinds that control the server and are not delivered. For a ``rollback`` of the log, streams get a ``gap``."""
 
 DELETION_KINDS = {"post": "delete", "comment": "uncomment"}

@@ -21,6 +21,7 @@ from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.log.rollbacks import Rollbacks
+from stream_server.store.social.open_streams import ASK_PREFIX
 from stream_server.store.social.user_graph import RestrictedAccounts
 
 logger = logging.getLogger(__name__)
@@ -36,12 +37,16 @@ class SwitchToReplica(LinkLost):
     """Raised to end a healthy link to the primary, because the replica is usable again. The feed then reconnects."""
 
 
+def _ignore_question(message: bytes) -> None:
+    """Do nothing: the ``on_question`` of a feed without a directory of streams."""
+
+
 class Feed:
     """The link from the log to the hub of one server process. `run` works until it is cancelled.
 
     ``last_written`` returns the position of the newest entry that this process wrote. The feed calls
     ``on_log_readable`` after each successful check of the log. ``canary_seconds`` is the interval between two checks;
-    it may change at any time.
+    it may change at any time. ``on_question`` gets the questions of other processes about streams.
 
     Attributes:
         malformed: Number of messages that were not valid entries.
@@ -55,7 +60,8 @@ class Feed:
         self, log: EventLog, rollbacks: Rollbacks, hub: Hub,
         read_account_status: Callable[[], Awaitable[RestrictedAccounts]], *,
         last_written: Callable[[], Position], link_health: LinkHealth, on_log_readable: Callable[[], None],
-        canary_seconds: float, monotonic: Callable[[], float] = time.monotonic,
+        canary_seconds: float, on_question: Callable[[bytes], None] = _ignore_question,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._log = log
         self.hub = hub
@@ -63,6 +69,7 @@ class Feed:
         self._last_written = last_written
         self.link_health = link_health
         self._on_log_readable = on_log_readable
+        self._on_question = on_question
         self.canary_seconds = canary_seconds
         self._monotonic = monotonic
         self.detector = RollbackDetector(log, rollbacks, hub, self._on_rollback)
@@ -138,7 +145,10 @@ class Feed:
         try:
             entry = parse_published(message)
         except MalformedEntry:
-            self.malformed += 1
+            if message.startswith(ASK_PREFIX):
+                self._on_question(message)
+            else:
+                self.malformed += 1
             return
         self._require_valid_head()
         next_number = self.hub.head.n + 1

@@ -23,12 +23,18 @@ class Recipient(NamedTuple):
 
 
 class Memberships:
-    """Live clients of a group. ``version`` counts joins and leaves. A `snapshot` is valid until ``version`` changes."""
+    """Live clients of a group. ``version`` counts joins and leaves. A `snapshot` is valid until ``version`` changes.
 
-    __slots__ = ("_by_client", "_snapshot", "version")
+    ``batched`` counts the events in all batches of the group, and ``written`` those in the batches whose writing has
+    begun. So a client's own number of events costs nothing while it is live: see `LiveClients.delivered_to`.
+    """
+
+    __slots__ = ("_by_client", "_snapshot", "batched", "version", "written")
 
     def __init__(self) -> None:
         self.version = 0
+        self.batched = 0
+        self.written = 0
         self._by_client: dict[Client, Recipient] = {}
         self._snapshot: tuple[Recipient, ...] | None = None
 
@@ -117,6 +123,8 @@ class Batch:
 
         A client without unsent bytes always has room for a batch of one frame, even if it exceeds ``limits.max_bytes``.
         """
+        if not self._next_index:
+            self.memberships.written += self.event_count
         recipients = self._recipients[self._next_index : self._next_index + max_writes]
         self._next_index += len(recipients)
         if self.memberships.version != self._version:
@@ -126,6 +134,7 @@ class Batch:
         except Exception:  # the frames are lost for these clients here, so let them catch up instead
             for recipient in recipients:
                 limits.on_overflow(recipient.client, self.resume_position)
+                recipient.client.delivered -= self.event_count
             raise
         max_unsent = limits.max_bytes - len(data)
         if self.frame_count == 1:
@@ -152,6 +161,7 @@ class Batch:
             except Exception:
                 logger.exception("writing to a client failed")  # must not cost the other clients their frames either
             limits.on_overflow(client, self.resume_position)
+            client.delivered -= self.event_count
             refused_count += 1
         self.served_count += len(recipients) - refused_count
 

@@ -1,7 +1,10 @@
 """A client as the hub knows it: what it asked for, its position, and how to reach its socket."""
 
+import asyncio
 import math
+import time
 from collections.abc import Callable, Hashable
+from contextvars import Context
 from typing import NamedTuple
 
 from filters.base import FilterFailure
@@ -12,7 +15,7 @@ from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
-from stream_server.hub.disconnect import RESYNC, DisconnectReason
+from stream_server.hub.disconnect import RESYNC, TOKEN_EXPIRED, DisconnectReason
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage, Gap, StreamNotice
 from stream_server.hub.visibility.private_view import PrivateView
@@ -29,6 +32,10 @@ FILTER_DISABLED = "filter_disabled"
 
 FILTER_TOO_COSTLY = "filter_too_costly"
 """Code of the `warning` for a stream whose rules took too long. From then on none of these rules matches."""
+
+
+EMPTY_CONTEXT = Context()
+"""An empty context for timers of streams, so that a timer does not keep the request's context alive."""
 
 
 class StreamToken(NamedTuple):
@@ -54,6 +61,9 @@ class SubscribeRequest(NamedTuple):
         private_view: The private view at the start. None unless the filter depends on the user (such as `follow=@me`).
         rules_read_at: Head of the log at which the user's saved rules were read, if the subscription has them.
         until: Position at which the stream ends, None for a stream without an end.
+        opened_ms: When the request was checked, in ms since 1970.
+        path: Path of the request.
+        parameters: Filters of the request, as a query, for the list of open streams.
     """
 
     connection_id: str
@@ -66,6 +76,9 @@ class SubscribeRequest(NamedTuple):
     private_view: PrivateView | None = None
     rules_read_at: Position = LOG_START
     until: Position | None = None
+    opened_ms: int = 0
+    path: str = ""
+    parameters: str = ""
 
 
 def _unknown_zero() -> float:
@@ -89,14 +102,16 @@ class Client:
         private_view: The client's private view, None while it sees the public view.
         last_rollback: The last rollback for which the client was sent a `gap`: the position after which the log
             continues, and the last position that was lost.
+        delivered: Number of events written to the client, without those of its present membership in a live group.
         token: The token that gives the right to the stream. A new one may replace it.
         disconnect_reason: Why the server ends the client's stream, None before that.
     """
 
     __slots__ = (
-        "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes", "disconnect_reason",
-        "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback", "must_show_progress", "on_wake",
-        "overflowed", "peer_silent_seconds", "position", "private_view", "request", "subscription", "token", "write",
+        "_expiry_timer", "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes",
+        "delivered", "disconnect_reason", "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback",
+        "must_show_progress", "on_wake", "overflowed", "peer_silent_seconds", "position", "private_view",
+        "request", "subscription", "token", "write",
     )  # fmt: skip
 
     def __init__(
@@ -121,6 +136,8 @@ class Client:
         self.overflowed = False
         self.must_show_progress = False
         self.is_peer_dead = False
+        self.delivered = 0
+        self._expiry_timer: asyncio.TimerHandle | None = None
         self._next_warning_at = -math.inf
         self._search_keys: frozenset[Key] | None = None
         self._search_keys_subscription: Subscription | None = None
@@ -239,8 +256,23 @@ class Client:
             self.disconnect_reason = reason
             self.on_wake()
 
+    def use_token(self, token: StreamToken) -> None:
+        """Go on with this token. The stream ends when the token expires."""
+        self.token = token
+        self._stop_expiry_timer()
+        if math.isfinite(token.expires_at):
+            seconds = max(0.0, token.expires_at - time.time())
+            loop = asyncio.get_running_loop()
+            self._expiry_timer = loop.call_later(seconds, self.disconnect, TOKEN_EXPIRED, context=EMPTY_CONTEXT)
+
+    def _stop_expiry_timer(self) -> None:
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+            self._expiry_timer = None
+
     def detach(self) -> None:
-        """Replace ``on_wake`` by a no-op, to break the reference cycle between the client and its session."""
+        """Stop the timer, and replace ``on_wake`` by a no-op: else the client would stay in memory."""
+        self._stop_expiry_timer()
         self.on_wake = _ignore
 
 

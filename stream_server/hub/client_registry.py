@@ -2,15 +2,20 @@
 
 import asyncio
 import math
+from collections.abc import Callable
 from typing import TypeVar
 
-from stream_server.events.entry import Entry, Revocation
+import msgspec
+
+from stream_server.events.entry import Entry, Revocation, StreamCommand
 from stream_server.events.entry_fields import MalformedEntry
-from stream_server.hub.client import Client
-from stream_server.hub.disconnect import TOKEN_REVOKED, DisconnectReason
+from stream_server.hub.client import Client, StreamToken
+from stream_server.hub.disconnect import CLOSED_BY_USER, TOKEN_REVOKED, TOO_MANY_STREAMS, DisconnectReason
 from stream_server.hub.group import ClientGroup
 
 _Item = TypeVar("_Item")
+
+_CLOSING_REASONS = {reason.code: reason for reason in (CLOSED_BY_USER, TOO_MANY_STREAMS)}
 
 _TOKEN, _SESSION, _ALL_TOKENS = "token ", "session ", "all"
 """Beginnings of what a revocation names. Ids come from clients' tokens, so each kind has a beginning of its own."""
@@ -22,13 +27,15 @@ MAX_REVOKED_TOKENS = 10_000
 class ClientRegistry:
     """All clients of the process by user, and the live groups whose filter depends on whom their user follows.
 
-    ``empty`` is an `asyncio.Event` that is set while the process has no client.
+    ``empty`` is an `asyncio.Event` that is set while the process has no client. ``on_stream`` is called when a stream
+    opens (True) or ends (False), but not for long polls.
     """
 
     def __init__(self) -> None:
         self._clients: dict[str, set[Client]] = {}
         self._following_groups: dict[str, set[ClientGroup]] = {}
         self._revocations: dict[tuple[str, str], float] = {}
+        self.on_stream: Callable[[Client, bool], None] = _ignore_stream
         self.empty = asyncio.Event()
         self.empty.set()
 
@@ -39,11 +46,17 @@ class ClientRegistry:
         """Add a client. Disconnect it at once if its token was revoked after the request was checked."""
         self._clients.setdefault(client.request.user_id, set()).add(client)
         self.empty.clear()
+        if not client.is_poll:
+            self.on_stream(client, True)
         if self._is_revoked(client):
             client.disconnect(TOKEN_REVOKED)
 
     def discard(self, client: Client) -> None:
+        if client not in self._clients.get(client.request.user_id, ()):
+            return
         _discard_item(self._clients, client.request.user_id, client)
+        if not client.is_poll:
+            self.on_stream(client, False)
         if not self._clients:
             self.empty.set()
 
@@ -87,6 +100,16 @@ class ClientRegistry:
         is_listed = (user_id, _TOKEN + token.jti) in self._revocations
         return is_listed or token.issued_at <= self._revocations.get((user_id, _ALL_TOKENS), -math.inf)
 
+    def obey(self, command: StreamCommand) -> None:
+        """Close or prolong the stream that a command names, if this process has it."""
+        for client in self.clients_of(command.uid):
+            if client.request.connection_id != command.connection:
+                continue
+            if command.action == "close":
+                client.disconnect(_CLOSING_REASONS.get(command.code, CLOSED_BY_USER))
+            elif command.action == "prolong" and command.token is not None:
+                client.use_token(StreamToken(*msgspec.structs.astuple(command.token)))
+
     def add_following_group(self, group: ClientGroup) -> None:
         """Remember a new live group if its filter depends on whom its user follows. Ignore other groups."""
         if group.private_view is not None and group.private_view.following is not None:
@@ -117,6 +140,10 @@ class ClientRegistry:
         except MalformedEntry:
             return []
         return [group for group in groups if group.private_view and group.private_view.is_follow_change(entry)]
+
+
+def _ignore_stream(client: Client, is_open: bool) -> None:  # noqa: FBT001 - see `on_stream`
+    """Do nothing: the ``on_stream`` of a registry without a directory of streams."""
 
 
 def _discard_item(items_by_user: dict[str, set[_Item]], user_id: str, item: _Item) -> None:

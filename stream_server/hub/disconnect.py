@@ -24,6 +24,10 @@ class DisconnectReason(NamedTuple):
 TOKEN_EXPIRED = DisconnectReason("token_expired", "The token has expired; reconnect with a new token.", None)
 TOKEN_REVOKED = DisconnectReason("token_revoked", "The token was revoked.", None)
 SUSPENDED = DisconnectReason("suspended", "This account is suspended.", None)
+TOO_MANY_STREAMS = DisconnectReason(
+    "too_many_streams", "This user opened too many streams; the oldest is closed.", None
+)
+CLOSED_BY_USER = DisconnectReason("closed_by_user", "The user closed this stream.", None)
 RESYNC = DisconnectReason(
     "resync", "Lost log entries may have changed your filters or permissions; reconnect with this cursor.", 0.1
 )

@@ -88,6 +88,7 @@ class ClientGroup:
             data = wrapped_cache.get(key) or wrapped_cache.setdefault(key, wrap(frames[0]))
         batch = Batch(self.memberships, wrap, frames, data, self.resume_position)
         batch.event_count -= self._pending_control_count
+        self.memberships.batched += batch.event_count
         self.pending_frames = []
         self._pending_control_count = 0
         self.resume_position = None

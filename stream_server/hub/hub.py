@@ -34,6 +34,7 @@ class Hub:
         account_status: Protected and suspended users. The feed loads it from the store.
         lag_ms: Returns how far this process is known to be behind the log, in ms.
         wait_for_log: Waits until the log can be read again, for at most the given seconds.
+        entries_missed: Set when the log lost entries, or trimmed some that this hub did not get.
         now_ms: Returns the wall clock's time, in ms since 1970.
     """
 
@@ -63,6 +64,7 @@ class Hub:
         )  # fmt: skip
         self._heartbeats = Heartbeats(self.live, now_ms, lag_ms, after_check=self._drop_unused_caches)
         self._next_disconnect_reason: Callable[[], DisconnectReason] | None = None
+        self.entries_missed = asyncio.Event()
 
     @property
     def head(self) -> Position:
@@ -80,6 +82,7 @@ class Hub:
         reason ``trimmed``, Redis no longer has the entries that this hub missed, and ``to`` is above the old head.
         """
         self._rollback_notices.move_head(to, reason, missed_count)
+        self.entries_missed.set()
 
     @property
     def limits(self) -> HubLimits:
@@ -107,6 +110,7 @@ class Hub:
 
         The hub disconnects it at once if its user is suspended, its viewer is outdated, or the hub is stopping.
         """
+        client.use_token(client.token)
         self.registry.add(client)
         if client.request.user_id in self.account_status.suspended:
             client.disconnect(reasons.SUSPENDED)

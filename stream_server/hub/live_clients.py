@@ -66,6 +66,7 @@ class LiveClients:
         group = self._groups.get(client.group_key) or self._open_group(client)
         self.flusher.seal_group(group)  # the waiting frames are before the newcomer's position
         group.memberships.add(client)
+        client.delivered -= group.memberships.batched
         self._group_of[client] = group
 
     def leave(self, client: Client) -> None:
@@ -91,9 +92,15 @@ class LiveClients:
         """Remove a live client from its group without a flush. ``position`` becomes the client's position."""
         group = self._group_of.pop(client)
         group.memberships.remove(client)
+        client.delivered += group.memberships.written
         client.position = position
         if not group.memberships:
             self._close_group(group)
+
+    def delivered_to(self, client: Client) -> int:
+        """Return the number of events that were written to a client, live or not."""
+        group = self._group_of.get(client)
+        return max(0, client.delivered + (0 if group is None else group.memberships.written))
 
     def _open_group(self, client: Client) -> ClientGroup:
         group = ClientGroup(client.group_key, client.subscription, client.request.framing, client.private_view)

@@ -82,6 +82,8 @@ class Router:
             for client in self._registry.clients_of(entry.rules_change().uid):
                 if client.is_changed_by_rules_entry(entry):
                     self._live.demote(client)
+        elif entry.kind == "stream":
+            self._registry.obey(entry.stream_command())
         elif entry.kind == "rollback":
             self._rollback_notices.announce_rollback(entry)
 

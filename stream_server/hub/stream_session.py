@@ -227,7 +227,9 @@ class StreamSession:
         self._write_events(frames)
 
     def _write_events(self, frames: list[bytes]) -> None:
-        self._hub.flusher.delivered += sum(map(bool, frames))  # an empty frame: the protocol cannot express the event
+        count = sum(map(bool, frames))  # an empty frame: the protocol cannot express the event
+        self._hub.flusher.delivered += count
+        self.client.delivered += count
         self._write(b"".join(frames))
 
     async def _keep_alive(self) -> None:

@@ -43,6 +43,7 @@ _HELP_BY_NAME = {
     "slow_client_demotions_total": "Live clients that were too slow and went back to catching up.",
     "filter_failures_total": "Exceptions raised by filters.",
     "subscriptions_without_keys": "Subscriptions without index keys; each event is matched against all of them.",
+    "stream_rechecks_ended_total": "Streams that ended because a later check found their token invalid.",
     "stream_failures_total": "Streams that ended because of an internal error; see the log.",
     "redis_reconnects_total": "Reconnects of the feed to Redis.",
     "rollbacks_total": "Times that Redis had lost the end of the log.",

@@ -97,7 +97,15 @@ DERIVED_KEYS: tuple[Key, ...] = (
     Key("home", "home:", "{<uid>}", "ZSET", "home timeline: status id scored by itself; capped"),
     Key("timeline", "timeline:", "{<list id>}", "ZSET", "list timeline: status id scored by itself; capped"),
     Key("rates", "rates:", "{<subject>}:<limit>", "STRING", "uses of a limit in its window; expires with it"),
-    Key("streams", "streams:", "{<uid>}", "HASH", "open streams of a user: connection id -> JSON; expires"),
+    Key(
+        "streams",
+        "streams:",
+        "{<uid>}",
+        "ZSET",
+        "open streams of a user: `<connection> <process> <scopes>` -> when (ms)",
+    ),
+    Key("processes", "processes:", "{all}", "ZSET", "server processes: id -> end of its lease (ms)"),
+    Key("answers", "answers:", "{<question>}", "LIST", "a user's streams as JSON, for another process; expires"),
 )
 """Keys of derived data. They can be rebuilt from the truth, and they are on any shard."""
 
@@ -112,6 +120,7 @@ LOG = _PREFIX_BY_NAME["log"]
 ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
+PROCESSES = "processes:{all}"
 RATES_PREFIX = _PREFIX_BY_NAME["rates"].removesuffix(":")
 """Prefix of the counters of rate limits. The library that counts adds the colon."""
 
@@ -148,6 +157,11 @@ def rate_suffix(limit_name: str, subject: str) -> str:
 def open_streams(uid: str) -> str:
     """Return the Redis key of a user's open streams."""
     return f"{_PREFIX_BY_NAME['streams']}{{{uid}}}"
+
+
+def stream_answers(question: str) -> str:
+    """Return the Redis key of the answers to a question about a user's streams."""
+    return f"{_PREFIX_BY_NAME['answers']}{{{question}}}"
 
 
 def lua_key_table(used_names: Collection[str]) -> str:

@@ -28,6 +28,7 @@ from stream_server.store.social.groups import Groups
 from stream_server.store.social.likes import Favorites, Likes
 from stream_server.store.social.lists import Lists
 from stream_server.store.social.notifications import Notifications
+from stream_server.store.social.open_streams import OpenStreams
 from stream_server.store.social.relations import Relations
 from stream_server.store.social.reports import Reports, Suspensions
 from stream_server.store.social.saved_rules import StoredRules
@@ -116,6 +117,7 @@ class Store:
         self.groups = Groups(*connections)
         self.talks = Talks(*connections)
         self.rules = StoredRules(*connections)
+        self.open_streams = OpenStreams(*connections)
 
     @cached_property
     def rate_counters(self) -> "RateCounters":

@@ -16,6 +16,7 @@ from stream_server.web.api import (
     server,
     sessions,
     statuses,
+    streams,
     suspensions,
     talks,
     tickets,
@@ -45,6 +46,8 @@ FOLLOW_TRIPS = RedisRoundTrips(3, "the write; all timelines in one pipeline; com
 EXPLAIN_TRIPS = RedisRoundTrips(2, "the status as the caller may see it; its author as of posting, from the log")
 TIMELINE_TRIPS = RedisRoundTrips(2, "the ids of a timeline, possibly on another shard; the visible statuses of them")
 RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importance, also the counts for ranking")
+
+STREAM_TRIPS = RedisRoundTrips(3, "none for a stream of this process; else two look-ups and the command to the other")
 
 TEXT_LIMITS = (WRITES, STATUSES, STATUS_BYTES)
 """Limits of the routes that write a text: these fill the log, in which other users' events wait to be read."""
@@ -197,6 +200,10 @@ ROUTE_TABLE: tuple[Route, ...] = (
           response=users.AccountResults),
     Route("POST", "/v1/streams/ticket", tickets.issue_ticket, "stream", response=tickets.Ticket, status=201,
           is_write=False, limits=(TICKETS,)),
+    Route("GET", "/v1/streams", streams.list_open, "stream", response=streams.OpenStreamList),
+    Route("DELETE", "/v1/streams/{connection}", streams.close, "stream", status=204, round_trips=STREAM_TRIPS),
+    Route("POST", "/v1/streams/{connection}/token", streams.prolong, "stream", response=streams.ProlongedStream,
+          is_write=False, round_trips=STREAM_TRIPS),
     Route("GET", "/v1/rules", rules.list_saved, "stream", rules.RulesQuery, response=rules.RuleList),
     Route("POST", "/v1/rules", rules.add, "stream", body=rules.NewRules, response=rules.CreatedRules, status=201,
           other_statuses=(200,), extra_error_statuses=(409, 413)),

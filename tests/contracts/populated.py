@@ -1,5 +1,6 @@
 """Data for requests to a real server: a user, other users, and one of each thing that has a route."""
 
+import json
 import time
 import uuid
 from collections.abc import Callable
@@ -19,7 +20,7 @@ CLOCK_LEAD_SECONDS = 5
 OF_THINGS = {
     "comments": "comments", "favorites": "statuses", "groups": "groups", "likes": "statuses", "lists": "lists",
     "messages": "messages", "reports": "reports", "rules": "rules", "sessions": "sessions", "statuses": "statuses",
-    "talks": "talks",
+    "streams": "streams", "talks": "talks",
 }  # fmt: skip
 """The noun of an id by the path segment before it. Other ids are users."""
 
@@ -127,6 +128,13 @@ class Populated:
     def _make_sessions(self) -> list[str]:
         self._done("POST", "/v1/sessions", {"login": self.login, "password": PASSWORD})
         return [one["id"] for one in self._done("GET", "/v1/sessions")["sessions"]]
+
+    def _make_streams(self) -> list[str]:
+        """Open a stream, which stays open as long as this object."""
+        headers = {"Authorization": f"Bearer {mint(self.uid, ALL)}"}
+        url = f"{self._address}/v1/stream?track=tea"
+        self._lines = self._session.get(url, headers=headers, stream=True).iter_lines(chunk_size=1)
+        return [str(json.loads(next(self._lines))["connection"])]
 
     def _make_notifications(self) -> list[str]:
         self.of("statuses")

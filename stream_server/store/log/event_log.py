@@ -16,6 +16,7 @@ from stream_server.store.redis import replies
 from stream_server.store.redis.client import Command, RedisClient
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import Scripts
+from stream_server.store.social.open_streams import ASK_CHANNEL
 
 MAX_INVALID_ROWS = 8
 """Most invalid rows that are skipped at either end of the log. Only this server should write to the log."""
@@ -202,12 +203,12 @@ class EventLog:
         return {id_by_key[key] for key in present}
 
     def subscribe(self) -> AsyncGenerator[bytes | None, None]:
-        """Subscribe to the channels of all kinds of log entries, on a new connection, and yield each message.
+        """Subscribe to all kinds of log entries and to questions about streams. Yield each message.
 
         The first item is None: Redis has confirmed the subscription. Entries written before that are not among the
         messages; the caller must read them from the log. Raises `Unavailable` when the connection ends.
         """
-        return self.replica_router.current.subscribe(CHANNELS)
+        return self.replica_router.current.subscribe((*CHANNELS, ASK_CHANNEL))
 
 
 async def _find_existing_keys(redis: RedisClient, candidates: Collection[str]) -> set[str]:

@@ -16,7 +16,8 @@ used for another request.
 * A page raises InvalidCursor for the cursor of another list.
 
 ``users``          sign-up, profiles, look-up by id and login, credentials
-``sessions``       revoked tokens, refresh tokens, and one-time tickets
+``sessions``       log-in sessions, revoked tokens, and one-time tickets
+``open_streams``   which server process holds which stream of a user
 ``statuses``       drafts; posting, reading and deleting statuses
 ``noun``           what all nouns have in common
 ``stored_json``    how JSON and mentions are passed to scripts and read from the log

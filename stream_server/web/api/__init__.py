@@ -7,7 +7,8 @@ so each class here is a promise to clients. The word *caller* means the user who
 A handler checks the request, makes one call of ``store`` or ``hub``, and returns the JSON bytes of that call's result.
 
 ``users``         sign-up, look-up, changes, lists of users; accounts that an administrator creates in bulk
-``sessions``      log-in, refresh and log-out
+``sessions``      log-in, refresh and log-out, the list of sessions, a new password
+``streams``       the caller's open streams: listed, ended, and prolonged with a new token
 ``tickets``       single-use credentials that open a stream from a URL
 ``statuses``      posting, reading and deleting statuses
 ``timelines``     lists of statuses

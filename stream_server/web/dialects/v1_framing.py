@@ -23,7 +23,8 @@ LINE_END = b"\r\n"
 
 MEDIA_TYPE = "application/json"
 
-CODE_STALL, CODE_REVOKED, CODE_BACKFILL_DONE, CODE_EXCEPTION, CODE_SHED_LOAD = 4, 6, 9, 10, 12
+CODE_STALL, CODE_NORMAL, CODE_REVOKED, CODE_ADMIN_LOGOUT = 4, 5, 6, 7
+CODE_BACKFILL_DONE, CODE_EXCEPTION, CODE_SHED_LOAD = 9, 10, 12
 
 DISCONNECT_CODES = {
     "shutdown": 1,
@@ -31,6 +32,8 @@ DISCONNECT_CODES = {
     "token_expired": CODE_REVOKED,
     "token_revoked": CODE_REVOKED,
     "suspended": CODE_REVOKED,
+    "too_many_streams": CODE_ADMIN_LOGOUT,
+    "closed_by_user": CODE_NORMAL,
     "backfill_done": CODE_BACKFILL_DONE,
     "resync": CODE_SHED_LOAD,
 }

@@ -6,6 +6,7 @@ import msgspec
 from aiohttp import web
 
 from stream_server.config.settings import Config
+from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.runtime.metrics import Metrics
@@ -18,6 +19,7 @@ from stream_server.web.route import Route
 CONFIG = web.AppKey("config", Config)
 STORE = web.AppKey("store", Store)
 HUB = web.AppKey("hub", Hub)
+STREAMS = web.AppKey("streams", StreamDirectory)
 AUTH = web.AppKey("auth", TokenAuthority)
 PASSWORDS = web.AppKey("passwords", Passwords)
 METRICS = web.AppKey("metrics", Metrics)

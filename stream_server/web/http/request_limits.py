@@ -6,7 +6,10 @@ none for writes: it is for programs that write for many users or at once.
 
 import math
 import time
+from collections import Counter
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from hashlib import sha256
 
 from aiohttp import hdrs, web
@@ -28,6 +31,9 @@ ALLOWANCE = web.RequestKey("allowance", Allowance)
 MAX_CONCURRENT_POLLS = 32
 """Most long polls of one user that wait at the same time in one process. A client needs one for each filter."""
 
+STREAM_RETRY_SECONDS = 10.0
+"""Seconds after which a client may try again to open a stream that had no room."""
+
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
 INGEST_LIMITS = frozenset({WRITES, STATUSES, STATUS_BYTES, FOLLOWS})
 """Limits that do not apply to a token with the scope `ingest`."""
@@ -44,6 +50,7 @@ class RequestLimits:
         previews: The running previews, of which a user has one at a time.
         polls: The waiting long polls.
         connections: The open connections.
+        streams: The open streams by address.
         proxies: The proxies that are believed when they name a client's address.
     """
 
@@ -54,6 +61,7 @@ class RequestLimits:
         self.proxies = TrustedProxies(config.trusted_proxies)
         self.previews = Concurrency(1, "preview")
         self.polls = Concurrency(MAX_CONCURRENT_POLLS, "long polls")
+        self.streams: Counter[str] = Counter()
         self.connections = ConnectionTable(config, self.proxies.is_trusted)
 
     @property
@@ -64,6 +72,27 @@ class RequestLimits:
     def running(self, request: web.Request, running: Concurrency) -> AbstractContextManager[None]:
         """Return a context that holds one of the caller's slots of ``running``. It raises `RateLimited` without one."""
         return running.slot(request[CLAIMS].sub) if self.are_on else nullcontext()
+
+    def take_stream(self, request: web.Request) -> Callable[[], None]:
+        """Count a stream that opens. Return a function that counts its end; further calls of it do nothing.
+
+        Raises `RateLimited` if the client's address, or this process, has as many streams as the settings allow.
+        """
+        address, config, total = self.address_of(request), self._config, self.streams.total
+        of_address, in_total = config.streams_per_address, config.streams_max
+        if self.are_on and of_address and self.streams[address] >= of_address:
+            raise RateLimited(f"at most {of_address} open streams from one address", retry_after=STREAM_RETRY_SECONDS)
+        if self.are_on and in_total and total() >= in_total:
+            raise RateLimited("this server has no room for another stream", retry_after=STREAM_RETRY_SECONDS)
+        self.streams[address] += 1
+        return partial(self._end_stream, [address])
+
+    def _end_stream(self, addresses: list[str]) -> None:
+        while addresses:
+            address = addresses.pop()
+            self.streams[address] -= 1
+            if not self.streams[address]:
+                del self.streams[address]
 
     def address_of(self, request: web.Request) -> str:
         """Return the client's address as subject of a limit: an IPv4 address or an IPv6 network."""

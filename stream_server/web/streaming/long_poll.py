@@ -11,13 +11,13 @@ from stream_server.hub import messages
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.messages import Gap, StreamNotice
 from stream_server.hub.poll import LongPoll, PollResult
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB
+from stream_server.web.http.app_keys import CONFIG, HUB
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.fields import Cursor
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, close_at_expiry
+from stream_server.web.streaming.stream import STREAM_BODY_FACTOR
 from stream_server.web.streaming.stream_plan import plan_stream, pop_number
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
@@ -50,12 +50,8 @@ async def poll_events(request: web.Request) -> web.Response:
     reject_when_draining(request)
     poll = LongPoll(hub, plan.subscribe_request, limit=int(limit), initial_gap=plan.known_gap)
     limits = request.app[LIMITS]
-    timer = close_at_expiry(poll.client, request[CLAIMS].exp)
-    try:
-        with limits.running(request, limits.polls):
-            polled = await poll.run(wait)
-    finally:
-        timer.cancel()
+    with limits.running(request, limits.polls):
+        polled = await poll.run(wait)
     headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
     return web.Response(body=_encode_answer(polled, hub.now_ms()), headers=headers)
 

@@ -1,9 +1,7 @@
 """Opens streams for `/v1/stream` and `/v1/stream/user`: one long response of Server-Sent Events or JSON lines."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import Context
 from functools import partial
 
 from aiohttp import hdrs, web
@@ -12,18 +10,16 @@ from filters.follow import MAX_IDS
 from filters.location import MAX_BOXES
 from filters.track import MAX_PHRASES
 from stream_server import __version__
-from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
-from stream_server.hub.client import Client
 from stream_server.hub.framing import Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REQUEST_ID
+from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.middleware import X_REQUEST_ID
-from stream_server.web.http.request_limits import ALLOWANCE, rate_limit_headers
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
@@ -42,9 +38,6 @@ HELLO_LIMITS: dict[str, object] = {"track": MAX_PHRASES, "follow": MAX_IDS, "loc
 
 COSTLY_FILTER = "costly_filter"
 """Code of the ``warning`` for a filter without index keys. The hub must test such a filter on every event."""
-
-EMPTY_CONTEXT = Context()
-"""An empty context for timers of streams, so that a timer does not keep the request's context alive."""
 
 STREAM_HEADERS = {
     "Cache-Control": "no-store",
@@ -86,9 +79,21 @@ async def open_stream(
     """Send the response head and `hello`, then hand the connection over from the HTTP server to the hub.
 
     The plan fixes the start position, so the stream misses no event between planning and opening. Raises Unavailable if
-    the server began to shut down after planning.
+    the server began to shut down after planning, and RateLimited if the address has too many streams.
     """
     reject_when_draining(request)
+    end_stream = request.app[LIMITS].take_stream(request)
+    try:
+        return await _send_head_and_hand_over(request, stream_plan, content_type, extra_headers, end_stream)
+    except BaseException:
+        end_stream()
+        raise
+
+
+async def _send_head_and_hand_over(
+    request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None,
+    end_stream: Callable[[], None],
+) -> web.StreamResponse:  # fmt: skip
     response = web.StreamResponse(headers={**STREAM_HEADERS, **(extra_headers or {}), hdrs.CONTENT_TYPE: content_type})
     response.headers[X_REQUEST_ID] = request[REQUEST_ID]
     if ALLOWANCE in request and not extra_headers:
@@ -102,7 +107,7 @@ async def open_stream(
     protocol = request.protocol
     if not isinstance(protocol, HttpConnection):
         raise TypeError("streams need web.http.http_connection.HttpRunner")
-    protocol.hand_over(partial(_make_connection, request, stream_plan, chunked=chunked))
+    protocol.hand_over(partial(_make_connection, request, stream_plan, end_stream, chunked=chunked))
     return response
 
 
@@ -122,6 +127,7 @@ def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
 def _make_connection(
     request: web.Request,
     stream_plan: StreamPlan,
+    end_stream: Callable[[], None],
     transport: asyncio.Transport,
     release: Callable[[], None],
     *,
@@ -129,37 +135,30 @@ def _make_connection(
 ) -> StreamConnection:
     """Make a `StreamConnection` from a transport of the HTTP server, and start the planned stream on it.
 
-    The stream calls ``release`` when the connection has ended.
+    The stream calls ``end_stream`` and ``release`` when the connection has ended.
     """
     hub, config = request.app[HUB], request.app[CONFIG]
     sizes = {"buffer_bytes": hub.limits.buffer_bytes, "send_buffer_bytes": config.send_buffer_bytes}
     connection = StreamConnection(transport, chunked=chunked, **sizes)
-    attach_stream(hub, stream_plan, connection, request[CLAIMS].exp, release)
+
+    def end_all() -> None:
+        end_stream()
+        release()
+
+    attach_stream(hub, stream_plan, connection, end_all)
     return connection
 
 
 def attach_stream(
-    hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, expires_at: float, release: Callable[[], None]
+    hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, release: Callable[[], None]
 ) -> StreamSession:
-    """Start the planned stream on ``connection``. It ends at ``expires_at`` (Unix time), when the token expires.
-
-    ``release`` is called when the connection has ended.
-    """
+    """Start the planned stream on ``connection``. ``release`` is called when the connection has ended."""
     session = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms)
-    timer = close_at_expiry(session.client, expires_at)
 
     def end_session() -> None:
-        timer.cancel()
         session.connection_lost()
         release()
 
     connection.on_lost = end_session
     session.start()
     return session
-
-
-def close_at_expiry(client: Client, expires_at: float) -> asyncio.TimerHandle:
-    """Start a timer that disconnects ``client`` when its token expires, at ``expires_at`` in seconds since 1970."""
-    seconds = max(0.0, expires_at - time.time())
-    loop = asyncio.get_running_loop()
-    return loop.call_later(seconds, client.disconnect, reasons.TOKEN_EXPIRED, context=EMPTY_CONTEXT)

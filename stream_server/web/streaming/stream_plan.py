@@ -3,7 +3,9 @@
 import asyncio
 import re
 import secrets
+import sys
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -34,6 +36,9 @@ USER_STREAM_KINDS = (*KINDS, *PERSONAL_KINDS)
 HEAD_WAIT_SECONDS = 5.0
 """Seconds that a request waits for this server's hub to reach a position which the client already knows."""
 
+MAX_DESCRIPTION_CHARS = 500
+"""Longest description of a stream's parameters in characters. A stream of 5,000 ids would keep 100 KB otherwise."""
+
 _NUMBER_PATTERN = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
@@ -58,6 +63,7 @@ async def plan_stream(
     name is in ``start_parameter``; the others are filters. ``impersonal`` says whether all callers get the same public
     events; None lets the filters determine this. Raises ApiError, or ParameterError for an invalid filter.
     """
+    described = _describe(parameters)
     since, explain = parameters.pop(start_parameter, None), pop_flag(parameters, "explain")
     subscription = await request.app[SUBSCRIPTION_PARSER].parse(parameters, explain=explain, impersonal=impersonal)
     if missing := subscription.required_scopes - request[CLAIMS].scopes:
@@ -71,11 +77,13 @@ async def plan_stream(
     if viewer is not None and subscription.uses_me:
         personal, following = _make_private_view(request, viewer, position)
         subscription = subscription.with_following(following)
-    return _make_plan(request, subscription, framing, position, start, viewer, personal, rules_known)
+    plan = _make_plan(request, subscription, framing, position, start, viewer, personal, rules_known)
+    return plan._replace(subscribe_request=plan.subscribe_request._replace(parameters=described))
 
 
 async def plan_user_stream(request: web.Request, parameters: dict[str, str], framing: Framing) -> StreamPlan:
     """Plan the caller's own stream (`/v1/stream/user`). Its parameters are only ``since`` and ``kinds``."""
+    described = _describe(parameters)
     since = parameters.pop("since", None)
     kinds = read_user_stream_kinds(parameters)
     start = await _read_start(request, since)
@@ -83,7 +91,8 @@ async def plan_user_stream(request: web.Request, parameters: dict[str, str], fra
     position = await _pin_position(request, start)
     personal, following = _make_private_view(request, viewer, position, is_user_stream=True)
     subscription = Subscription([Home(viewer.user_id, following)], [kinds])
-    return _make_plan(request, subscription, framing, position, start, viewer, personal)
+    plan = _make_plan(request, subscription, framing, position, start, viewer, personal)
+    return plan._replace(subscribe_request=plan.subscribe_request._replace(parameters=described))
 
 
 def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
@@ -152,8 +161,14 @@ def _make_plan(
     subscribe_request = SubscribeRequest(
         secrets.token_hex(8), claims.sub, _stream_token(claims), subscription, framing, position,
         viewer=viewer, private_view=private_view, rules_read_at=rules_known,
+        opened_ms=request.app[HUB].now_ms(), path=request.path,
     )  # fmt: skip
     return StreamPlan(subscribe_request, None if start is None else start.known_gap)
+
+
+def _describe(parameters: dict[str, str]) -> str:
+    """Return the parameters as a query for the list of open streams. Equal ones of many streams share one text."""
+    return sys.intern(urlencode(parameters)[:MAX_DESCRIPTION_CHARS])
 
 
 def _stream_token(claims: Claims) -> StreamToken:

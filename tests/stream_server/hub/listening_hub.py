@@ -54,7 +54,7 @@ class ListeningHub:
             send_buffer_bytes=self.send_buffer_bytes,
         )
         connection.write = self._measured(transport)  # type: ignore[assignment]  # it is handed bytes only
-        attach_stream(self.world.hub, StreamPlan(self.next_request(), None), connection, FAR_FUTURE, lambda: None)
+        attach_stream(self.world.hub, StreamPlan(self.next_request(), None), connection, lambda: None)
         self.started += 1
         self.transports.append(transport)
         return connection

@@ -12,6 +12,7 @@ from aiohttp import web
 from filters.registry import Registry
 from stream_server.config.settings import Config
 from stream_server.events.language import detect_language
+from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.runtime.metrics import Metrics
 from stream_server.security.passwords import Passwords
@@ -51,6 +52,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.PASSWORDS], app[app_keys.METRICS] = passwords, Metrics()
     app[LIMITS] = RequestLimits(config, store.rate_counters)
     app[app_keys.HUB] = hub_world.World().hub
+    app[app_keys.STREAMS] = StreamDirectory(app[app_keys.HUB], store.open_streams, lambda: config.streams_per_user)
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
     app[SUBSCRIPTION_PARSER] = SubscriptionParser(Registry.from_entry_points())
     routes.add_routes(app)

@@ -1,0 +1,264 @@
+"""The directory of open streams: it lists, limits, closes and prolongs the streams of a user over all processes.
+
+A process knows its own streams, and records them in Redis a moment later. A command for a stream of another process
+goes through the log, so it arrives even if that process is disconnected from Redis at this moment.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from stream_server.errors import ApiError
+from stream_server.events.position import format_iso_time
+from stream_server.hub import disconnect as reasons
+from stream_server.hub.client import Client, StreamToken
+from stream_server.hub.hub import Hub
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.social.open_streams import OpenStream, OpenStreams, StreamQuestion, parse_question
+
+logger = logging.getLogger(__name__)
+
+RECORD_PAUSE_SECONDS = 0.1
+"""Pause in seconds after a record of opened and closed streams in Redis, so that many of them share a round trip."""
+
+LOOK_AGAIN_SECONDS = 0.25
+"""Seconds after which a stream that was not found is looked up again: it may have opened a moment ago."""
+
+MAX_RECORDED_AT_ONCE = 500
+
+RENEW_SECONDS = 10.0
+"""Interval in seconds at which the process renews its lease."""
+
+REPEAT_SECONDS = 3600.0
+"""Interval in seconds at which all streams are recorded again, in case Redis has lost them."""
+
+ANSWER_SECONDS = 0.5
+"""Longest time in seconds to wait for the other processes when a user lists streams."""
+
+ANSWER_POLL_SECONDS = 0.02
+
+
+class StreamDescription(msgspec.Struct):
+    """One open stream, as its user sees it in a list.
+
+    Attributes:
+        connection: Id of the stream, as in its `hello`.
+        path: The path of its request.
+        parameters: The filters of its request, as a query.
+        opened: When it was opened.
+        expires: When its token expires.
+        since: The cursor after which it began.
+        cursor: The cursor that it has reached.
+        live: Whether it is at the head of the log. If not, it catches up.
+        delivered: Number of events written to it.
+        behind: Number of log entries between its position and the head.
+    """
+
+    connection: str
+    path: str
+    parameters: str
+    opened: str
+    expires: str
+    since: str
+    cursor: str
+    live: bool
+    delivered: int
+    behind: int
+
+
+class StreamDirectory:
+    """The streams of one process, and the way to those of the others.
+
+    Attributes:
+        process: Random id of this process.
+    """
+
+    def __init__(self, hub: Hub, streams: OpenStreams, streams_per_user: Callable[[], int]) -> None:
+        """``streams_per_user`` returns the most open streams of one user; 0 sets no limit."""
+        self.process = secrets.token_hex(6)
+        self._hub = hub
+        self._streams = streams
+        self._streams_per_user = streams_per_user
+        self._changed: dict[str, tuple[OpenStream, bool]] = {}
+        self._has_changed = asyncio.Event()
+        self._next_lease = self._next_repeat = 0.0
+        hub.registry.on_stream = self._on_stream
+
+    async def run(self) -> None:
+        """Record changes until cancelled. While Redis is away, keep them."""
+        try:
+            while True:
+                self._has_changed.clear()
+                try:
+                    await self._record()
+                except ApiError as error:
+                    logger.debug("open streams are recorded later: %s", error.message)
+                await asyncio.sleep(RECORD_PAUSE_SECONDS)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RENEW_SECONDS):
+                        await self._has_changed.wait()
+        finally:
+            await self._end_lease()
+
+    async def _end_lease(self) -> None:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._streams.end_lease(self.process)
+        except (ApiError, TimeoutError):
+            return  # the lease ends by itself
+
+    async def _record(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_lease:
+            await self._streams.renew_lease(self.process, self._hub.now_ms())
+            self._next_lease = now + RENEW_SECONDS
+        if now >= self._next_repeat:
+            for client in self._hub.registry.list_clients():
+                if not client.is_poll:
+                    self._changed.setdefault(client.request.connection_id, (self._row(client), True))
+            self._next_repeat = now + REPEAT_SECONDS
+        while self._changed:
+            some = list(self._changed.items())[:MAX_RECORDED_AT_ONCE]
+            counts = await self._streams.record(
+                [row for _, (row, is_open) in some if is_open], [row for _, (row, is_open) in some if not is_open]
+            )
+            for connection, change in some:
+                if self._changed.get(connection) is change:
+                    del self._changed[connection]
+            await self._close_surplus(counts)
+
+    def _row(self, client: Client) -> OpenStream:
+        request = client.request
+        scopes = "+".join(sorted(client.subscription.required_scopes))
+        return OpenStream(request.user_id, request.connection_id, self.process, request.opened_ms, scopes)
+
+    def _on_stream(self, client: Client, is_open: bool) -> None:  # noqa: FBT001 - the registry calls it
+        """Note a stream that opened or ended. If its user has too many in this process, close the oldest at once."""
+        request = client.request
+        self._changed[request.connection_id] = (self._row(client), is_open)
+        self._has_changed.set()
+        maximum = self._streams_per_user()
+        if not is_open or not maximum:
+            return
+        mine = [each for each in self._hub.registry.clients_of(request.user_id) if _is_open_stream(each)]
+        for oldest in sorted(mine, key=_opened_ms)[: max(0, len(mine) - maximum)]:
+            oldest.disconnect(reasons.TOO_MANY_STREAMS)
+
+    async def _close_surplus(self, counts: dict[str, int]) -> None:
+        """Close the oldest streams of users who have too many over all processes."""
+        maximum = self._streams_per_user()
+        for uid, count in counts.items():
+            if maximum and count > maximum:
+                found = await self._streams.list_streams(uid, self._hub.now_ms())
+                for one in found[: max(0, len(found) - maximum)]:
+                    if one.process != self.process:  # this process has closed its own already, or does so now
+                        await self._send(one, action="close", code=reasons.TOO_MANY_STREAMS.code)
+                    elif (client := self._find(uid, one.connection)) is not None:
+                        client.disconnect(reasons.TOO_MANY_STREAMS)
+
+    async def list_streams(self, uid: str) -> list[StreamDescription]:
+        """Return the open streams of a user in all processes, the oldest first.
+
+        A stream of a process that does not answer in time is left out.
+        """
+        found = [self._describe(client) for client in self._own_streams(uid)]
+        others = [
+            one for one in await self._streams.list_streams(uid, self._hub.now_ms()) if one.process != self.process
+        ]
+        if others:
+            found += await self._ask_others(uid, len(others))
+        return sorted(found, key=lambda stream: (stream.opened, stream.connection))
+
+    async def _ask_others(self, uid: str, expected: int) -> list[StreamDescription]:
+        question = StreamQuestion(uid, f"{self.process}-{secrets.token_hex(6)}")
+        await self._streams.ask(question)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        answers: list[bytes] = []
+        while len(answers) < expected and time.monotonic() < deadline:
+            await asyncio.sleep(ANSWER_POLL_SECONDS)
+            answers = await self._streams.read_answers(question)
+        return [msgspec.json.decode(answer, type=StreamDescription) for answer in answers]
+
+    async def answer(self, message: bytes) -> None:
+        """Answer a question of another process, if this process has streams of the user."""
+        question = parse_question(message)
+        if question is None or question.answers.startswith(f"{self.process}-"):
+            return
+        described = [msgspec.json.encode(self._describe(client)) for client in self._own_streams(question.uid)]
+        if described:
+            try:
+                await self._streams.answer(question, described)
+            except ApiError as error:
+                logger.debug("a list of streams was not answered: %s", error.message)
+
+    async def close(self, uid: str, connection: str) -> bool:
+        """End a stream of a user, in whichever process. Return whether the user has such a stream."""
+        client = self._find(uid, connection)
+        if client is not None:
+            client.disconnect(reasons.CLOSED_BY_USER)
+            return True
+        other = await self._find_elsewhere(uid, connection)
+        if other is not None:
+            await self._send(other, action="close", code=reasons.CLOSED_BY_USER.code)
+        return other is not None
+
+    async def required_scopes(self, uid: str, connection: str) -> frozenset[str] | None:
+        """Return the scopes that a stream of a user needs. None if the user has no such stream."""
+        client = self._find(uid, connection)
+        if client is not None:
+            return client.subscription.required_scopes
+        other = await self._find_elsewhere(uid, connection)
+        return None if other is None else frozenset(filter(None, other.scopes.split("+")))
+
+    async def prolong(self, uid: str, connection: str, token: StreamToken) -> None:
+        """Let a stream go on with another token. The caller has checked the token and its scopes."""
+        client = self._find(uid, connection)
+        if client is not None:
+            client.use_token(token)
+            return
+        other = await self._find_elsewhere(uid, connection)
+        if other is not None:
+            await self._send(other, action="prolong", token=token._asdict())
+
+    async def _send(self, stream: OpenStream, **command: object) -> None:
+        whole = {"connection": stream.connection, **command}
+        await self._streams.send_command(stream.uid, whole, IdempotencyKey.generate())
+
+    async def _find_elsewhere(self, uid: str, connection: str) -> OpenStream | None:
+        """Return a stream of another process, or None. A stream that opened a moment ago may not be recorded yet."""
+        for seconds in (LOOK_AGAIN_SECONDS, 0.0):
+            found = await self._streams.list_streams(uid, self._hub.now_ms())
+            match = next((one for one in found if one.connection == connection and one.process != self.process), None)
+            if match is not None or not seconds:
+                return match
+            await asyncio.sleep(seconds)
+        return None
+
+    def _find(self, uid: str, connection: str) -> Client | None:
+        return next((each for each in self._own_streams(uid) if each.request.connection_id == connection), None)
+
+    def _own_streams(self, uid: str) -> list[Client]:
+        return [client for client in self._hub.registry.clients_of(uid) if _is_open_stream(client)]
+
+    def _describe(self, client: Client) -> StreamDescription:
+        request, hub = client.request, self._hub
+        is_live = client in hub.live
+        position = hub.head if is_live else client.position
+        return StreamDescription(
+            request.connection_id, request.path, request.parameters, format_iso_time(request.opened_ms),
+            format_iso_time(int(client.token.expires_at * 1000)), request.position.cursor, position.cursor, is_live,
+            hub.live.delivered_to(client), max(0, hub.head.n - position.n),
+        )  # fmt: skip
+
+
+def _is_open_stream(client: Client) -> bool:
+    return not client.is_poll and client.disconnect_reason is None
+
+
+def _opened_ms(client: Client) -> tuple[int, str]:
+    return client.request.opened_ms, client.request.connection_id

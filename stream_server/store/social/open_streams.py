@@ -1,0 +1,135 @@
+"""Open streams of all server processes: which process holds which stream of a user.
+
+A process that dies leaves its streams in the table. Its lease ends soon after, and then nobody counts them any more.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from stream_server.store import keys
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis.client import Command
+from stream_server.store.social.noun import Noun
+
+LEASE_MS = 35_000
+"""Time in ms for which a process counts as alive after :meth:`OpenStreams.renew_lease`."""
+
+TTL_SECONDS = 7200
+"""Seconds after which Redis forgets a user's streams unless a process records one of them again."""
+
+ANSWER_TTL_SECONDS = 10
+
+ASK_CHANNEL = "streams:ask"
+"""Redis channel on which a process asks the others about the streams of a user."""
+
+
+class OpenStream(NamedTuple):
+    """One open stream of the user ``uid``.
+
+    Attributes:
+        connection: Id of the stream, as in its `hello`.
+        process: Id of the server process that holds the stream.
+        opened_ms: When the stream was opened, in ms since 1970.
+        scopes: Scopes that the stream's filters need, separated by ``+``.
+    """
+
+    uid: str
+    connection: str
+    process: str
+    opened_ms: int
+    scopes: str = ""
+
+    @property
+    def member(self) -> str:
+        """The stream as member of the user's sorted set."""
+        return f"{self.connection} {self.process} {self.scopes}"
+
+
+class StreamQuestion(msgspec.Struct):
+    """A question of one process to the others: describe the streams of the user ``uid`` in the list ``answers``."""
+
+    uid: str
+    answers: str
+
+
+class OpenStreams(Noun):
+    """Records and lists open streams, and sends commands to the process that holds a stream."""
+
+    async def record(self, opened: Sequence[OpenStream], closed: Iterable[OpenStream]) -> dict[str, int]:
+        """Record opened and closed streams in one round trip. Return the number of streams of each user who opened one.
+
+        The number includes streams of processes that have died.
+        """
+        removals: list[Command] = [("ZREM", keys.open_streams(one.uid), one.member) for one in closed]
+        additions: list[Command] = []
+        for one in opened:
+            key = keys.open_streams(one.uid)
+            additions += [("ZADD", key, one.opened_ms, one.member), ("EXPIRE", key, TTL_SECONDS)]
+        users = list(dict.fromkeys(one.uid for one in opened))
+        counts: list[Command] = [("ZCARD", keys.open_streams(uid)) for uid in users]
+        commands = [*removals, *additions, *counts]
+        replies = await self._redis.execute(*commands) if commands else []
+        return dict(zip(users, replies[len(replies) - len(users) :], strict=True))
+
+    async def list_streams(self, uid: str, now_ms: int) -> list[OpenStream]:
+        """Return the streams of a user in living processes, the oldest first. Forget those of dead processes."""
+        key = keys.open_streams(uid)
+        rows, alive = await self._redis.execute(
+            ("ZRANGE", key, 0, -1, "WITHSCORES"), ("ZRANGEBYSCORE", keys.PROCESSES, now_ms, "+inf")
+        )
+        found = [_parse(uid, member, score) for member, score in zip(rows[::2], rows[1::2], strict=True)]
+        processes = {name.decode() for name in alive}
+        dead = [one for one in found if one.process not in processes]
+        if dead:
+            await self._redis.execute(("ZREM", key, *(one.member for one in dead)))
+        return [one for one in found if one.process in processes]
+
+    async def renew_lease(self, process: str, now_ms: int) -> None:
+        """Let a process count as alive for :data:`LEASE_MS`. Forget the processes that died."""
+        await self._redis.execute(
+            ("ZADD", keys.PROCESSES, now_ms + LEASE_MS, process),
+            ("ZREMRANGEBYSCORE", keys.PROCESSES, "-inf", f"({now_ms - LEASE_MS}"),
+        )
+
+    async def end_lease(self, process: str) -> None:
+        """Let a process count as dead at once, because it stops."""
+        await self._redis.execute(("ZREM", keys.PROCESSES, process))
+
+    async def send_command(self, uid: str, command: dict[str, object], idempotency_key: IdempotencyKey) -> None:
+        """Send a command for a stream through the log: see `StreamCommand` in `events/entry.py`."""
+        body = b'{"wire":%b}' % msgspec.json.encode({"uid": uid, **command})
+        await self._scripts.write("stream_command", idempotency_key, body)
+
+    async def ask(self, question: StreamQuestion) -> None:
+        """Ask the other processes to describe the streams of a user."""
+        await self._redis.execute(("PUBLISH", ASK_CHANNEL, ASK_PREFIX + msgspec.json.encode(question)))
+
+    async def answer(self, question: StreamQuestion, described: Sequence[bytes]) -> None:
+        """Answer a question with the JSON of each stream."""
+        key = keys.stream_answers(question.answers)
+        await self._redis.execute(("RPUSH", key, *described), ("EXPIRE", key, ANSWER_TTL_SECONDS))
+
+    async def read_answers(self, question: StreamQuestion) -> list[bytes]:
+        """Return the answers that have arrived so far."""
+        found: list[bytes]
+        (found,) = await self._redis.execute(("LRANGE", keys.stream_answers(question.answers), 0, -1))
+        return found
+
+
+ASK_PREFIX = b"ask "
+"""Beginning of a question on the bus. Entries of the log begin with a digit."""
+
+
+def parse_question(message: bytes) -> StreamQuestion | None:
+    """Return the question in a message of the bus, or None if the message has another form."""
+    try:
+        return msgspec.json.decode(message.removeprefix(ASK_PREFIX), type=StreamQuestion)
+    except msgspec.MsgspecError:
+        return None
+
+
+def _parse(uid: str, member: bytes, score: bytes) -> OpenStream:
+    connection, process, scopes = member.decode().split(" ")
+    return OpenStream(uid, connection, process, int(float(score)), scopes)

@@ -1,0 +1,72 @@
+"""The caller's open streams: list them, end one, and let one go on with a new token."""
+
+from typing import Annotated
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from stream_server.errors import Forbidden, NotFound
+from stream_server.events.position import format_iso_time
+from stream_server.hub.client import StreamToken
+from stream_server.web.http.app_keys import CLAIMS, STREAMS
+from stream_server.web.http.fields import Cursor, NonNegativeInt, Timestamp
+from stream_server.web.http.responses import encode_response
+
+
+class OpenStream(msgspec.Struct):
+    """One open stream."""
+
+    connection: Annotated[str, Meta(description="the `connection` of the stream's `hello`")]
+    path: str
+    parameters: Annotated[str, Meta(description="the filters, as a query of at most 500 characters")]
+    opened: Timestamp
+    expires: Annotated[Timestamp, Meta(description="when its token expires")]
+    since: Annotated[Cursor, Meta(description="the cursor after which it began")]
+    cursor: Annotated[Cursor, Meta(description="the cursor that it has reached")]
+    live: Annotated[bool, Meta(description="false while it catches up")]
+    delivered: Annotated[NonNegativeInt, Meta(description="events written to it")]
+    behind: Annotated[NonNegativeInt, Meta(description="entries of the log between its cursor and the newest")]
+
+
+class OpenStreamList(msgspec.Struct):
+    """The caller's open streams, the oldest first."""
+
+    streams: list[OpenStream]
+
+
+class ProlongedStream(msgspec.Struct):
+    """When the token of the request, with which the stream goes on, expires."""
+
+    expires: Timestamp
+
+
+async def list_open(request: web.Request) -> web.Response:
+    """``GET /v1/streams``: list the caller's open streams in all server processes, the oldest first."""
+    return encode_response({"streams": await request.app[STREAMS].list_streams(request[CLAIMS].sub)})
+
+
+async def close(request: web.Request) -> web.Response:
+    """``DELETE /v1/streams/{connection}``: end one of the caller's streams with the goodbye `closed_by_user`."""
+    if not await request.app[STREAMS].close(request[CLAIMS].sub, request.match_info["connection"]):
+        raise _no_such_stream()
+    return web.Response(status=204)
+
+
+async def prolong(request: web.Request) -> web.Response:
+    """``POST /v1/streams/{connection}/token``: let a stream go on with the token of this request.
+
+    The stream then ends when this token ends. It misses nothing and needs no new connection.
+    """
+    claims, connection, directory = request[CLAIMS], request.match_info["connection"], request.app[STREAMS]
+    required = await directory.required_scopes(claims.sub, connection)
+    if required is None:
+        raise _no_such_stream()
+    if missing := required - claims.scopes:
+        raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}")
+    await directory.prolong(claims.sub, connection, StreamToken(claims.jti, claims.session, claims.iat, claims.exp))
+    return encode_response(ProlongedStream(format_iso_time(int(claims.exp * 1000))))
+
+
+def _no_such_stream() -> NotFound:
+    return NotFound("you have no such open stream", param="connection")

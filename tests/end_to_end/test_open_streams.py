@@ -1,0 +1,180 @@
+"""Open streams over two server processes: listed, ended, prolonged, and limited."""
+
+import json
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.consumer import Consumer
+from tests.end_to_end.server import Server
+from tests.waiting import eventually
+
+STREAMS_PER_USER = 6
+MANY = 14
+"""Streams that certainly are in both processes: that all go to one happens once in 8,000 runs."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Two processes. Only the number of streams is limited."""
+    options = ("--workers", "2", "--limits", "on", "--streams-per-user", str(STREAMS_PER_USER))
+    with Server(tmp_path_factory.mktemp("server"), *options) as running:
+        yield running
+
+
+class TidyApi(Api):
+    """Closes all its streams in the end."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self._streams: list[Consumer] = []
+
+    async def stream(self, *arguments: Any, **more: Any) -> Consumer:
+        self._streams.append(await super().stream(*arguments, **more))
+        return self._streams[-1]
+
+    async def __aexit__(self, *error: object) -> None:
+        for stream in self._streams:
+            await stream.close()
+        await super().__aexit__(*error)
+
+
+@pytest.fixture
+async def api(server: Server) -> AsyncIterator[Api]:
+    async with TidyApi(server) as made:
+        yield made
+
+
+def connection(stream: Consumer) -> str:
+    return str(stream.messages[0]["connection"])
+
+
+async def listed(api: Api, uid: str) -> list[dict[str, Any]]:
+    streams: list[dict[str, Any]] = (await api.done("GET", "/v1/streams", token=mint(uid)))["streams"]
+    return streams
+
+
+async def until_listed(api: Api, uid: str, count: int) -> list[dict[str, Any]]:
+    async def complete() -> list[dict[str, Any]]:
+        found = await listed(api, uid)
+        return found if len(found) == count else []
+
+    return await eventually(complete, what=f"{count} streams in the list")
+
+
+def goodbye_code(stream: Consumer) -> str:
+    return str(stream.of("goodbye")[0]["code"])
+
+
+async def test_a_user_lists_streams_of_all_processes(api: Api) -> None:
+    ann, bob = await api.user(), await api.user()
+    streams = [await api.stream({"track": f"tea{n}"}, uid=ann) for n in range(STREAMS_PER_USER)]
+    await api.stream({"track": "tea0"}, uid=bob)
+    await api.post(bob, "tea0 tea1 tea2")
+    for stream in streams[:3]:
+        await stream.until(lambda s: s.events)
+    found = await until_listed(api, ann, STREAMS_PER_USER)
+    assert [one["connection"] for one in found] == [connection(stream) for stream in streams]
+    assert [one["parameters"] for one in found] == [f"track=tea{n}" for n in range(STREAMS_PER_USER)]
+    assert [one["delivered"] for one in found] == [1, 1, 1, 0, 0, 0]
+    assert {(one["live"], one["path"]) for one in found} == {(True, "/v1/stream")}
+    assert [one["since"] for one in found] == [stream.messages[0]["cursor"] for stream in streams]
+    for stream in streams:
+        await stream.close()
+    await eventually(lambda: _is_empty(api, ann), what="an empty list")
+
+
+async def _is_empty(api: Api, uid: str) -> bool:
+    return not await listed(api, uid)
+
+
+async def test_a_user_ends_each_stream(api: Api) -> None:
+    ann, bob = await api.user(), await api.user()
+    streams = [await api.stream({"track": "tea"}, uid=ann) for _ in range(STREAMS_PER_USER)]
+    await until_listed(api, ann, STREAMS_PER_USER)
+    for stream in streams:
+        path = f"/v1/streams/{connection(stream)}"
+        assert (await api.call("DELETE", path, token=mint(bob))).error == (404, "not_found", "connection")
+        assert (await api.call("DELETE", path, token=mint(ann))).status == 204
+        assert goodbye_code(await stream.until_end()) == "closed_by_user"
+    assert (await api.call("DELETE", "/v1/streams/none", token=mint(ann))).error == (404, "not_found", "connection")
+
+
+async def test_a_stream_goes_on_with_a_new_token(api: Api) -> None:
+    """All streams outlive the token that opened them, miss nothing, and end with the new token."""
+    ann = await api.user()
+    first_ends, second = time.time() + 4, mint(ann, ttl=8)
+    streams = [
+        await api.stream({"track": "tea"}, token=mint(ann, ttl=first_ends - time.time()))
+        for _ in range(STREAMS_PER_USER)
+    ]
+    left_behind = await api.stream({"track": "tea"}, token=mint(await api.user(), ttl=first_ends - time.time()))
+    await until_listed(api, ann, STREAMS_PER_USER)
+    for stream in streams:
+        path = f"/v1/streams/{connection(stream)}/token"
+        assert (await api.call("POST", path, token=mint(await api.user()))).status == 404
+        assert (await api.call("POST", path, token=mint(ann, "read"))).error == (403, "insufficient_scope", None)
+        assert set(await api.done("POST", path, token=second)) == {"expires"}
+    assert time.time() < first_ends, "this machine is too slow for the test"
+    assert goodbye_code(await left_behind.until_end(20)) == "token_expired"
+    posted = await api.post(ann, "tea")
+    for stream in streams:
+        await stream.until(lambda s: s.received == [("post", posted["id"])])
+        assert goodbye_code(await stream.until_end(20)) == "token_expired"
+
+
+async def test_a_firehose_needs_its_scope_in_the_new_token_too(api: Api) -> None:
+    ann = await api.user()
+    streams = [await api.stream({"firehose": "true"}, uid=ann) for _ in range(STREAMS_PER_USER)]
+    await until_listed(api, ann, STREAMS_PER_USER)
+    for stream in streams:
+        path = f"/v1/streams/{connection(stream)}/token"
+        refused = await api.call("POST", path, token=mint(ann, "read stream"))
+        assert refused.error == (403, "insufficient_scope", None)
+        await stream.close()
+
+
+async def test_one_more_stream_closes_the_oldest_over_all_processes(api: Api) -> None:
+    ann, bob = await api.user(), await api.user()
+    other = await api.stream({"track": "tea"}, uid=bob)
+    streams = [await api.stream({"track": "tea"}, uid=ann) for _ in range(MANY)]
+    for stream in streams[: MANY - STREAMS_PER_USER]:
+        assert goodbye_code(await stream.until_end(20)) == "too_many_streams"
+    found = await until_listed(api, ann, STREAMS_PER_USER)
+    assert [one["connection"] for one in found] == [connection(stream) for stream in streams[-STREAMS_PER_USER:]]
+    assert not any(stream.ended for stream in (other, *streams[-STREAMS_PER_USER:]))
+
+
+async def test_v1_1_closes_the_oldest_with_code_7(api: Api) -> None:
+    ann = await api.user()
+    headers = {"Authorization": f"Bearer {mint(ann)}"}
+    path = "/1.1/statuses/sample.json"
+    answers = [await api.session.get(path, headers=headers) for _ in range(STREAMS_PER_USER + 1)]
+    rest = await answers[0].content.read()
+    assert json.loads(rest)["disconnect"]["code"] == 7
+    for answer in answers:
+        answer.close()
+
+
+async def test_streams_of_an_address_and_in_all_are_limited(server: Server, tmp_path_factory: Any) -> None:
+    options = ("--limits", "on", "--streams-per-address", "3", "--reconnect-limit", "0")
+    with Server(tmp_path_factory.mktemp("own"), *options) as own:
+        async with TidyApi(own) as api:
+            streams = [await api.stream({"track": "tea"}, uid=await api.user()) for _ in range(3)]
+            ann = await api.user()
+            refused = await api.call("GET", "/v1/stream?track=tea", token=mint(ann))
+            assert refused.error == (429, "rate_limited", None)
+            assert int(refused.headers["Retry-After"]) >= 1
+            dialect = await api.call("GET", "/1.1/statuses/sample.json", token=mint(ann))
+            assert (dialect.status, "Retry-After" in dialect.headers) == (420, True)
+            await streams[0].close()
+
+            async def opens() -> bool:
+                answer = await api.session.get("/v1/stream?track=tea", headers={"Authorization": f"Bearer {mint(ann)}"})
+                answer.close()
+                return answer.status == 200
+
+            await eventually(opens, what="the place of a stream that ended")
