@@ -7,6 +7,7 @@ import asyncio
 import gc
 import logging
 import random
+import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -17,6 +18,7 @@ from aiohttp import web
 
 from filters.registry import Registry
 from stream_server.config.settings import Config
+from stream_server.events.bus_signature import BusSignature
 from stream_server.events.language import detect_language, detect_nothing
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
@@ -32,7 +34,7 @@ from stream_server.jobs.workers import JobWorkers
 from stream_server.runtime import listening, logs
 from stream_server.runtime.loop_watch import LoopWatch
 from stream_server.runtime.metrics import Metrics
-from stream_server.security import tokens
+from stream_server.security import bus_key, tokens
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.store.log.retention import RetentionLimits
@@ -84,6 +86,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
         store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts,
         last_written=lambda: store.last_written, link_health=link_health, on_log_readable=log.mark_readable,
         canary_seconds=config.canary_seconds,
+        signature=BusSignature(bus_key.to_key(config.bus_secret or secrets.token_hex())),
         on_question=lambda message: _answer(hub, directory, message),
     )  # fmt: skip
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
@@ -143,7 +146,7 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
             config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max
         ),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
-        verify_feed=verify_feed,
+        verify_feed=verify_feed, bus_key=bus_key.to_key(config.bus_secret) if config.bus_secret else b"",
     )  # fmt: skip
 
 
@@ -251,6 +254,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "events_published_total": lambda: hub.counters.published,
         "events_delivered_total": lambda: hub.flusher.delivered,
         "events_malformed_total": lambda: hub.counters.malformed + feed.malformed,
+        "events_unsigned_total": lambda: feed.unsigned,
         "events_duplicate_total": lambda: feed.duplicates,
         "events_recovered_total": lambda: feed.recovered,
         "flushes_total": lambda: hub.flusher.flushes,

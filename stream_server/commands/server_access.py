@@ -14,6 +14,7 @@ from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
 from stream_server.config.settings import Config
 from stream_server.errors import ApiError, Unavailable
 from stream_server.runtime import run_file
+from stream_server.security import bus_key
 from stream_server.security.tokens import TokenAuthority, load_or_create_secret
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.scripts import SizeLimits
@@ -84,6 +85,7 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
         size_limits=SizeLimits(
             config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max
         ),
+        bus_key=_bus_key(config),
     )  # fmt: skip
     try:
         await opened.open()
@@ -103,6 +105,14 @@ async def open_server_access(config: Config) -> AsyncIterator[ServerAccess]:
     authority = TokenAuthority(config, _signing_secret(config))
     async with open_store(config) as store:
         yield ServerAccess(store, authority)
+
+
+def _bus_key(config: Config) -> bytes:
+    """Return the key that signs published entries, or no bytes. Without it servers confirm them against the log."""
+    file = Path(config.data_dir) / "jwt.secret" if config.data_dir else None
+    secret = file.read_text(encoding="ascii").strip() if file is not None and file.exists() else ""
+    found = bus_key.derive(config, secret)
+    return bus_key.to_key(found) if found else b""
 
 
 def _signing_secret(config: Config) -> str:

@@ -90,6 +90,7 @@ class Config:
     jwt_audience: str = row("stream-server", "text", "`aud` that tokens must carry.")
     jwt_previous_secret: str = secret("", "text", "HS256 key before the present one, which still verifies tokens.")
     jwt_previous_until: str = row("", "date", "Until when the previous key verifies tokens, such as 2026-12-31.")
+    bus_secret: str = secret("", "text", "Key that signs published entries; empty derives it from the key of tokens.")
     token_max_seconds: int = row(
         90 * 86400, "s", "Longest life of a token; the server refuses one of a longer life.", 60
     )

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from stream_server.errors import ApiError
+from stream_server.events.bus_signature import BusSignature
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
@@ -28,6 +29,12 @@ logger = logging.getLogger(__name__)
 
 MAX_PAGE_ENTRIES = 512
 """Most entries that one read of the log returns: about 0.5 MB."""
+
+UNSIGNED_PAUSE_SECONDS = 0.005
+"""Pause in seconds after a read of the log for unsigned messages, so that a flood of them costs few reads."""
+
+END_OF_LOG = Position(1 << 52, 0, 1 << 52)
+"""A position that the log never reaches, to read all that it has."""
 
 OWN_WRITE_TIMEOUT_SECONDS = 2.0
 """Time in seconds within which the feed should receive an entry that its own process wrote."""
@@ -46,9 +53,11 @@ class Feed:
 
     ``last_written`` returns the position of the newest entry that this process wrote. The feed calls
     ``on_log_readable`` after each successful check of the log. ``canary_seconds`` is the interval between two checks;
-    it may change at any time. ``on_question`` gets the questions of other processes about streams.
+    it may change at any time. ``signature`` checks messages; None believes all of them.
+    ``on_question`` gets the questions of other processes about streams.
 
     Attributes:
+        unsigned: Number of messages without a valid signature. Their entries, if any, were read from the log.
         malformed: Number of messages that were not valid entries.
         duplicates: Number of messages for entries that the hub already had.
         recovered: Number of entries read from the log because their message did not arrive.
@@ -60,7 +69,8 @@ class Feed:
         self, log: EventLog, rollbacks: Rollbacks, hub: Hub,
         read_account_status: Callable[[], Awaitable[RestrictedAccounts]], *,
         last_written: Callable[[], Position], link_health: LinkHealth, on_log_readable: Callable[[], None],
-        canary_seconds: float, on_question: Callable[[bytes], None] = _ignore_question,
+        canary_seconds: float, signature: BusSignature | None = None,
+        on_question: Callable[[bytes], None] = _ignore_question,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._log = log
@@ -70,12 +80,15 @@ class Feed:
         self.link_health = link_health
         self._on_log_readable = on_log_readable
         self._on_question = on_question
+        self._signature = signature
+        self._may_have_grown = asyncio.Event()
         self.canary_seconds = canary_seconds
         self._monotonic = monotonic
         self.detector = RollbackDetector(log, rollbacks, hub, self._on_rollback)
         self._is_account_status_loaded = False
         self._missing_write: tuple[Position, float] | None = None
         self._accounted_write = LOG_START
+        self.unsigned = 0
         self.malformed = self.duplicates = self.recovered = self.reconnects = self.rollbacks = 0
 
     @property
@@ -103,12 +116,13 @@ class Feed:
     async def _run_link(self) -> Exception:
         """Use one subscription until it ends: listen, and run the canary. Return the exception that ended it.
 
-        The two tasks are not in an `asyncio.TaskGroup`, because before Python 3.13 a TaskGroup forgets its cancellation
+        The tasks are not in an `asyncio.TaskGroup`, because before Python 3.13 a TaskGroup forgets its cancellation
         if one of its tasks fails at the same moment. A stopping server would then go on running.
         """
         tasks = [
             asyncio.create_task(self._listen(), name="feed: listen"),
             asyncio.create_task(self._run_canary(), name="feed: canary"),
+            asyncio.create_task(self._read_when_asked(), name="feed: unsigned messages"),
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -142,13 +156,14 @@ class Feed:
 
     async def _handle_message(self, message: bytes) -> None:
         """Publish the entry of one message to the hub. If earlier entries are missing, first read them from the log."""
+        plain = message if self._signature is None else self._signature.open(message)
+        if plain is None:
+            self._handle_unsigned(message)
+            return
         try:
-            entry = parse_published(message)
+            entry = parse_published(plain)
         except MalformedEntry:
-            if message.startswith(ASK_PREFIX):
-                self._on_question(message)
-            else:
-                self.malformed += 1
+            self.malformed += 1
             return
         self._require_valid_head()
         next_number = self.hub.head.n + 1
@@ -165,6 +180,23 @@ class Feed:
         else:
             await self.detector.check()  # a known number with another id: a rollback, or an invalid message
             self.malformed += 1
+
+    def _handle_unsigned(self, message: bytes) -> None:
+        """Believe nothing of a message without a valid signature. Only let the log be read: it may have a new entry."""
+        if message.startswith(ASK_PREFIX):
+            self._on_question(message)
+        else:
+            self.unsigned += 1
+            self._may_have_grown.set()
+
+    async def _read_when_asked(self) -> None:
+        """Read the log after unsigned messages: many of them cost one read."""
+        while True:
+            await self._may_have_grown.wait()
+            self._may_have_grown.clear()
+            await self.link_health.healthy.wait()
+            await self._catch_up(END_OF_LOG)
+            await asyncio.sleep(UNSIGNED_PAUSE_SECONDS)
 
     async def _catch_up(self, target: Position) -> None:
         """Read the log up to ``target`` and publish its entries to the hub. Clients get a `gap` for trimmed entries."""

@@ -37,6 +37,7 @@ _HELP_BY_NAME = {
     "events_published_total": "Entries of the log handed to the hub.",
     "events_delivered_total": "Events written to streams, live or catching up.",
     "events_malformed_total": "Published messages that were not valid entries; skipped.",
+    "events_unsigned_total": "Messages without a valid signature; the feed read the log instead of believing them.",
     "events_duplicate_total": "Published messages that had arrived before; skipped.",
     "events_recovered_total": "Entries read from the log because their message did not arrive.",
     "flushes_total": "Flushes: one write to every client with waiting frames.",

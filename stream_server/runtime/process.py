@@ -28,7 +28,7 @@ from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
 from stream_server.runtime import listening, logs, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
-from stream_server.security import tokens
+from stream_server.security import bus_key, tokens
 from stream_server.web.limits import connections
 
 logger = logging.getLogger(__name__)
@@ -142,7 +142,9 @@ async def _run_first_process(
     tokens.TokenAuthority(config, secret)
     several = config.workers > 1
     listener = (listening.reserve_port if several else listening.listen_alone)(config.host, config.port)
-    config = replace(config, port=listener.getsockname()[1], jwt_secret=secret)
+    config = replace(
+        config, port=listener.getsockname()[1], jwt_secret=secret, bus_secret=bus_key.derive(config, secret)
+    )
     async with _embedded_redis(config) as embedded:
         config = config if embedded is None else replace(config, redis=embedded.url)
         with run_file.kept_run_file(config) as report:

@@ -1,7 +1,7 @@
 """A thread for work that takes long, so that the event loop is not blocked meanwhile."""
 
 import asyncio
-from collections import Counter
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -10,15 +10,16 @@ from stream_server.errors import RateLimited, Unavailable
 
 T = TypeVar("T")
 
-CALLER_SHARE = 10
-"""One caller may hold this part of the queue: a tenth. So a single flood leaves room for the others."""
+CALLER_SHARE = 2
+"""One caller may hold half of the queue, so that a single flood leaves room for the others."""
 
 
 class WorkThread:
     """One thread with a bounded queue. Its work must be pure: it shares no mutable object with the event loop.
 
-    Work in Python delays the event loop for a moment each time that the loop wakes up (`sys.setswitchinterval`). So
-    there is only one such thread for each kind of work: the loop would have to wait for several ones.
+    Callers take turns: a caller with one piece of work waits for one piece of each other caller at most, however much
+    the others have brought. Work in Python delays the event loop for a moment each time that the loop wakes up
+    (`sys.setswitchinterval`). So there is only one such thread for each kind of work.
     """
 
     def __init__(self, name: str, *, max_pending: int, busy_message: str) -> None:
@@ -26,7 +27,8 @@ class WorkThread:
         self._max_pending = max_pending
         self._busy_message = busy_message
         self._pending = 0
-        self._pending_by_caller: Counter[str] = Counter()
+        self._is_working = False
+        self._turns: dict[str, deque[asyncio.Future[None]]] = {}
 
     def close(self) -> None:
         """Cancel the waiting work, wait for the running one, and end the thread."""
@@ -35,19 +37,44 @@ class WorkThread:
     async def run(self, work: Callable[[], T], caller: str = "") -> T:
         """Return the result of ``work``. Raises `Unavailable` at once if ``max_pending`` calls run or wait already.
 
-        Raises `RateLimited` if too many of them are of the same ``caller``, such as an address. An empty ``caller`` has
-        no such limit.
+        Raises `RateLimited` if half of them are of the same ``caller``, such as an address. An empty ``caller`` has no
+        such limit.
         """
-        if caller and self._pending_by_caller[caller] >= max(1, self._max_pending // CALLER_SHARE):
+        if caller and len(self._turns.get(caller, ())) >= max(1, self._max_pending // CALLER_SHARE):
             raise RateLimited(self._busy_message, retry_after=1)
         if self._pending >= self._max_pending:
             raise Unavailable(self._busy_message, retry_after=2)
         self._pending += 1
-        self._pending_by_caller[caller] += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            await self._wait_for_turn(caller)
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            finally:
+                self._is_working = False
+                self._give_turn()
         finally:
             self._pending -= 1
-            self._pending_by_caller[caller] -= 1
-            if not self._pending_by_caller[caller]:
-                del self._pending_by_caller[caller]
+
+    async def _wait_for_turn(self, caller: str) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turns.setdefault(caller, deque()).append(turn)
+        self._give_turn()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # it came at the same moment, and nobody uses it now
+                self._is_working = False
+                self._give_turn()
+            raise
+
+    def _give_turn(self) -> None:
+        """Let the next caller work, unless somebody does. Then this caller stands at the end of the row."""
+        while self._turns and not self._is_working:
+            caller, waiting = next(iter(self._turns.items()))
+            turn = waiting.popleft()
+            del self._turns[caller]
+            if waiting:
+                self._turns[caller] = waiting
+            if not turn.done():  # else its request was cancelled
+                self._is_working = True
+                turn.set_result(None)

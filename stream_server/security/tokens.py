@@ -250,15 +250,15 @@ def signing_secret(config: Config) -> str:
     return config.jwt_secret or load_or_create_secret(config.data_dir)
 
 
-def load_or_create_secret(data_dir: str) -> str:
-    """Return the HS256 key in ``jwt.secret`` of the data folder; create the file with a random key if it is missing.
+def load_or_create_secret(data_dir: str, file: str = "jwt.secret") -> str:
+    """Return the key in ``file`` of the data folder; create the file with a random key if it is missing.
 
     If ``data_dir`` is empty, return a new random key. Raises :class:`InvalidSetting` if other users can read the file,
     because they could have copied the key.
     """
     if not data_dir:
         return secrets.token_urlsafe(48)
-    path = Path(data_dir) / "jwt.secret"
+    path = Path(data_dir) / file
     if not path.exists():
         _write_exclusively(path, secrets.token_urlsafe(48))
     if path.stat().st_mode & 0o077:

@@ -73,13 +73,14 @@ class Store:
         size_limits: SizeLimits = DEFAULT_SIZE_LIMITS,
         detect_language: LanguageDetector = detect_nothing,
         verify_feed: Callable[[], Awaitable[None]] = nothing_to_verify,
+        bus_key: bytes = b"",
     ) -> None:
         """Make the store without connecting.
 
         ``url`` names the primary, or its Sentinels. ``replica_url`` names a replica for log reads and the subscription;
         it is empty without a replica. ``min_write_replicas`` is the number of replicas that must acknowledge each
         write. ``detect_language`` finds the language of a status if its author gave none. ``verify_feed`` makes the
-        feed (the link from Redis to the hub) compare its position with the log.
+        feed (the link from Redis to the hub) compare its position with the log. ``bus_key`` signs published entries.
         """
         self.detect_language = detect_language
         self.read_admission = ReadAdmission()
@@ -87,7 +88,7 @@ class Store:
         self._replica_router = ReplicaRouter(
             self._redis, RedisClient(replica_url, timeout_seconds, replica=True) if replica_url else None
         )
-        self._scripts = Scripts(self._redis, size_limits, min_write_replicas)
+        self._scripts = Scripts(self._redis, size_limits, min_write_replicas, bus_key)
         self.job_queue = JobQueue(self._redis, self._scripts)
         self.job_runner = JobRunner(self._redis, self.job_queue, size_limits)
         self.syndication = Syndication(self.job_queue, self.job_runner, size_limits)

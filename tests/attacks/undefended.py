@@ -7,19 +7,26 @@ from typing import TypeVar
 import filters.matching_budget
 import filters.verification
 from stream_server.cli import main
+from stream_server.events.bus_signature import MAC_PREFIX, BusSignature
 from stream_server.runtime.work_thread import WorkThread
 
 T = TypeVar("T")
 
 
-async def _run_on_the_loop(_: WorkThread, work: Callable[[], T]) -> T:
+async def _run_on_the_loop(_: WorkThread, work: Callable[[], T], caller: str = "") -> T:
     return work()
 
 
+def _believe(_: BusSignature, message: bytes) -> bytes:
+    body, mark, rest = message.rpartition(MAC_PREFIX)
+    return body + b"}" if mark and rest.endswith(b'"}') else message
+
+
 def switch_off_the_budgets() -> None:
-    """Let rules take any time, on the event loop."""
+    """Let rules take any time, on the event loop, and believe every message of the bus."""
     filters.matching_budget.MAX_EVENT_SECONDS = filters.matching_budget.ALLOWANCE_SECONDS = math.inf
     filters.verification.MAX_EVENT_SECONDS = math.inf
+    BusSignature.open = _believe  # type: ignore[assignment, method-assign] # this is the defence
     WorkThread.run = _run_on_the_loop  # type: ignore[assignment, method-assign] # this is the defence
 
 

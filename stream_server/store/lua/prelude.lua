@@ -1,6 +1,6 @@
 -- This text stands before every script, behind lines that store/redis/scripts.py makes: KEY, the key names that the
 -- script uses (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX, FANOUT_BATCH_SIZE and FOLLOWING_MAX, which are settings; JOB_GRACE_MS,
--- JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; VISIBILITY_TABLE, the answers of events/visibility.py. The parts that the
+-- JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; MAC_INNER_PAD and MAC_OUTER_PAD, the key of the signature; VISIBILITY_TABLE, the answers of events/visibility.py. The parts that the
 -- script's first line names follow in that order. A part needs the parts before it.
 -- KEYS: 1 the idempotency key of a write, or any core key of a read. All keys of a script are on the same shard.
 -- ARGV: 1 fingerprint of the request, 2 how long its reply is kept (ms). The header of each script lists the others.
@@ -79,6 +79,15 @@ local function to_iso8601(ms)
     floor(rest / 60) % 60, rest % 60, ms - seconds * 1000)
 end
 
+-- The published message, with its HMAC-SHA1 as the last member of the JSON (events/bus_signature.py).
+local function signed(message)
+  if MAC_INNER_PAD == '' then return message end
+  local inner = redis.sha1hex(MAC_INNER_PAD .. message):gsub('%x%x', function(byte)
+    return string.char(tonumber(byte, 16))
+  end)
+  return message:sub(1, -2) .. ',"mac":"' .. redis.sha1hex(MAC_OUTER_PAD .. inner) .. '"}'
+end
+
 -- The first write of every script that makes an event. If Redis is full or read-only, it fails here and nothing has
 -- changed. Returns the position, which is also the kept reply, and the entry's time as text. If Redis forbids PUBLISH,
 -- the write is complete all the same: feeds read the entry from the log.
@@ -88,7 +97,7 @@ local function append_entry(kind, audience, body, ms, seq, n)
   redis.call('XADD', KEY.log, 'MAXLEN', '~', LOG_MAX_ENTRIES, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
   redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
   local position = id .. ' ' .. n_text
-  redis.pcall('PUBLISH', 'events:' .. kind, position .. ' ' .. kind .. ' ' .. audience .. ' ' .. body)
+  redis.pcall('PUBLISH', 'events:' .. kind, signed(position .. ' ' .. kind .. ' ' .. audience .. ' ' .. body))
   return position, ms_text
 end
 

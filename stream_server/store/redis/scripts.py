@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from redis.exceptions import NoScriptError, ResponseError
 
 from stream_server.errors import InternalError, Unavailable
-from stream_server.events import visibility
+from stream_server.events import bus_signature, visibility
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
@@ -84,10 +84,15 @@ class Scripts:
         last_written: Position of the newest log entry that this process wrote. The feed checks that it arrives.
     """
 
-    def __init__(self, redis: RedisClient, size_limits: SizeLimits, min_write_replicas: int = 0) -> None:
-        """A write raises `OutcomeUnknown` if fewer than ``min_write_replicas`` replicas acknowledge it in time."""
+    def __init__(
+        self, redis: RedisClient, size_limits: SizeLimits, min_write_replicas: int = 0, bus_key: bytes = b""
+    ) -> None:
+        """A write raises `OutcomeUnknown` if fewer than ``min_write_replicas`` replicas acknowledge it in time.
+
+        ``bus_key`` signs the published entries; without it they are not signed.
+        """
         self._redis = redis
-        self._scripts = load_scripts(size_limits)
+        self._scripts = load_scripts(size_limits, bus_key)
         self._min_write_replicas = min_write_replicas
         self.size_limits = size_limits
         self.last_written = LOG_START
@@ -218,15 +223,18 @@ def position_of(reply: WriteReply) -> Position:
 
 
 @cache
-def load_scripts(size_limits: SizeLimits) -> Mapping[str, Script]:
+def load_scripts(size_limits: SizeLimits, bus_key: bytes = b"") -> Mapping[str, Script]:
     """Return all Lua scripts by name. Each text is complete: it has the key names, limits and shared parts it uses."""
+    pads = bus_signature.lua_pads(bus_key) if bus_key else ("", "")
     folder = resources.files("stream_server.store").joinpath("lua")
     texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".lua")}
     prelude = texts.pop("prelude.lua")
-    return {name[:-4]: _build_script(prelude, text, folder, size_limits) for name, text in texts.items()}
+    return {name[:-4]: _build_script(prelude, text, folder, size_limits, pads) for name, text in texts.items()}
 
 
-def _build_script(prelude: str, body_text: str, folder: Traversable, size_limits: SizeLimits) -> Script:
+def _build_script(
+    prelude: str, body_text: str, folder: Traversable, size_limits: SizeLimits, pads: tuple[str, str]
+) -> Script:
     parts = _PARTS.match(body_text)
     names = parts[1].split() if parts else []
     part_texts = [folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names]
@@ -235,7 +243,7 @@ def _build_script(prelude: str, body_text: str, folder: Traversable, size_limits
         f"{keys.lua_key_table(set(_KEY.findall(body)))}\n"
         f"local LOG_MAX_ENTRIES,TIMELINE_MAX,FANOUT_BATCH_SIZE='{size_limits.log_max_entries}',"
         f"{size_limits.timeline_max},{size_limits.fanout_batch_size}\n"
-        f"local FOLLOWING_MAX={size_limits.following_max}\n"
+        f"local FOLLOWING_MAX,MAC_INNER_PAD,MAC_OUTER_PAD={size_limits.following_max},'{pads[0]}','{pads[1]}'\n"
         f"local JOB_GRACE_MS,JOB_LEASE_MS,REFILL_AUTHORS_PER_PASS="
         f"{JOB_GRACE_MS},{JOB_LEASE_MS},{REFILL_AUTHORS_PER_PASS}\n"
         f"local VISIBILITY_TABLE='{visibility.visibility_table()}'\n"
