@@ -40,7 +40,8 @@ def settings() -> str:
     """Return the settings with flag, variable, default, unit and help, and whether a reload applies a new value."""
     rows = (
         (
-            f"`{s.flag}`", f"`{s.environment_variable}`", f"`{s.default}`" if s.default != "" else "", s.unit, s.help,
+            f"`{s.flag}`" if s.has_flag else "", f"`{s.environment_variable}`",
+            f"`{s.default}`" if s.default != "" else "", s.unit, s.help,
             "yes" if s.is_reloadable else "",
         )
         for s in SETTINGS

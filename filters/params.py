@@ -71,7 +71,7 @@ def _check_index_terms(subscription: Subscription) -> None:
 
 
 def _plugin_refusal(name: str, error: Exception) -> ParameterError:
-    return ParameterError(f"the filter {name} raised {error!r}", param=name)
+    return ParameterError(f"the filter {name} raised {type(error).__name__}", param=name)
 
 
 def _check_bases(standalone: list[Filter], combinable: list[Filter], registry: Registry) -> None:

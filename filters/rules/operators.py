@@ -204,7 +204,7 @@ def parse_plugin_operator(filter_class: type[Filter], value: OperatorValue) -> C
     except ParameterError as error:
         raise value.refusal(error.message, f"a value of {name}") from error
     except Exception as error:
-        raise value.refusal(f"{name} raised {error!r}", f"another value of {name}") from error
+        raise value.refusal(f"{name} raised {type(error).__name__}", f"another value of {name}") from error
     if isinstance(parsed, Follow) and parsed.includes_me:
         raise value.refusal(f"{ME} is allowed only in the parameter follow", "user ids")
     return condition

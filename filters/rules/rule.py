@@ -136,7 +136,9 @@ def _explain_operator(node: Operator, event: Event) -> Explanation:
         matched, why = condition.matches(event) is not node.negated, condition.describe(event)
         indices = tuple(condition.indices(event))
     except Exception as error:  # noqa: BLE001 - a plug-in filter may raise anything, and the explanation reports it
-        return Explanation(format_node(node), node.column, matched=False, why=f"it raised {error!r}", error=error)
+        return Explanation(
+            format_node(node), node.column, matched=False, why=f"it raised {type(error).__name__}", error=error
+        )
     return Explanation(format_node(node), node.column, matched, why, indices, negated=node.negated)
 
 

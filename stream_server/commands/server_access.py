@@ -25,7 +25,7 @@ _NO_SERVER_NAMED = (
     "started without both, such as the demo)"
 )
 _NO_KEY_NAMED = (
-    "no server named: give its --data-dir, or its --redis and --jwt-secret (a server that was started without them, "
+    "no server named: give its --data-dir, or its --redis and jwt_secret (a server that was started without them, "
     "such as the demo, shares its key with no other process: use the token that it printed)"
 )
 
@@ -123,6 +123,6 @@ def _signing_secret(config: Config) -> str:
     if config.jwt_secret or config.jwt_algorithm != "HS256":
         return ""
     if not config.data_dir or not (Path(config.data_dir) / "jwt.secret").exists():
-        advice = "give the server's --jwt-secret or --data-dir"
+        advice = "give the server's jwt_secret or --data-dir"
         raise CommandFailure(f"the key that signs tokens is missing: {advice}", USAGE)
     return load_or_create_secret(config.data_dir)

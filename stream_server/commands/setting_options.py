@@ -10,7 +10,9 @@ from stream_server.config.settings import SETTINGS, Setting
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 ACCESS_SETTINGS = tuple(
-    s.name for s in SETTINGS if s.name in {"redis", "data_dir", "settings_file"} or s.name.startswith("jwt_")
+    s.name
+    for s in SETTINGS
+    if s.has_flag and (s.name in {"redis", "data_dir", "settings_file"} or s.name.startswith("jwt_"))
 )
 """Settings by which a command finds the Redis and the key of a running server."""
 
@@ -22,10 +24,12 @@ URL_OPTION = click.option(
 def options(*names: str) -> Callable[[Command], Command]:
     """Return a decorator that adds a command-line option for each named setting; without names, for all settings.
 
+    Keys and tokens have no option: their variables, files or lines in the settings file give them.
+
     If the person does not give an option, it is None, and the setting has its value from the environment, the settings
     file or the default.
     """
-    chosen = [setting for setting in SETTINGS if not names or setting.name in names]
+    chosen = [each for each in SETTINGS if each.has_flag and (not names or each.name in names)]
 
     def decorate(command: Command) -> Command:
         for setting in reversed(chosen):

@@ -24,6 +24,9 @@ SUPERVISOR_DEFAULTS = VARIABLE_PREFIX + "SUPERVISOR_DEFAULTS"
 A reload in the worker takes these values from the file and the defaults again.
 """
 
+FILE_SUFFIX = "_FILE"
+"""End of the variables that name a file with a secret, as containers get secrets: ``STREAM_SERVER_JWT_SECRET_FILE``."""
+
 MAX_NUMBER = 1e15
 """Greatest value of a number whose row sets no maximum. Sums with a greater number would not be exact."""
 
@@ -38,6 +41,7 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     """
     environ = os.environ if environ is None else environ
     _refuse_unknown_variables(environ)
+    _refuse_visible_secrets(flags)
     given = _given_values(flags, environ)
     values: dict[str, Any] = {s.name: _convert_value(s, given.get(s.name, s.default), s.display_name) for s in SETTINGS}
     if values["settings_file"] and SUPERVISOR_DEFAULTS not in environ:
@@ -78,11 +82,42 @@ def package_index() -> str:
 def _given_values(flags: Mapping[str, Any] | None, environ: Mapping[str, str]) -> dict[str, Any]:
     """Return the unchecked values of environment variables and flags by setting name. A flag wins over a variable."""
     from_environment = {s.name: environ[s.environment_variable] for s in SETTINGS if s.environment_variable in environ}
-    return from_environment | {name: value for name, value in (flags or {}).items() if value is not None}
+    return (
+        _secrets_from_files(environ)
+        | from_environment
+        | {name: value for name, value in (flags or {}).items() if value is not None}
+    )
+
+
+def _secrets_from_files(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the secrets in files that variables such as ``STREAM_SERVER_JWT_SECRET_FILE`` name, without line ends.
+
+    Raises :class:`InvalidSetting` if a file cannot be read. The message has the name of the variable only.
+    """
+    found = {}
+    for setting in SETTINGS:
+        variable = setting.environment_variable + FILE_SUFFIX
+        if setting.is_secret and variable in environ:
+            try:
+                found[setting.name] = Path(environ[variable]).read_text(encoding="utf-8").rstrip("\r\n")
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidSetting(f"the file of {variable} cannot be read ({type(error).__name__})") from None
+    return found
+
+
+def _refuse_visible_secrets(flags: Mapping[str, Any] | None) -> None:
+    """Raise :class:`InvalidSetting` for a password on the command line, which `ps` shows to all users."""
+    for setting in SETTINGS:
+        value = (flags or {}).get(setting.name)
+        if value and setting.unit == "URL" and setting.is_secret and address.has_password(str(value)):
+            place = f"{setting.environment_variable}, {setting.environment_variable}{FILE_SUFFIX} or the settings file"
+            raise InvalidSetting(f"{setting.flag} holds a password, which `ps` shows: put it into {place}")
 
 
 def _refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    known = {s.environment_variable for s in SETTINGS} | {VARIABLE_PREFIX + name for name in TEST_VARIABLES}
+    known = {s.environment_variable for s in SETTINGS}
+    known |= {s.environment_variable + FILE_SUFFIX for s in SETTINGS if s.is_secret}
+    known |= {VARIABLE_PREFIX + name for name in TEST_VARIABLES}
     for name in environ:
         if name.startswith(VARIABLE_PREFIX) and name not in known and name != SUPERVISOR_DEFAULTS:
             raise InvalidSetting(f"unknown setting {name}; `stream-server serve --help` lists the settings")
@@ -128,7 +163,7 @@ def _file_values(path: str) -> dict[str, Any]:
 
 def _holds_secret(setting: Setting, value: object) -> bool:
     """Return whether ``value`` is secret: the key of tokens always, a Redis URL only if it may hold a password."""
-    return setting.is_secret and (setting.name.endswith("_secret") or address.may_contain_password(str(value)))
+    return setting.is_secret and (not setting.has_flag or address.may_contain_password(str(value)))
 
 
 def _check_type(setting: Setting, value: object, path: str) -> object:

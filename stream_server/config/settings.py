@@ -51,8 +51,15 @@ class Setting(NamedTuple):
         return "--" + self.name.replace("_", "-")
 
     @property
+    def has_flag(self) -> bool:
+        """Whether the setting has a flag. A key or token has none, because `ps` shows command lines to all users."""
+        return not self.is_secret or self.unit == "URL"
+
+    @property
     def display_name(self) -> str:
         """Flag and environment variable for error messages, such as ``--port (STREAM_SERVER_PORT)``."""
+        if not self.has_flag:
+            return self.environment_variable
         return f"{self.flag} ({self.environment_variable})"
 
 
@@ -172,6 +179,15 @@ class Config:
     )
     trusted_proxies: str = row(
         "", "addresses", "Addresses or networks of proxies whose X-Forwarded-For or Forwarded is believed."
+    )
+    operations: str = reloadable(
+        "auto", "name", "Who reads metrics: open, token, or auto: open only if --host is this machine.",
+        choices=("auto", "open", "token"),
+    )  # fmt: skip
+    operations_token: str = secret("", "text", "Token that reads metrics and details of the readiness.")
+    cors_origins: str = reloadable("", "origins", "Origins, with commas, whose pages may send requests; * for all.")
+    v1_url_credentials: str = reloadable(
+        "off", "name", "Accept `oauth_token` in URLs of v1.1, where proxies log it.", choices=("on", "off")
     )
     log_level: str = reloadable(
         "info", "name", "Least severe log lines that are written.", choices=("debug", "info", "warning", "error")

@@ -6,6 +6,7 @@ computed from it is cached on the shared ``Entry``. This package imports neither
 ``entry``         one entry of the log: position, kind, audience, bytes, and the caches
 ``position``      a position on the log, its cursor, and the times in ids
 ``kinds``         the kinds of entries, their channels, and the audiences
+``bus_signature`` shows that a published entry comes from a script of this installation
 ``entry_fields``  the JSON members of an entry that the server decodes
 ``view``          what filters see of an entry, and whose words it shows
 ``visibility``    who may see what: one function and its answers as a table

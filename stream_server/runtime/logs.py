@@ -17,6 +17,9 @@ MAX_LINES_PER_WINDOW = 20
 WINDOW_SECONDS = 10.0
 """Each place in the code may write so many lines in so many seconds."""
 
+MAX_PLACES = 2000
+"""Number of places whose lines are counted. If there are more, the count of all begins anew."""
+
 MAX_LINE_CHARS = 2000
 """Longest message in characters; the rest is cut off."""
 MAX_TRACE_CHARS = 16_000
@@ -38,25 +41,43 @@ def redact(text: str) -> str:
 
 
 class LogThrottle(logging.Filter):
-    """Limits each place in the code (file and line) to :data:`MAX_LINES_PER_WINDOW` log lines in 10 seconds."""
+    """Limits each place in the code to :data:`MAX_LINES_PER_WINDOW` log lines in 10 seconds.
+
+    A place is a file and a line and, for an exception, also its type and the line that raised it. So a flood of one
+    error does not hide another one that is logged at the same line.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        self._windows: dict[tuple[str, int], tuple[float, int]] = {}
+        self._windows: dict[tuple[object, ...], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return False, which drops the record, if its place in the code has logged too many lines in the last 10 s.
 
         The first record of this place after the 10 s gets the number of dropped records as ``suppressed``.
         """
-        origin = (record.pathname, record.lineno)
+        origin = (record.pathname, record.lineno, *_raised_at(record))
+        if len(self._windows) >= MAX_PLACES:
+            self._windows.clear()
         started, count = self._windows.get(origin, (self._clock(), 0))
         if self._clock() - started >= WINDOW_SECONDS:
             record.suppressed = max(0, count - MAX_LINES_PER_WINDOW)
             started, count = self._clock(), 0
         self._windows[origin] = (started, count + 1)
         return count < MAX_LINES_PER_WINDOW
+
+
+def _raised_at(record: logging.LogRecord) -> tuple[object, ...]:
+    """Return the type of the record's exception, and the file and line that raised it. Nothing without exception."""
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    if error is None:
+        return ()
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = () if trace is None else (trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+    return (type(error).__name__, *where)
 
 
 class JsonLineFormatter(logging.Formatter):

@@ -3,6 +3,7 @@
 The one decision: **the settings pin the algorithm and the key of tokens.** A token cannot choose how it is verified.
 
 ``tokens``     issues and verifies JSON Web Tokens
+``bus_key``    the key that signs published entries
 ``key_set``    fetches the public keys of another issuer (JWKS)
 ``passwords``  argon2id hashes, computed in a thread
 """

@@ -20,7 +20,7 @@ def derive(config: Config, secret: str = "") -> str:
     """
     if config.bus_secret:
         if len(config.bus_secret.encode()) < MIN_SECRET_BYTES:
-            raise InvalidSetting(f"--bus-secret must be {MIN_SECRET_BYTES} bytes or more")
+            raise InvalidSetting(f"bus_secret must be {MIN_SECRET_BYTES} bytes or more")
         return config.bus_secret
     if config.jwt_algorithm == "HS256" and (config.jwt_secret or secret):
         return hmac.digest((config.jwt_secret or secret).encode(), b"stream-server bus", "sha256").hex()

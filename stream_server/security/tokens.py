@@ -290,7 +290,7 @@ def _load_keys(config: Config, secret: str) -> tuple[Any, Any]:
             raise InvalidSetting("--jwt-key-file and --jwt-jwks-url need an --jwt-algorithm other than HS256")
         return (_hmac_key(config.jwt_secret or secret),) * 2
     if config.jwt_secret:
-        raise InvalidSetting(f"--jwt-secret is a key of HS256, not of {algorithm}")
+        raise InvalidSetting(f"jwt_secret is a key of HS256, not of {algorithm}")
     if bool(config.jwt_key_file) == bool(config.jwt_jwks_url):
         raise InvalidSetting(f"{algorithm} needs one of --jwt-key-file and --jwt-jwks-url")
     if config.jwt_jwks_url:
@@ -303,7 +303,7 @@ def _load_previous_key(config: Config) -> tuple[bytes | None, float]:
     if not config.jwt_previous_secret and not config.jwt_previous_until:
         return None, 0.0
     if not config.jwt_previous_secret or not config.jwt_previous_until or config.jwt_algorithm != "HS256":
-        raise InvalidSetting("--jwt-previous-secret and --jwt-previous-until belong together, and to HS256")
+        raise InvalidSetting("jwt_previous_secret and --jwt-previous-until belong together, and to HS256")
     try:
         until = datetime.fromisoformat(config.jwt_previous_until)
     except ValueError:
@@ -323,9 +323,9 @@ def _hmac_key(text: str) -> bytes:
     """Return ``text`` as HS256 key. Refuse a public key, because everybody could sign with it (CVE-2022-29217)."""
     key = text.encode()
     if b"-----BEGIN" in key or b'"kty"' in key or key.startswith((b"ssh-", b"ecdsa-")):
-        raise InvalidSetting("--jwt-secret holds a public or private key, which must not be the secret of HS256")
+        raise InvalidSetting("jwt_secret holds a public or private key, which must not be the secret of HS256")
     if len(key) < MIN_SECRET_BYTES:
-        raise InvalidSetting(f"--jwt-secret must be {MIN_SECRET_BYTES} bytes or more")
+        raise InvalidSetting(f"jwt_secret must be {MIN_SECRET_BYTES} bytes or more")
     return key
 
 

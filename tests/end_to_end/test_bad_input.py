@@ -245,25 +245,25 @@ def junk(number: int) -> tuple[bytes, ...]:
     )
 
 
-MALFORMED, INVALID_ROWS = "events_malformed_total", "log_invalid_rows_total"
+UNSIGNED, INVALID_ROWS = "events_unsigned_total", "log_invalid_rows_total"
 
 LIE = b'3800000000000-0 99999999 post public {"wire":{"status":{"id":"1","uid":"1"}}}'
 """A well-formed message with a number far above the head. The feed looks for it in the log and finds nothing."""
 
 
 async def test_junk_on_the_redis_channel_is_counted_and_skipped(api: Api, server: Server) -> None:
-    """Each malformed message is counted. None of them reaches a client or disturbs later events."""
+    """Each message without a signature is counted. None of them reaches a client or disturbs later events."""
     uid = await api.user()
     async with (
         await api.stream({"firehose": "true"}) as everything,
         await api.stream({"track": "after"}, framing="sse") as tracking,
     ):
-        counted = await api.metric(MALFORMED)
+        counted = await api.metric(UNSIGNED)
         messages = junk(int((await api.head()).rpartition(".")[2]) + 1)
         with server.redis_client() as client:
             heard = [client.publish("events:post", message) for message in (*messages, LIE)]
         assert all(heard), "no server subscribes to the channel, so the fault did not happen"
-        await api.until_metric(MALFORMED, lambda count: count >= counted + len(messages))
+        await api.until_metric(UNSIGNED, lambda count: count >= counted + len(messages))
         status = await api.post(uid, "after the junk")
         for consumer in (everything, tracking):
             await consumer.until(lambda c: c.events)

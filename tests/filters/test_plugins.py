@@ -156,9 +156,10 @@ INVALID_TERMS: list[tuple[Any, str]] = [
 def test_invalid_index_terms_are_refused(registry: Registry, role: Role, terms: Any, message: str) -> None:
     odd = with_terms(terms)
     odd.role = role
-    with pytest.raises(ParameterError, match=f"the filter odd raised .*{message}") as refusal:
+    with pytest.raises(ParameterError, match=r"^the filter odd raised \w+$") as refusal:
         parsed(registry, odd)
     assert refusal.value.param == "odd"
+    assert message in str(refusal.value.__cause__), "the text of the exception is for the operator"
 
 
 @pytest.mark.parametrize("keys", [frozenset({1}), frozenset({"tea", 2}), 7, ValueError()])

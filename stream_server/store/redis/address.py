@@ -67,6 +67,12 @@ def may_contain_password(url: str) -> bool:
     return "@" in url or "password=" in unquote(url).lower()
 
 
+def has_password(url: str) -> bool:
+    """Return whether a Redis URL contains a password, before the host or in the query."""
+    parts = _split_url(url)
+    return ":" in parts.netloc.rpartition("@")[0] or "password=" in unquote(url).lower()
+
+
 def parse_sentinel_url(url: str) -> SentinelService | None:
     """Parse a URL that names Sentinels, or return None for another scheme. Raises :class:`InvalidRedisUrl`."""
     parts = _split_url(url)

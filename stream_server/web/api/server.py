@@ -8,10 +8,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 from stream_server import __version__
 from stream_server.runtime.metrics import CONTENT_TYPE
+from stream_server.web.http import operations_access
 from stream_server.web.http.app_keys import HUB, METRICS, READINESS_CHECK, ROUTES
 from stream_server.web.http.fields import NonNegativeInt
 from stream_server.web.http.responses import ErrorDetail, encode_response, json_response
 from stream_server.web.openapi.document import encoded_document
+
+_LAG = "how far this server is behind the log, in milliseconds"
 
 
 class LivenessAnswer(msgspec.Struct):
@@ -21,12 +24,15 @@ class LivenessAnswer(msgspec.Struct):
 
 
 class ReadinessAnswer(msgspec.Struct):
-    """Whether this server receives new events for its streams. If not, ``error`` has the reason."""
+    """Whether this server receives new events for its streams. If not, ``error`` has the reason.
+
+    Only those who may read the metrics get the members ``lag_ms``, ``stopping`` and ``cursor``.
+    """
 
     ready: bool
-    lag_ms: Annotated[NonNegativeInt, Meta(description="how far this server is behind the log, in milliseconds")]
-    stopping: bool
-    cursor: Annotated[str, Meta(description="the newest entry of the log that this server has")]
+    lag_ms: Annotated[NonNegativeInt, Meta(description=_LAG)] | UnsetType = UNSET
+    stopping: bool | UnsetType = UNSET
+    cursor: Annotated[str, Meta(description="the newest entry of the log that this server has")] | UnsetType = UNSET
     error: ErrorDetail | UnsetType = UNSET
 
 
@@ -45,7 +51,6 @@ class ServerIndex(msgspec.Struct):
     """The server's name and version, and the first requests of a new client, such as the log-in."""
 
     name: str
-    version: str
     docs: str
     openapi: Annotated[str, Meta(description="the path of this document")]
     sign_up: str
@@ -54,6 +59,7 @@ class ServerIndex(msgspec.Struct):
     stream: str
     poll: str
     metrics: str
+    version: Annotated[str, Meta(description="only for those who may read the metrics")] | UnsetType = UNSET
 
 
 async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
@@ -64,6 +70,8 @@ async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a ha
 async def readiness(request: web.Request) -> web.Response:
     """``GET /readyz``: answer 200 if new events reach this server, 503 if they do not or if the server is stopping."""
     is_ready, detail = request.app[READINESS_CHECK]()
+    if not await operations_access.may_read(request):
+        detail = {}
     if is_ready:
         return encode_response({"ready": True, **detail})
     message = "this server is shutting down" if request.app[HUB].is_stopping else "event delivery is interrupted"
@@ -75,13 +83,16 @@ async def readiness(request: web.Request) -> web.Response:
 
 async def metrics(request: web.Request) -> web.Response:
     """``GET /metrics``: read the server's metrics in the Prometheus text format."""
+    await operations_access.require(request)
     headers = {hdrs.CONTENT_TYPE: CONTENT_TYPE, hdrs.CACHE_CONTROL: "no-store"}
     return web.Response(body=request.app[METRICS].render(), headers=headers)
 
 
-async def index(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
+async def index(request: web.Request) -> web.Response:
     """``GET /``: read the server's name and version, and the first requests of a new client."""
-    about = {"name": "stream-server", "version": __version__, "docs": "docs/api.md", "openapi": "/openapi.json"}
+    about = {"name": "stream-server", "docs": "docs/api.md", "openapi": "/openapi.json"}
+    if await operations_access.may_read(request):
+        about["version"] = __version__
     writes = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
     reads = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}
     return encode_response({**about, **writes, **reads})

@@ -14,8 +14,8 @@ from stream_server.hub.framing import Framing
 from stream_server.web.dialects import v1_parameters
 from stream_server.web.dialects.connect_limit import count_connect
 from stream_server.web.dialects.v1_framing import MEDIA_TYPE, select_v1_framing
-from stream_server.web.dialects.v1_parameters import find_token, read_v1_parameters
-from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
+from stream_server.web.dialects.v1_parameters import TOKEN_PARAMETER, find_token, read_v1_parameters
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
 from stream_server.web.http.request_limits import rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.route import Dialect
@@ -54,6 +54,8 @@ async def firehose_stream(request: web.Request) -> web.StreamResponse:
 async def read_token(request: web.Request) -> str:
     """Return the token in the Authorization header, else in ``oauth_token``. Raises Unauthorized if both are absent."""
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
+    if not headers and TOKEN_PARAMETER in request.rel_url.query and request.app[CONFIG].v1_url_credentials != "on":
+        raise Unauthorized("a token goes into the Authorization header: a URL is logged (--v1-url-credentials)")
     token = find_token(headers[0] if headers else "", {} if headers else await read_v1_parameters(request))
     if len(headers) > 1 or token is None:
         raise Unauthorized("send a token: as a Bearer, or as oauth_token of OAuth 1.0a")

@@ -9,6 +9,8 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
 ``authentication``     checks a bearer token or a ticket, and returns its claims
 ``request_limits``     applies the limits of a route to a request, and makes the ``RateLimit`` headers
+``operations_access``  who may read metrics, details of the readiness, and the version
+``cors``               lets pages of other origins read and write
 ``query``              parses a query string into a msgspec struct
 ``body``               reads a request body within limits of size, time and nesting
 ``fields``             types of body and answer members, with their limits

@@ -26,10 +26,11 @@ from stream_server.security.tokens import Claims
 from stream_server.store.redis import admission, timeout_budget
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, METRICS, QUERY, REQUEST_ID, ROUTES, STORE
 from stream_server.web.http.authentication import authenticate
+from stream_server.web.http.cors import answer_preflight, cors_headers
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
-from stream_server.web.http.responses import SERVER_NAME, error_response, http_exception_to_api_error
+from stream_server.web.http.responses import SAFETY_HEADERS, error_response, http_exception_to_api_error
 from stream_server.web.limits.rate_limit import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, Route
 
@@ -64,7 +65,9 @@ async def handle_errors(request: web.Request, handler: Handler) -> web.StreamRes
         response = _error_answer(request, error)
     if not response.prepared:
         response.headers[X_REQUEST_ID] = request[REQUEST_ID]
-        response.headers.setdefault(hdrs.SERVER, SERVER_NAME)
+        for name, value in SAFETY_HEADERS:
+            response.headers.setdefault(name, value)
+        response.headers.update(cors_headers(request))
         if ALLOWANCE in request:
             response.headers.update(_rate_limit_headers(request))
         if request.app[HUB].is_stopping:
@@ -124,14 +127,14 @@ def _rate_limit_headers(request: web.Request) -> dict[str, str]:
     return make_headers(request[ALLOWANCE])
 
 
-MIDDLEWARES = (handle_errors, check_request)
+MIDDLEWARES = (handle_errors, answer_preflight, check_request)
 
 
 def _error_answer(request: web.Request, error: Exception) -> web.Response:
     """Return the error answer; log an unexpected exception. Raises ConnectionResetError if an answer has begun."""
     refused = _to_api_error(request, error)
     if refused is None:
-        logger.error("unhandled error in a request handler", exc_info=error, extra={"request_id": request[REQUEST_ID]})
+        logger.error("unhandled error in a request handler", exc_info=error, extra=_request_extra(request))
         refused = InternalError("internal error; it was logged")
     if request.writer.output_size > 0:
         raise ConnectionResetError("the response had started; closing the connection") from None
@@ -145,11 +148,18 @@ def _error_answer(request: web.Request, error: Exception) -> web.Response:
     return response
 
 
+def _request_extra(request: web.Request) -> dict[str, str]:
+    return {"request_id": request[REQUEST_ID]}
+
+
 def _to_api_error(request: web.Request, error: Exception) -> ApiError | None:
     """Map an exception to an ApiError. Return None for an unexpected exception, which is an internal error."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, ParameterError):
+        if error.__cause__ is not None and not isinstance(error.__cause__, ParameterError):
+            # The answer names the type of the exception only: its text is for the operator.
+            logger.warning("a filter raised %r", error.__cause__, extra=_request_extra(request))
         kind = TooLarge if STATUS_BY_CODE[error.code] == 413 else BadRequest
         column = error.column if isinstance(error, RuleError) else None
         return kind(error.message, code=error.code, param=error.param, column=column)

@@ -13,11 +13,17 @@ from stream_server.errors import STATUS_BY_CODE, ApiError, BadRequest, MethodNot
 SERVER_NAME = "stream-server"
 """Value of the `Server` header, and the realm of the bearer challenge."""
 
+SAFETY_HEADERS = (
+    (hdrs.SERVER, SERVER_NAME),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"),
+)
+"""Headers of every answer: a browser must not run, frame or reinterpret what the server sends."""
+
 JSON_HEADERS = {
     hdrs.CONTENT_TYPE: "application/json; charset=utf-8",
     hdrs.CACHE_CONTROL: "no-store",
-    "X-Content-Type-Options": "nosniff",
-    hdrs.SERVER: SERVER_NAME,
+    **dict(SAFETY_HEADERS),
 }
 BEARER_ERRORS = {401: "invalid_token", 403: "insufficient_scope"}
 """The error name of RFC 6750 §3.1 for each status that carries a `WWW-Authenticate` challenge."""

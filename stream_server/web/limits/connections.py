@@ -36,7 +36,8 @@ class Refusal(NamedTuple):
         head = (
             f"HTTP/1.1 {self.status} {self.phrase}\r\nContent-Type: application/json; charset=utf-8\r\n"
             f"Content-Length: {len(body)}\r\nRetry-After: 1\r\nConnection: close\r\n"
-            "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n\r\n"
+            "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
+            "Cache-Control: no-store\r\n\r\n"
         )
         return (head + body).encode()
 

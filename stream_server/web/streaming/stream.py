@@ -16,11 +16,12 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
+from stream_server.web.http.cors import cors_headers
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.middleware import X_REQUEST_ID
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
-from stream_server.web.http.responses import SERVER_NAME
+from stream_server.web.http.responses import SAFETY_HEADERS, SERVER_NAME
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream_connection import StreamConnection
@@ -42,8 +43,7 @@ COSTLY_FILTER = "costly_filter"
 STREAM_HEADERS = {
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",
-    "X-Content-Type-Options": "nosniff",
-    "Server": SERVER_NAME,
+    **dict(SAFETY_HEADERS),
 }
 """Headers of every stream. `X-Accel-Buffering` stops nginx from buffering the stream."""
 
@@ -96,6 +96,7 @@ async def _send_head_and_hand_over(
 ) -> web.StreamResponse:  # fmt: skip
     response = web.StreamResponse(headers={**STREAM_HEADERS, **(extra_headers or {}), hdrs.CONTENT_TYPE: content_type})
     response.headers[X_REQUEST_ID] = request[REQUEST_ID]
+    response.headers.update(cors_headers(request))
     if ALLOWANCE in request and not extra_headers:
         response.headers.update(rate_limit_headers(request[ALLOWANCE]))
     chunked = supports_chunked(request)

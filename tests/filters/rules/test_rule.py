@@ -161,7 +161,7 @@ def test_an_error_of_a_filter_is_raised(more: Registry) -> None:
 def test_an_explanation_shows_an_error_of_its_part(more: Registry) -> None:
     explained = Rule.parse("hello shouts:boom OR milk", more).explain(post("hello milk"))
     hello, boom = explained.parts[0].parts
-    assert (hello.matched, boom.matched, boom.why) == (True, False, "it raised RuntimeError('boom')")
+    assert (hello.matched, boom.matched, boom.why) == (True, False, "it raised RuntimeError")
     assert (explained.matched, isinstance(explained.error, RuntimeError)) == (True, True)
     assert not Rule.parse("hello -shouts:boom", more).explain(post("hello")).matched
 

@@ -28,7 +28,9 @@ def test_help_names_commands_examples_and_exit_codes() -> None:
 def test_every_setting_is_an_option_of_serve() -> None:
     shown = " ".join(invoke("serve", "--help").out.split())
     for setting in SETTINGS:
-        assert f" {setting.flag} " in shown
+        assert (f" {setting.flag} " in shown) == setting.has_flag
+        if not setting.has_flag:
+            continue
         assert setting.environment_variable in shown
     assert "--supervised" not in shown
 
@@ -74,7 +76,7 @@ def test_an_unknown_environment_variable_is_refused() -> None:
     "arguments",
     [
         ("tail", "--url", "http://127.0.0.1:9", "--track", "x", *TOKEN),
-        ("token", "--user", "a", "--redis", "unix:///nonexistent/redis.sock", "--jwt-secret", "x" * 32),
+        ("repair", "--redis", "unix:///nonexistent/redis.sock"),
         ("token", "--user", "a", "--data-dir", "/nonexistent"),
     ],
 )
@@ -90,7 +92,11 @@ def test_an_unreachable_server_or_redis_is_one_sentence_and_exit_code_3(argument
     ("arguments", "code", "sentence"),
     [
         (("--redis", "unix:///nonexistent/redis.sock"), 3, "the Redis of --redis cannot be reached"),
-        (("--jwt-secret", "short"), 2, "--jwt-secret must be 32 bytes or more"),
+        (
+            ("--jwt-previous-until", "2026-12-31"),
+            2,
+            "jwt_previous_secret and --jwt-previous-until belong together, and to HS256",
+        ),
     ],
 )
 def test_a_server_that_cannot_start_prints_the_reason(arguments: tuple[str, ...], code: int, sentence: str) -> None:
@@ -113,7 +119,7 @@ def test_a_filter_that_cannot_be_imported_stops_the_command(tmp_path: Path, argu
 def test_the_run_file_of_a_stopped_server_is_not_a_running_server(tmp_path: Path) -> None:
     note = {"redis": f"unix://{tmp_path}/gone.sock", "url": "http://127.0.0.1:9"}
     (tmp_path / "server.json").write_text(json.dumps(note))
-    outcome = invoke("token", "--user", "a", "--data-dir", tmp_path, "--jwt-secret", "x" * 32)
+    outcome = invoke("token", "--user", "a", "--data-dir", tmp_path, env={"STREAM_SERVER_JWT_SECRET": "x" * 32})
     assert outcome.code == 3
     assert invoke("doctor", "--url", "http://127.0.0.1:9", "--data-dir", tmp_path).code == 0
 
@@ -127,10 +133,17 @@ def test_serve_on_a_taken_port_fails() -> None:
 
 
 def test_doctor_fails_without_redis_and_hides_its_password() -> None:
-    outcome = invoke("doctor", "--redis", "redis://:hunter22@127.0.0.1:9")
+    outcome = invoke("doctor", env={"STREAM_SERVER_REDIS": "redis://:hunter22@127.0.0.1:9"})
     assert outcome.code == 1
     assert "✗ Redis cannot be reached" in outcome.out
     assert "hunter22" not in outcome.out + outcome.err
+
+
+def test_a_password_on_the_command_line_is_refused() -> None:
+    outcome = invoke("doctor", "--redis", "redis://:hunter22@127.0.0.1:9")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "`ps` shows" in outcome.err
+    assert "hunter22" not in outcome.err
 
 
 def test_doctor_prints_ascii_on_an_ascii_terminal() -> None:

@@ -104,7 +104,7 @@ def test_a_settings_file_with_a_secret_must_be_readable_by_its_owner_only(write:
 
 def test_only_reloadable_settings_are_applied_and_the_others_need_a_restart() -> None:
     running = load({}, {})
-    other: dict[type, Any] = {float: 77.0, int: 77, str: "off"}
+    other: dict[type, Any] = {float: 77.0, int: 77, str: "another"}
     newer = replace(running, **{s.name: other[type(s.default)] for s in SETTINGS})
     reloadable = [s.name for s in SETTINGS if s.is_reloadable]
     assert running.apply_reloadable(newer) == [(s.name, s.default) for s in SETTINGS if s.is_reloadable]

@@ -74,6 +74,9 @@ def _read_by_limits(name: str, parts: RunningParts) -> object:
 
 
 USED: dict[str, Callable[[RunningParts], object]] = {
+    "operations": lambda parts: parts.app[app_keys.CONFIG].operations,
+    "cors_origins": lambda parts: parts.app[app_keys.CONFIG].cors_origins,
+    "v1_url_credentials": lambda parts: parts.app[app_keys.CONFIG].v1_url_credentials,
     "heartbeat_seconds": lambda parts: parts.limits.heartbeat_seconds,
     "write_timeout_seconds": lambda parts: parts.limits.write_timeout_seconds,
     "behind_max_entries": lambda parts: parts.limits.far_behind_entries,
@@ -107,7 +110,9 @@ USED: dict[str, Callable[[RunningParts], object]] = {
 
 def other_value(name: str, config: Config) -> Any:
     """Return another valid value for this setting."""
-    words = {"limits": "on", "log_level": "error"}
+    words = {
+        "limits": "on", "log_level": "error", "operations": "token", "cors_origins": "*", "v1_url_credentials": "on"
+    }  # fmt: skip
     return words.get(name) or getattr(config, name) * 2 + 1
 
 

@@ -84,3 +84,20 @@ def test_a_log_line_has_the_request_id() -> None:
     record = logging.LogRecord("web", logging.ERROR, "web.py", 1, "failed", (), None)
     record.request_id = "abc"
     assert json.loads(logs.JsonLineFormatter().format(record))["request_id"] == "abc"
+
+
+def test_a_flood_of_one_error_does_not_hide_another_at_the_same_line() -> None:
+    throttle = logs.LogThrottle(lambda: 0.0)
+
+    def record(error: Exception) -> logging.LogRecord:
+        return logging.LogRecord("a", logging.ERROR, "a.py", 1, "x", (), (type(error), error, None))
+
+    assert sum(throttle.filter(record(ValueError())) for _ in range(100)) == logs.MAX_LINES_PER_WINDOW
+    assert throttle.filter(record(KeyError()))
+
+
+def test_the_throttle_remembers_a_bounded_number_of_places() -> None:
+    throttle = logs.LogThrottle(lambda: 0.0)
+    for line in range(logs.MAX_PLACES + 10):
+        throttle.filter(logging.LogRecord("a", logging.ERROR, "a.py", line, "x", (), None))
+    assert len(throttle._windows) <= logs.MAX_PLACES

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -113,8 +114,20 @@ async def test_the_token_is_accepted_in_every_place_of_v1(api: Api, server: Serv
         {"params": oauth(token), "data": asking},
         {"params": {**oauth(token), **asking}, "method": "GET"},
     ]
-    assert [(await asked(api, FILTER, **way)).status for way in ways] == [200] * 5
+    assert [(await asked(api, FILTER, **way)).status for way in ways] == [200] * 3 + [401] * 2
     assert token not in server.log
+
+
+async def test_a_token_in_the_url_needs_a_setting(tmp_path: Path) -> None:
+    with Server(tmp_path, "--v1-url-credentials", "on") as server:
+        async with Api(server) as api:
+            asking = oauth(mint(api.admin))
+            ways: list[dict[str, Any]] = [
+                {"params": asking, "data": {"track": "tea"}},
+                {"params": {**asking, "track": "tea"}, "method": "GET"},
+            ]
+            assert [(await asked(api, FILTER, **way)).status for way in ways] == [200] * 2
+            assert asking["oauth_token"] not in server.log
 
 
 async def test_a_request_without_a_valid_token_is_refused(api: Api) -> None:

@@ -1,0 +1,49 @@
+"""Cross-origin requests (the Fetch standard): pages of the origins in the settings may read and write.
+
+A page needs this if it comes from another origin than the server. Tokens are in a header, never in a cookie, so a page
+without a token can do no more than any stranger.
+"""
+
+from aiohttp import hdrs, web
+
+from stream_server.web.http.app_keys import CONFIG
+from stream_server.web.route import Handler
+
+ANY_ORIGIN = "*"
+
+ALLOWED_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
+ALLOWED_HEADERS = "Authorization, Content-Type, Accept, Last-Event-ID, Idempotency-Key, X-Request-Id"
+EXPOSED_HEADERS = "Location, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id"
+MAX_AGE_SECONDS = 600
+"""Seconds for which a browser may remember what it may send."""
+
+
+@web.middleware
+async def answer_preflight(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer the question of a browser whether a page of another origin may send a request."""
+    if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+        allowed = cors_headers(request)
+        if hdrs.ACCESS_CONTROL_ALLOW_ORIGIN in allowed:
+            more: dict[str, str] = {
+                hdrs.ACCESS_CONTROL_ALLOW_METHODS: ALLOWED_METHODS,
+                hdrs.ACCESS_CONTROL_ALLOW_HEADERS: ALLOWED_HEADERS,
+                hdrs.ACCESS_CONTROL_MAX_AGE: str(MAX_AGE_SECONDS),
+            }
+            return web.Response(status=204, headers={**allowed, **more})
+    return await handler(request)
+
+
+def cors_headers(request: web.Request) -> dict[str, str]:
+    """Return the headers that let a page of the request's origin read the answer; none if it may not."""
+    origins = request.app[CONFIG].cors_origins
+    if not origins:
+        return {}
+    vary: dict[str, str] = {hdrs.VARY: hdrs.ORIGIN}
+    origin = request.headers.get(hdrs.ORIGIN, "")
+    if origin and (origins == ANY_ORIGIN or origin in {each.strip() for each in origins.split(",")}):
+        return {
+            **vary,
+            hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin,
+            hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED_HEADERS,
+        }
+    return vary
