@@ -28,6 +28,7 @@ from stream_server.feed.token_recheck import TokenRecheck
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
+from stream_server.jobs.memory_alarm import MemoryAlarm
 from stream_server.jobs.repair_loop import RepairLoop
 from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.jobs.workers import JobWorkers
@@ -103,6 +104,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     app[SUBSCRIPTION_PARSER] = subscriptions
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
+    app[app_keys.REFUSE_WRITES] = services.memory_alarm.refuse_writes
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)
     app[app_keys.METRICS] = _make_metrics(hub, feed, store, services)
     routes.add_routes(app)
@@ -159,6 +161,7 @@ class BackgroundServices(NamedTuple):
     loop_watch: LoopWatch
     directory: StreamDirectory
     token_recheck: TokenRecheck
+    memory_alarm: MemoryAlarm
 
 
 def _answer(hub: Hub, directory: StreamDirectory, question: bytes) -> None:
@@ -174,6 +177,7 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
         LoopWatch(),
         directory,
         TokenRecheck(hub, store.sessions),
+        MemoryAlarm(store.memory, jitter),
     )
 
 
@@ -187,6 +191,7 @@ async def _run_background_services(services: BackgroundServices, config: Config)
         group.create_task(services.loop_watch.run(), name="loop watch")
         group.create_task(services.directory.run(), name="directory of streams")
         group.create_task(services.token_recheck.run(), name="recheck of tokens")
+        group.create_task(services.memory_alarm.run(), name="memory alarm")
 
 
 async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
@@ -246,7 +251,7 @@ def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
 
 
 def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices) -> Metrics:
-    job_workers, repair_loop, trimmer, loop_watch, _, token_recheck = services
+    job_workers, repair_loop, trimmer, loop_watch, _, token_recheck, memory_alarm = services
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
         "streams": lambda: len(hub.registry),
         "streams_live": hub.count_live_clients,
@@ -280,6 +285,9 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "repairs_total": lambda: repair_loop.findings,
         "jobs_due": lambda: job_workers.queue_depth.due,
         "jobs_parked": lambda: job_workers.queue_depth.parked,
+        "redis_memory_bytes": lambda: memory_alarm.use.used_bytes,
+        "redis_memory_limit_bytes": lambda: memory_alarm.use.limit_bytes,
+        "memory_alarm": lambda: int(memory_alarm.is_raised),
         "log_entries": lambda: trimmer.log_size.entries,
         "log_bytes": lambda: trimmer.log_size.bytes,
         "log_age_seconds": lambda: trimmer.log_size.age_seconds,

@@ -10,6 +10,7 @@ from stream_server.client import ClientFailure, Unreachable
 from stream_server.commands.doctor import doctor
 from stream_server.commands.exit_codes import FAILED, INTERRUPTED, UNREACHABLE, USAGE, CommandFailure
 from stream_server.commands.fetch import fetch
+from stream_server.commands.redis_acl import redis_acl
 from stream_server.commands.reload import reload
 from stream_server.commands.repair import repair
 from stream_server.commands.replay import replay
@@ -69,7 +70,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, worker, reload, token, tail, rules, replay, repair, doctor, fetch):
+for command in (serve, worker, reload, token, tail, rules, replay, repair, doctor, redis_acl, fetch):
     cli.add_command(command)
 
 

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -115,9 +114,13 @@ class RedisProcess:
         self.stop()
 
     def _answers(self) -> bool:
-        with self.client() as client, suppress(redis.RedisError):
-            return bool(client.ping())
-        return False
+        with self.client() as client:
+            try:
+                return bool(client.ping())
+            except redis.AuthenticationError:
+                return True  # it has users, and answers none without a password
+            except redis.RedisError:
+                return False
 
 
 def private_redis(*options: str, port: int | None = None) -> RedisProcess:

@@ -88,6 +88,9 @@ class Config:
         0, "replicas", "Replicas that must confirm a write, else the answer is `outcome_unknown`.", 0
     )
     data_dir: str = row("", "folder", "Folder in which the embedded Redis keeps its data; empty is a temporary folder.")
+    redis_memory_bytes: int = row(
+        0, "bytes", "Memory of the embedded Redis; 0 takes half of this machine's. Writes are refused at 90 %.", 0
+    )
     settings_file: str = row("", "file", "TOML file with settings by these names, with `_`; flags and environment win.")
     jwt_secret: str = secret("", "text", "Key of HS256 tokens, 32 bytes or more; empty makes one in the data folder.")
     jwt_algorithm: str = row("HS256", "name", "The only accepted algorithm of tokens: HS256, RS256, ES256 or EdDSA.")

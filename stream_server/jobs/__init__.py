@@ -6,4 +6,5 @@ state is in Redis, and every step may be repeated.
 ``workers``      claims due jobs from the queue and runs their passes
 ``repair_loop``  checks and repairs the whole store from time to time, in one process at a time
 ``trimmer``      keeps the log within its limits
+``memory_alarm`` refuses writes before Redis is full
 """

@@ -12,5 +12,6 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``loop_watch``      measures how long the event loop is blocked
 ``work_thread``     runs long work beside the event loop
 ``logs``            JSON log lines: bounded, redacted and throttled
+``machine_memory``  the memory of this machine or container
 ``metrics``         the table of Prometheus metrics
 """

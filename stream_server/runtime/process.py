@@ -26,7 +26,7 @@ from stream_server.config.config import load_again, worker_environment
 from stream_server.config.reload import ReloadOutcome, SettingsReloader
 from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
-from stream_server.runtime import listening, logs, run_file, supervisor
+from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from stream_server.security import bus_key, tokens
 from stream_server.web.limits import connections
@@ -209,7 +209,9 @@ async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]
     if config.redis:
         yield None
         return
-    embedded = await EmbeddedRedis.start(Path(config.data_dir) if config.data_dir else None)
+    max_bytes = config.redis_memory_bytes or machine_memory.total_bytes() // 2
+    folder = Path(config.data_dir) if config.data_dir else None
+    embedded = await EmbeddedRedis.start(folder, extra=("--maxmemory", str(max_bytes)))
     try:
         yield embedded
     finally:

@@ -16,6 +16,7 @@ from stream_server.store.jobs.runner import JobRunner
 from stream_server.store.log.event_log import EventLog, nothing_to_verify
 from stream_server.store.log.retention import Retention
 from stream_server.store.log.rollbacks import Rollbacks
+from stream_server.store.memory import RedisMemory
 from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replica_router import ReplicaRouter
@@ -96,6 +97,7 @@ class Store:
         self.repair = Repair(self._redis, self._scripts, self.job_queue)
         self.log = EventLog(self._redis, self._scripts, self._replica_router, verify_feed)
         self.rollbacks = Rollbacks(self._scripts)
+        self.memory = RedisMemory(self._redis)
         self.retention = Retention(self._redis, self._scripts)
         connections = (self._redis, self._scripts, self.syndication)
         self.users = Users(*connections)

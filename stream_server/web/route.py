@@ -60,6 +60,7 @@ class Route:
         accepts_ticket: Whether a ticket in the URL may replace the token.
         is_write: False for a POST that writes nothing, so an Idempotency-Key has no effect.
         limits: The rate limits of the route. None takes those of its kind, see :attr:`rate_limits`.
+        works_when_full: Whether a write is accepted while Redis is nearly full, because it adds little or frees memory.
         dialect: The foreign protocol that the route speaks, or None. A dialect ignores unknown parameters.
     """
 
@@ -80,6 +81,7 @@ class Route:
     accepts_ticket: bool = False
     is_write: bool = True
     limits: tuple[RateLimit, ...] | None = None
+    works_when_full: bool = False
     dialect: Dialect | None = None
 
     @property
@@ -92,6 +94,12 @@ class Route:
         if self.is_streaming:
             return (CONNECTS,)
         return (READS,) if self.method == "GET" else (WRITES,)
+
+    @property
+    def grows_data(self) -> bool:
+        """Whether a request may add data for good. Such a request is refused while Redis is nearly full."""
+        is_growing_method = self.method in {"POST", "PUT", "PATCH"}
+        return is_growing_method and self.is_write and not self.is_streaming and not self.works_when_full
 
     @property
     def has_round_trip_limit(self) -> bool:

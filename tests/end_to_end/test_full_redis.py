@@ -32,6 +32,7 @@ async def test_a_full_redis_refuses_writes_and_nothing_else(tmp_path: Path) -> N
         await returned.until(lambda stream: stream.received == [("post", second["id"])])
         with full.redis.client() as client:
             client.config_set("maxmemory", 0)
+        await api.until_metric("memory_alarm", lambda value: value == 0)
         third = (await posted(api, uid, "third", "key")).json
         await all_until([*streams, returned], lambda stream: ("post", third["id"]) in stream.received)
         assert streams[0].received == [("post", one["id"]) for one in (first, second, third)]

@@ -11,5 +11,6 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``timeout_budget``  limits how long one request waits for Redis in total
 ``scripts``         loads and calls the Lua scripts, and repeats a lost write once
 ``refusals``        the API errors for an unreachable Redis, and for refusals of scripts and of Redis
+``acl``             Redis users with the least rights that each role needs
 ``replies``         parses log positions and INFO in replies
 """

@@ -68,8 +68,11 @@ def may_contain_password(url: str) -> bool:
 
 
 def has_password(url: str) -> bool:
-    """Return whether a Redis URL contains a password, before the host or in the query."""
-    parts = _split_url(url)
+    """Return whether a Redis URL contains a password, before the host or in the query. False for an invalid URL."""
+    try:
+        parts = _split_url(url)
+    except InvalidRedisUrl:
+        return False
     return ":" in parts.netloc.rpartition("@")[0] or "password=" in unquote(url).lower()
 
 

@@ -33,6 +33,9 @@ ReadinessCheck = Callable[[], tuple[bool, dict[str, object]]]
 READINESS_CHECK: web.AppKey[ReadinessCheck] = web.AppKey("readiness")
 """A function that returns whether this server would deliver an event written now, and the details for `/readyz`."""
 
+REFUSE_WRITES: web.AppKey[Callable[[], None]] = web.AppKey("refuse_writes")
+"""A function that raises Unavailable while Redis is nearly full."""
+
 SHUTDOWN = web.AppKey("shutdown", ReconnectSpread)
 """Gives each client its own reconnect delay while the server shuts down, so that not all return at once."""
 

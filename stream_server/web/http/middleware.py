@@ -24,7 +24,17 @@ from stream_server.errors import (
 )
 from stream_server.security.tokens import Claims
 from stream_server.store.redis import admission, timeout_budget
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, METRICS, QUERY, REQUEST_ID, ROUTES, STORE
+from stream_server.web.http.app_keys import (
+    CLAIMS,
+    CONFIG,
+    HUB,
+    METRICS,
+    QUERY,
+    REFUSE_WRITES,
+    REQUEST_ID,
+    ROUTES,
+    STORE,
+)
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import answer_preflight, cors_headers
 from stream_server.web.http.drain import reject_when_draining
@@ -105,6 +115,8 @@ async def _check_and_handle(request: web.Request, route: Route, handler: Handler
         if route.scope != ANY_TOKEN and route.scope not in request[CLAIMS].scopes:
             raise Forbidden(f"the token lacks the scope {route.scope}")
     await request.app[LIMITS].check(request, route.rate_limits)
+    if route.grows_data:
+        request.app[REFUSE_WRITES]()
     if route.query is not None:
         request[QUERY] = read_query(request, route.query)
     return await handler(request)

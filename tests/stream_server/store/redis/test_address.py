@@ -50,7 +50,7 @@ BAD = {
 
 @pytest.mark.parametrize("url", GOOD)
 def test_valid_urls_are_accepted_and_no_password_is_in_the_repr(url: str) -> None:
-    assert config.load({"redis": url, "redis_read": url}, {}).redis_read == url
+    assert config.load({}, {"STREAM_SERVER_REDIS": url, "STREAM_SERVER_REDIS_READ": url}).redis_read == url
     assert SECRET not in repr(RedisClient(url, 1.0).pool)
 
 
@@ -58,7 +58,7 @@ def test_valid_urls_are_accepted_and_no_password_is_in_the_repr(url: str) -> Non
 @pytest.mark.parametrize("setting", ["redis", "redis_read"])
 def test_invalid_urls_are_refused_with_the_setting_and_without_the_url(url: str, setting: str) -> None:
     with pytest.raises(InvalidSetting) as refusal:
-        config.load({"redis": "redis://localhost", setting: url}, {})
+        config.load({}, {"STREAM_SERVER_REDIS": "redis://localhost", f"STREAM_SERVER_{setting.upper()}": url})
     said = str(refusal.value)
     assert said.startswith(f"--{setting.replace('_', '-')} (STREAM_SERVER_")
     assert BAD[url] in said

@@ -1,0 +1,155 @@
+"""Servers, workers and listeners with the least rights in Redis, and a Redis behind TLS."""
+
+import asyncio
+import datetime as dt
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+import redis
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.command_line import clean_environment, run
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import Server
+from tests.redis_process import RedisProcess, binaries
+
+pytestmark = pytest.mark.extended
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[tuple[RedisProcess, dict[str, str]]]:
+    """A Redis with the users that the command prints, and the URL of each role."""
+    made = run("redis-acl")
+    assert made.code == 0, made
+    file = tmp_path / "users.acl"
+    file.write_text(made.out)
+    server = RedisProcess(next(iter(binaries().values())), "--aclfile", str(file), port=0)
+    urls = dict(line.removeprefix("stream-server-").split(": ", 1) for line in made.err.splitlines())
+    urls = {role: url.replace("HOST:6379", f"127.0.0.1:{server.port}") for role, url in urls.items()}
+    server.start()
+    yield server, urls
+    server.stop()
+
+
+async def test_each_role_can_do_its_work_and_nothing_else(
+    tmp_path: Path, guarded: tuple[RedisProcess, dict[str, str]]
+) -> None:
+    _, urls = guarded
+    with redis.Redis.from_url(urls["reader"]) as reader, redis.Redis.from_url(urls["server"]) as own:
+        with Server(tmp_path / "server", variables={"STREAM_SERVER_REDIS": urls["server"]}) as server:
+            async with Api(server) as api:
+                await _use_everything(api)
+                listener = reader.pubsub(ignore_subscribe_messages=True)
+                listener.psubscribe("events:*")
+                await api.post(api.admin, "heard")
+                message = await asyncio.to_thread(_next_message, listener)
+                assert b"heard" in message
+                listener.close()
+        worker = run("repair", env=clean_environment(STREAM_SERVER_REDIS=urls["worker"]))
+        assert worker.code == 0, worker
+        assert reader.xlen("{core}:log") > 0
+        for client, command in (
+            (reader, ("SET", "{core}:log", "x")), (reader, ("HGETALL", "{core}:emails")),
+            (reader, ("PUBLISH", "events:post", "x")), (reader, ("EVAL", "return 1", "0")),
+            (own, ("FLUSHALL",)), (own, ("CONFIG", "GET", "*")), (own, ("KEYS", "*")), (own, ("SET", "elsewhere", "x")),
+            (own, ("ACL", "LIST")), (own, ("DEBUG", "SLEEP", "0")), (own, ("PUBLISH", "elsewhere", "x")),
+        ):  # fmt: skip
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                client.execute_command(*command)
+
+
+def _next_message(listener: "redis.client.PubSub") -> bytes:
+    while (message := listener.get_message(timeout=10)) is None:
+        pass
+    return bytes(message["data"])
+
+
+async def _use_everything(api: Api) -> None:
+    """Write and read across the API, and open a stream."""
+    ann, bob = await api.user(), await api.user()
+    await api.follow(bob, ann)
+    stream = await api.stream({"follow": "@me", "track": "tea"}, uid=bob)
+    post = await api.post(ann, "tea @nobody #tag")
+    await stream.until(lambda s: s.events)
+    await stream.close()
+    for method, path, body in (
+        ("GET", "/v1/timelines/home", None), ("PUT", f"/v1/users/me/likes/{post['id']}", None),
+        ("POST", f"/v1/statuses/{post['id']}/comments", {"message": "yes"}), ("GET", "/v1/notifications", None),
+        ("POST", "/v1/lists", {"name": "a"}), ("POST", "/v1/rules", {"rules": [{"rule": "tea"}]}),
+        ("POST", "/v1/streams/ticket", None), ("GET", "/v1/streams", None), ("GET", "/v1/sessions", None),
+        ("POST", "/v1/talks", {"people": [ann]}), ("GET", f"/v1/users/{ann}/statuses", None),
+        ("DELETE", "/v1/sessions?all=true", None),
+    ):  # fmt: skip
+        answer = await api.call(method, path, token=mint(bob), **({"json": body} if body else {}))
+        assert answer.status < 300, (path, answer)
+    await api.delete(ann, post["id"])
+
+
+@asynccontextmanager
+async def tls_in_front_of(target: RedisProcess, folder: Path) -> AsyncIterator[tuple[int, Path]]:
+    """Accept TLS connections and forward them to a Redis. Yields the port, and the certificate to trust."""
+    certificate, key = _make_certificate(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        other_reader, other_writer = await asyncio.open_unix_connection(str(target.socket))
+        await asyncio.gather(_copy(reader, other_writer), _copy(other_reader, writer), return_exceptions=True)
+
+    listening = await asyncio.start_server(forward, "127.0.0.1", 0, ssl=context)
+    try:
+        yield listening.sockets[0].getsockname()[1], certificate
+    finally:
+        listening.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+    finally:
+        writer.close()
+
+
+def _make_certificate(folder: Path) -> tuple[Path, Path]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(x509.random_serial_number()).not_valid_before(now).not_valid_after(now + dt.timedelta(1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    certificate, key_file = folder / "cert.pem", folder / "key.pem"
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    key_file.write_bytes(key.private_bytes(*pem))
+    return certificate, key_file
+
+
+async def test_a_server_uses_a_redis_behind_tls(tmp_path: Path) -> None:
+    target = RedisProcess(next(iter(binaries().values()))).start()
+    try:
+        async with tls_in_front_of(target, tmp_path) as (port, certificate):
+            url = f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={certificate}"
+            server = Server(tmp_path / "trusting", "--redis", url)
+            await asyncio.to_thread(server.start)
+            try:
+                async with Api(server) as api, await api.stream({"follow": api.admin}) as stream:
+                    posted = await api.post(api.admin, "over TLS")
+                    await stream.until(lambda s: s.received == [("post", posted["id"])])
+            finally:
+                await asyncio.to_thread(server.stop)
+            strange = await asyncio.to_thread(run, "repair", "--redis", f"rediss://127.0.0.1:{port}/0")
+            assert strange.code == 3, "a certificate that nobody trusts"
+    finally:
+        target.stop()
