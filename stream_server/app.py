@@ -145,7 +145,8 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
-            config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max
+            config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max,
+            config.consent == "on",
         ),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=verify_feed, bus_key=bus_key.to_key(config.bus_secret) if config.bus_secret else b"",

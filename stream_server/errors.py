@@ -12,7 +12,7 @@ STATUS_BY_CODE: dict[str, int] = {
         400: "invalid_parameter unknown_parameter missing_parameter conflicting_parameters malformed_body "
         "invalid_cursor",
         401: "invalid_token token_expired token_revoked",
-        403: "insufficient_scope not_yours suspended wrong_password",
+        403: "insufficient_scope not_yours suspended unanswered wrong_password",
         404: "not_found",
         405: "method_not_allowed",
         406: "not_acceptable",

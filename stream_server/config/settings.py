@@ -125,6 +125,7 @@ class Config:
         1000, "people", "Home timelines that receive a post in one pass; the request itself does the first pass.",
         1, 10_000,
     )  # fmt: skip
+    consent: str = row("on", "name", "Ask users before strangers add them to groups or talks.", choices=("on", "off"))
     following_max: int = row(20_000, "people", "People whom one user may follow or ask; 0 sets no limit.", 0)
     job_workers: int = row(1, "tasks", "Job workers per server process; 0 leaves jobs to the `worker` command.", 0, 64)
     repair_seconds: float = row(3600.0, "s", "Interval of the repair of timelines and counters; 0 disables it.", 0)

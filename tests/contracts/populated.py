@@ -3,6 +3,7 @@
 import json
 import time
 import uuid
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -133,7 +134,9 @@ class Populated:
         """Open a stream, which stays open as long as this object."""
         headers = {"Authorization": f"Bearer {mint(self.uid, ALL)}"}
         url = f"{self._address}/v1/stream?track=tea"
-        self._lines = self._session.get(url, headers=headers, stream=True).iter_lines(chunk_size=1)
+        response = self._session.get(url, headers=headers, stream=True)
+        weakref.finalize(self, response.close)
+        self._lines = response.iter_lines(chunk_size=1)
         return [str(json.loads(next(self._lines))["connection"])]
 
     def _make_notifications(self) -> list[str]:

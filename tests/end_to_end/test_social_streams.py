@@ -286,12 +286,14 @@ async def test_events_for_some_users_reach_only_these_users(api: Api) -> None:
     streams = [await person.own_stream() for person in people]
     track, firehose = await ann.stream(track="inside"), await api.stream({"firehose": "true"})
     talk = await ann.request("POST", "talks", people=[bob.uid])
+    await bob.request("PUT", f"talks/{talk['id']}/acceptance")
     message = (await ann.request("POST", f"talks/{talk['id']}/messages", message="between us"))["id"]
     public, private = [(await ann.request("POST", "lists", name="l", private=secret))["id"] for secret in (False, True)]
     for one in (public, private):
         await ann.request("PUT", f"lists/{one}/members/{bob.uid}")
     group = (await ann.request("POST", "groups", name="g", kind="private"))["id"]
     await ann.request("PUT", f"groups/{group}/members/{bob.uid}")
+    await bob.request("PUT", f"groups/{group}/members/me")
     status = await ann.post("inside", group=group)
     await bob.request("PUT", f"users/me/likes/{status}")
     comment = (await bob.request("POST", f"statuses/{status}/comments", message="inside too"))["id"]

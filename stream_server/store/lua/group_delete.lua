@@ -10,5 +10,8 @@ redis.call('DEL', KEY.group .. group.id)
 for _, member in ipairs(redis.call('ZRANGE', KEY.joined .. group.id, 0, -1)) do
   redis.call('ZREM', KEY.groups .. member, group.id)
 end
-redis.call('DEL', KEY.joined .. group.id, KEY.grouped .. group.id)
+for _, uid in ipairs(redis.call('ZRANGE', KEY.invited .. group.id, 0, -1)) do
+  redis.call('ZREM', KEY.invitations .. uid, group.id)
+end
+redis.call('DEL', KEY.joined .. group.id, KEY.grouped .. group.id, KEY.invited .. group.id)
 return keep_reply(position)

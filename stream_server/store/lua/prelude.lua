@@ -1,5 +1,5 @@
 -- This text stands before every script, behind lines that store/redis/scripts.py makes: KEY, the key names that the
--- script uses (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX, FANOUT_BATCH_SIZE and FOLLOWING_MAX, which are settings; JOB_GRACE_MS,
+-- script uses (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX, FANOUT_BATCH_SIZE, FOLLOWING_MAX and ASK_STRANGERS, which are settings; JOB_GRACE_MS,
 -- JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; MAC_INNER_PAD and MAC_OUTER_PAD, the key of the signature; VISIBILITY_TABLE, the answers of events/visibility.py. The parts that the
 -- script's first line names follow in that order. A part needs the parts before it.
 -- KEYS: 1 the idempotency key of a write, or any core key of a read. All keys of a script are on the same shard.

@@ -1,6 +1,7 @@
 -- parts: idempotent users actor visibility talks
 -- Open a talk (a direct conversation). Two users have only one talk with each other: opening it again returns it. The
--- first log entry comes with the first message, so the talk's id comes from the clock and needs no log number.
+-- first log entry comes with the first message, so the talk's id comes from the clock and needs no log number. For users
+-- who do not follow the one who opens it, the talk is a request, until they answer it.
 -- ARGV: 3 user, 4 name as JSON ('null' for none), 5 name, from 6 on the other users.
 -- Reply: `opened` or `unchanged`, and JSON of the talk.
 for at = 6, #ARGV do
@@ -12,15 +13,20 @@ if #ARGV == 6 then
   if tonumber(one) > tonumber(other) then one, other = other, one end
   pair = KEY.pair .. one .. ':' .. other
   local there = redis.call('GET', pair)
-  if there then return keep_reply('unchanged ' .. talk_json(actor.id, find_own_talk(actor.id, there))) end
+  if there then
+    if not find_own_talk(actor.id, there) then redis.call('ZADD', KEY.talks .. actor.id, there, there) end
+    return keep_reply('unchanged ' .. talk_json(actor.id, find_own_talk(actor.id, there)))
+  end
 end
 local ms, seq = next_position()
 local id, people = make_id(ms, seq), {actor.id, unpack(ARGV, 6)}
 redis.call('HSET', KEY.meta, 'ms', to_text(ms), 'seq', to_text(seq))
 redis.call('HSET', KEY.talk .. id, 'id', id, 'uid', actor.id, 'people', table.concat(people, ' '), 'name_json', ARGV[4],
   'name', ARGV[5], 'created', to_text(ms))
-for _, uid in ipairs(people) do
-  redis.call('ZADD', KEY.talks .. uid, id, id)
+redis.call('ZADD', KEY.talks .. actor.id, id, id)
+for at = 6, #ARGV do
+  local knows = not ASK_STRANGERS or redis.call('ZSCORE', KEY.following .. ARGV[at], actor.id)
+  redis.call('ZADD', (knows and KEY.talks or KEY.talk_requests) .. ARGV[at], id, id)
 end
 if pair then redis.call('SET', pair, id) end
 return keep_reply('opened ' .. talk_json(actor.id, find_own_talk(actor.id, id)))

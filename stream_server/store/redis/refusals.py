@@ -33,6 +33,7 @@ TOO_MANY_MESSAGES = {
     "lists": "at most 1,000 lists a user",
     "members": "at most 5,000 members of a list or a group",
     "groups": "at most 1,000 groups a user",
+    "invitations": "this user has 1,000 invitations that wait for an answer",
     "rules": "at most 1,000 rules a user, and 256 KiB of rules",
 }
 BAD_REQUEST_MESSAGES = {
@@ -108,6 +109,9 @@ def _parse_script_refusal(code: str, details: str) -> ApiError | None:
             found = Forbidden(message, code="not_yours", param=param)
         case "TOO_MANY":
             found = errors.TooLarge(TOO_MANY_MESSAGES[noun], code="too_many", param=param)
+        case "UNANSWERED":
+            message = "the others have not answered yet; a stranger may send them a few messages only"
+            found = Forbidden(message, code="unanswered", param=param)
         case "WRONG":
             found = Forbidden("the password is wrong", code=f"wrong_{noun}", param=f"current_{noun}")
         case "SUSPENDED":

@@ -55,12 +55,16 @@ class Script(NamedTuple):
 
 
 class SizeLimits(NamedTuple):
-    """Maximum sizes that the Lua scripts enforce: of the log, a timeline, a pass of a job, and followed users."""
+    """Settings of the Lua scripts: sizes of the log, a timeline, a pass of a job and followed users; and of consent.
+
+    With ``ask_strangers``, users who do not follow somebody are asked before that user adds them to a group or a talk.
+    """
 
     log_max_entries: int = 1_000_000
     timeline_max: int = 1000
     fanout_batch_size: int = 1000
     following_max: int = 20_000
+    ask_strangers: bool = False
 
 
 class WriteReply(NamedTuple):
@@ -243,6 +247,7 @@ def _build_script(
         f"{keys.lua_key_table(set(_KEY.findall(body)))}\n"
         f"local LOG_MAX_ENTRIES,TIMELINE_MAX,FANOUT_BATCH_SIZE='{size_limits.log_max_entries}',"
         f"{size_limits.timeline_max},{size_limits.fanout_batch_size}\n"
+        f"local ASK_STRANGERS={str(size_limits.ask_strangers).lower()}\n"
         f"local FOLLOWING_MAX,MAC_INNER_PAD,MAC_OUTER_PAD={size_limits.following_max},'{pads[0]}','{pads[1]}'\n"
         f"local JOB_GRACE_MS,JOB_LEASE_MS,REFILL_AUTHORS_PER_PASS="
         f"{JOB_GRACE_MS},{JOB_LEASE_MS},{REFILL_AUTHORS_PER_PASS}\n"

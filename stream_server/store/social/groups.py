@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest
-from stream_server.store.social.noun import Noun
+from stream_server.store.social.noun import Noun, json_of_reply
 from stream_server.store.social.stored_json import encode_json, hash_fields_with_json
 
 
@@ -44,22 +44,32 @@ class Groups(Noun):
         """Return, as JSON, the groups that have ``uid`` as member and that the viewer may see, last joined first."""
         return await self._page("collections_page", "groups", uid, page_request, viewer, uid, "group")
 
+    async def list_invitations(self, uid: str, page_request: PageRequest) -> Page:
+        """Return, as JSON, the groups to which a user is invited, last invited first."""
+        return await self._page("invitations_page", "invitations", uid, page_request)
+
     async def join(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
         """Join a public group; return its JSON. Raises TooLarge above 5,000 members, or 1,000 groups of the user."""
-        return await self.add_member(uid, group, uid, idempotency_key)
+        return (await self.add_member(uid, group, uid, idempotency_key))[0]
 
     async def leave(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
         """Leave a group. Returns the group as JSON. Raises BadRequest for the owner, who can only delete the group."""
         return await self.remove_member(uid, group, uid, idempotency_key)
 
-    async def add_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
-        """Add the user ``member`` to a private group on behalf of its owner ``uid``. Returns the group as JSON.
+    async def add_member(
+        self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey
+    ) -> tuple[bytes, bool]:
+        """Add the user ``member`` to a private group on behalf of its owner ``uid``.
+
+        Returns the group as JSON, and whether the user was only invited. Users who follow the owner are members at
+        once. Others are invited, and join the group themselves.
 
         Raises NotFound (its ``param`` is ``uid``) if the member is unknown or suspended, or if the owner or the member
         blocks the other. Raises BadRequest for a group that is not private, because users join it themselves. Raises
         TooLarge ``too_many`` if the group has 5,000 members or the member is in 1,000 groups.
         """
-        return await self._write("group_join", idempotency_key, uid, group, member)
+        reply = await self._scripts.write("group_join", idempotency_key, uid, group, member)
+        return json_of_reply(reply), reply.value.startswith(b"invited ")
 
     async def remove_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
         """Remove ``member`` from a group of ``uid``; return the group's JSON. Raises BadRequest for the owner."""

@@ -22,6 +22,8 @@ class Talks(Noun):
         Two users have only one talk, which has no name. A second call returns the same talk. Raises NotFound (``param``
         is ``people``) if one of the others is unknown or suspended, or if a block exists between one of them and the
         user. Raises BadRequest if ``other_uids`` includes the user or is empty.
+
+        For users who do not follow ``uid``, the talk is a request: they get no events of it until they answer.
         """
         others = list(dict.fromkeys(other_uids))
         if uid in others or not others:
@@ -35,6 +37,18 @@ class Talks(Noun):
         """Return a talk as JSON, with the last message that the viewer may see and the unread count (up to 100)."""
         return await self._read("talk_get", viewer, talk)
 
+    async def accept(self, uid: str, talk: str, idempotency_key: IdempotencyKey) -> None:
+        """Accept a talk that a stranger opened. From now on the user gets its messages as events."""
+        await self._scripts.write("talk_answer", idempotency_key, uid, talk, "accept")
+
+    async def refuse(self, uid: str, talk: str, idempotency_key: IdempotencyKey) -> None:
+        """Refuse a talk that a stranger opened. The user no longer sees it. An accepted talk stays."""
+        await self._scripts.write("talk_answer", idempotency_key, uid, talk, "refuse")
+
+    async def list_requests(self, uid: str, page_request: PageRequest) -> Page:
+        """Return the talks that strangers opened with a user, and which wait for an answer, as JSON."""
+        return await self._page("talks_page", "talk_requests", uid, page_request, uid)
+
     async def list_talks(self, uid: str, page_request: PageRequest) -> Page:
         """Return the talks of a user as JSON, sorted by the time of their last messages, the newest first."""
         return await self._page("talks_page", "talks", uid, page_request, uid)
@@ -42,8 +56,9 @@ class Talks(Noun):
     async def send_message(self, uid: str, talk: str, message: str, idempotency_key: IdempotencyKey) -> bytes:
         """Send a message to a talk (a direct conversation). Returns it as JSON, with the bytes of the log entry.
 
-        This also marks all earlier messages of the talk as read for the sender. In a talk of two users, raises NotFound
-        if one of them blocks the other or is suspended.
+        This also marks all earlier messages of the talk as read for the sender, and accepts a request. In a talk of two
+        users, raises NotFound if one of them blocks the other or is suspended. Raises Forbidden ``unanswered`` after
+        three messages that none of the others has answered, if the talk is a request for all of them.
         """
         reply = await self._scripts.write("talk_send", idempotency_key, uid, talk, encode_json(message), message)
         if not reply.is_repeat:

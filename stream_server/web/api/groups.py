@@ -84,9 +84,19 @@ async def list_members(request: web.Request) -> web.Response:
 
 
 async def add_member(request: web.Request) -> web.Response:
-    """``PUT /v1/groups/{id}/members/{uid}``: join (uid ``me``), or add a user to the caller's private group."""
+    """``PUT /v1/groups/{id}/members/{uid}``: join (uid ``me``), or add a user to the caller's private group.
+
+    A user who does not follow the caller is only invited (202), and then joins with ``me``.
+    """
     group_id, member, key = query.read_path_id(request), _member_id(request), read_idempotency_key(request)
-    return json_response(await request.app[STORE].groups.add_member(request[CLAIMS].sub, group_id, member, key))
+    add_member = request.app[STORE].groups.add_member
+    group, is_invited = await add_member(request[CLAIMS].sub, group_id, member, key)
+    return json_response(group, status=202 if is_invited else 200)
+
+
+async def list_invitations(request: web.Request) -> web.Response:
+    """``GET /v1/users/me/invitations``: list the groups to which the caller is invited, last invited first."""
+    return await paging.page_of_caller(request, "groups", request.app[STORE].groups.list_invitations)
 
 
 async def remove_member(request: web.Request) -> web.Response:

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.fields import Body, DisplayName, Id, Login, Timestamp, check_text
-from stream_server.web.http.idempotency import read_keyed_body
+from stream_server.web.http.idempotency import answer_write, read_keyed_body
 from stream_server.web.http.responses import created_response, json_response
 
 MAX_OTHERS = 49
@@ -96,6 +96,21 @@ async def open_talk(request: web.Request) -> web.Response:
 async def list_own(request: web.Request) -> web.Response:
     """``GET /v1/talks``: list the caller's talks, the talk with the latest message first."""
     return await paging.page_of_caller(request, "talks", request.app[STORE].talks.list_talks)
+
+
+async def list_requests(request: web.Request) -> web.Response:
+    """``GET /v1/talks/requests``: list the talks that strangers opened with the caller, and that wait for an answer."""
+    return await paging.page_of_caller(request, "talks", request.app[STORE].talks.list_requests)
+
+
+async def accept(request: web.Request) -> web.Response:
+    """``PUT /v1/talks/{id}/acceptance``: accept a talk that a stranger opened; a reply does this too."""
+    return await answer_write(request, request.app[STORE].talks.accept)
+
+
+async def refuse(request: web.Request) -> web.Response:
+    """``DELETE /v1/talks/{id}/acceptance``: refuse a talk that a stranger opened; the caller no longer sees it."""
+    return await answer_write(request, request.app[STORE].talks.refuse)
 
 
 async def get(request: web.Request) -> web.Response:

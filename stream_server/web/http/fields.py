@@ -22,7 +22,7 @@ LOGIN_PATTERN = re.compile(r"[A-Za-z0-9_]{1,20}")
 
 # `$` also matches before a final line feed, so the patterns end with a look-ahead.
 Login = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,20}$(?!\n)", description="1 to 20 letters, digits or _")]
-_NAME_LIMITS = "1 to 50 code points, no control characters"
+_NAME_LIMITS = "1 to 50 code points, no control or invisible characters"
 DisplayName = Annotated[str, Meta(min_length=1, max_length=50, description=_NAME_LIMITS)]
 _DESCRIPTION_LIMITS = "up to 200 code points, no control characters other than line feed"
 Description = Annotated[str, Meta(max_length=200, description=_DESCRIPTION_LIMITS)]
@@ -43,7 +43,13 @@ _TIME_FORMAT = {"format": "date-time"}
 Timestamp = Annotated[str, Meta(extra_json_schema=_TIME_FORMAT, description="ISO 8601 in UTC, with milliseconds")]
 Cursor = Annotated[str, Meta(description="opaque; valid only for the list that returned it")]
 
-_BIDI_CONTROLS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+_JOINERS = "\u200c\u200d"
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Characters that Unicode counts as letters or signs, and that have no shape."""
+
+_INVISIBLE_CATEGORIES = frozenset({"Cf", "Co", "Cs", "Zl", "Zp"})
+"""Categories of format characters (such as U+202E and U+200B), private use, surrogates and separators of lines."""
+
 _CONTROL_NAMES = {"": "", "\n": " other than line feed", "\n\t": " other than line feed and tab"}
 
 _TEXT_LIMITS = {
@@ -78,12 +84,27 @@ class PatchBody(Body):
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError for a name that has no visible character, or has control characters (bidirectional ones too)."""
+    """Raise ValueError for a name that has no visible character, or has control or invisible characters."""
     if not any(unicodedata.category(c)[0] in "LNPS" for c in name):
         raise ValueError("`name` must not be blank")
-    if any(unicodedata.bidirectional(c) in _BIDI_CONTROLS for c in name):
-        raise ValueError("`name` must not contain control characters")
+    if _has_invisible(name):
+        raise ValueError("`name` must not contain invisible characters")
     check_text("name", name)
+
+
+def _has_invisible(text: str) -> bool:
+    """Return whether ``text`` has a character that cannot be seen, with which one name could pass for another.
+
+    The joiners U+200C and U+200D are allowed between two letters or signs outside ASCII, as in Persian and in emoji.
+    """
+    for at, character in enumerate(text):
+        if character in _JOINERS:
+            neighbours = text[at - 1 : at] + text[at + 1 : at + 2] if at else ""
+            if len(neighbours) < 2 or any(each.isascii() or each in _JOINERS for each in neighbours):
+                return True
+        elif character in _FILLERS or unicodedata.category(character) in _INVISIBLE_CATEGORIES:
+            return True
+    return False
 
 
 def check_text(member: str, text: str, *, allowed_controls: str = "", may_be_blank: bool = True) -> None:

@@ -155,5 +155,5 @@ FORMS = frozenset({
 })  # fmt: skip
 """Rows that are another form of a script with a row."""
 
-ELSEWHERE = frozenset({"batch_claim_key", "stream_command"})
+ELSEWHERE = frozenset({"batch_claim_key", "stream_command", "talk_answer"})
 """Scripts with tests elsewhere: they write only their answer, or use up a token."""

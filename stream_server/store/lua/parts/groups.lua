@@ -1,4 +1,4 @@
-local MAX_GROUPS, MAX_GROUP_MEMBERS = 1000, 5000
+local MAX_GROUPS, MAX_GROUP_MEMBERS, MAX_INVITATIONS = 1000, 5000, 1000
 
 -- A group by its id, or nil. Its texts are kept twice: as they are, and encoded for its JSON.
 local function find_group(id)
@@ -17,6 +17,17 @@ local function find_visible_group(viewer, id)
   if within then return group, true end
   if group and group.kind ~= 'private' and can_see_user(viewer, group.uid) then return group, false end
   return nil
+end
+
+-- A group to which this user is invited, or nil.
+local function find_inviting_group(uid, id)
+  return redis.call('ZSCORE', KEY.invitations .. uid, id) and find_group(id)
+end
+
+-- Invites a user to a group, or ends the invitation (`when` is nil).
+local function set_invitation(group, uid, when)
+  set_member(KEY.invitations .. uid, group, when)
+  set_member(KEY.invited .. group, uid, when)
 end
 
 -- A group that this user owns; or nil and the refusal. A hidden group is refused like an unknown one.

@@ -8,9 +8,18 @@ local function split_uids(people)
   return found
 end
 
+-- A user of a talk has accepted it, or has it as a request of a stranger, or has refused it and has neither.
+local function has_accepted(uid, id)
+  return redis.call('ZSCORE', KEY.talks .. uid, id)
+end
+
+local function has_as_request(uid, id)
+  return redis.call('ZSCORE', KEY.talk_requests .. uid, id)
+end
+
 -- A talk if this user takes part in it, or nil.
 local function find_own_talk(uid, id)
-  if not redis.call('ZSCORE', KEY.talks .. uid, id) then return nil end
+  if not has_accepted(uid, id) and not has_as_request(uid, id) then return nil end
   local kept = redis.call('HMGET', KEY.talk .. id, 'people', 'name_json', 'created')
   return {id = id, people = split_uids(kept[1]), name_json = kept[2], created = tonumber(kept[3])}
 end

@@ -212,3 +212,28 @@ async def test_an_invalid_change_of_a_profile_is_refused_by_name(world: World, s
             body = {"place": "here", **changes} if changes else changes
             assert (await world.call("PATCH", "/v1/users/me", ann, json=body)).error == (400, code, param)
             assert (world.state(), (await world.call("GET", "/v1/users/me", ann)).json) == before
+
+
+INVISIBLE = (
+    "a\u202eb", "a\u200bb", "a\u2066b", "a\ufeffb", "a\u00adb", "\u3164a", "a\u2800b", "a\u200db", "\u200ca",
+    "a\U000e0041", "a\ue000",
+)  # fmt: skip
+VISIBLE = (
+    "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    "\U0001f469\u200d\U0001f680",
+    "Zoë",
+    "李 小龍",
+    "a-b_c.d",
+)
+
+
+@pytest.mark.parametrize("name", INVISIBLE)
+async def test_names_have_no_invisible_characters(world: World, name: str) -> None:
+    new = {"login": "ann", "name": name, "email": "ann@example.org", "password": PASSWORD}
+    assert (await world.call("POST", "/v1/users", json=new)).error == (400, "invalid_parameter", "name")
+
+
+@pytest.mark.parametrize("name", VISIBLE)
+async def test_names_of_all_scripts_and_emoji_are_accepted(world: World, name: str) -> None:
+    new = {"login": "ann", "name": name, "email": "ann@example.org", "password": PASSWORD}
+    assert (await world.call("POST", "/v1/users", json=new)).status == 201
