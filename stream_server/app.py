@@ -95,7 +95,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     key_set = RemoteKeySet(config.jwt_jwks_url, authority) if config.jwt_jwks_url else None
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
-    app[app_keys.STREAMS] = directory
+    app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters)
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed)

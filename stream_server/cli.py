@@ -7,6 +7,7 @@ import click
 from filters.registry import PluginError
 from stream_server import __version__
 from stream_server.client import ClientFailure, Unreachable
+from stream_server.commands.admin import admin
 from stream_server.commands.doctor import doctor
 from stream_server.commands.exit_codes import FAILED, INTERRUPTED, UNREACHABLE, USAGE, CommandFailure
 from stream_server.commands.fetch import fetch
@@ -70,7 +71,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, worker, reload, token, tail, rules, replay, repair, doctor, redis_acl, fetch):
+for command in (serve, worker, reload, token, admin, tail, rules, replay, repair, doctor, redis_acl, fetch):
     cli.add_command(command)
 
 

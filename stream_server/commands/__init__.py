@@ -14,6 +14,7 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``rules``            explains why a rule matches a status, without a server
 ``repair``           finds and repairs faults in Redis
 ``doctor``           checks this machine, a Redis and a server
+``admin``            makes a user an administrator
 ``redis_acl``        prints Redis users with the least rights that each role needs
 ``fetch``            downloads a redis-server and the language detector
 ``setting_options``  makes options from the table of settings

@@ -100,6 +100,16 @@ class Config:
     jwt_audience: str = row("stream-server", "text", "`aud` that tokens must carry.")
     jwt_previous_secret: str = secret("", "text", "HS256 key before the present one, which still verifies tokens.")
     jwt_previous_until: str = row("", "date", "Until when the previous key verifies tokens, such as 2026-12-31.")
+    sign_up: str = row("on", "name", "Let anybody create an account over HTTP.", choices=("on", "off"))
+    external_subjects: str = row(
+        "off", "name", "Take `sub` as the issuer's own id, and create its user at first sight.", choices=("on", "off")
+    )
+    claim_login: str = row("preferred_username", "claim", "Claim with the login of a new user.")
+    claim_name: str = row("name", "claim", "Claim with the name of a new user.")
+    claim_email: str = row("email", "claim", "Claim with the e-mail, used if `email_verified` is true.")
+    claim_scopes: str = row("", "claim", "Claim with scopes, a text or a list; a path such as realm_access.roles.")
+    scopes_default: str = row("read write stream", "scopes", "Scopes of every user of another issuer.")
+    scope_rules: str = row("", "rules", "More scopes by claims: `roles=staff:firehose; groups=root:admin`.")
     bus_secret: str = secret("", "text", "Key that signs published entries; empty derives it from the key of tokens.")
     token_max_seconds: int = row(
         90 * 86400, "s", "Longest life of a token; the server refuses one of a longer life.", 60

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from stream_server.config import data_folder
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
+from stream_server.security.external_identity import MAX_SUBJECT_CHARS, ExternalIdentity, Profile, token_id_of
 
 LEEWAY_SECONDS = 10
 """Seconds by which the clock of another issuer may be ahead (``iat``, ``nbf``). ``exp`` has no leeway."""
@@ -64,6 +65,7 @@ class Claims:
         jti: The token's id.
         iat: When the token was issued, in seconds since 1970.
         exp: When the token expires, in seconds since 1970.
+        profile: What another issuer says about its user ``sub``, who has no id of this server yet. None otherwise.
         session: Id of the log-in session that ends the token, or an empty string. Only this server issues such tokens.
     """
 
@@ -73,6 +75,7 @@ class Claims:
     iat: float
     exp: float
     session: str = ""
+    profile: Profile | None = None
 
 
 class _Payload(msgspec.Struct):
@@ -105,6 +108,11 @@ class TokenAuthority:
         self._jws = jwt.PyJWS(algorithms=[self.algorithm])
         self._private, self._public = _load_keys(config, secret)
         self._previous, self._previous_until = _load_previous_key(config)
+        self._external = ExternalIdentity.from_config(config)
+        if self._external is not None and self.can_issue:
+            raise InvalidSetting(
+                "--external-subjects needs a public key or a key set: the other issuer has the private one"
+            )
         self._max_seconds = config.token_max_seconds
         self._keys_by_kid: dict[str, Any] | None = {} if config.jwt_jwks_url else None
         self._has_key_set = not config.jwt_jwks_url
@@ -140,12 +148,28 @@ class TokenAuthority:
         Raises :class:`Unauthorized`, with the code ``token_expired`` if only the expiry is wrong. The messages never
         repeat a part of the token.
         """
-        payload = self._verify_signature(token, now)
+        if self._external is not None:
+            return self._verify_external(token, now, self._external)
+        payload = self._decode_claims(self._verify_signature(token, now))
         self._check_claims(payload, now)
         if now >= payload.exp:
             raise Unauthorized("the token has expired", code="token_expired")
         scopes = frozenset(payload.scope.split())
         return Claims(payload.sub, scopes, payload.jti, payload.iat, payload.exp, payload.srv_session)
+
+    def _verify_external(self, token: str, now: float, external: ExternalIdentity) -> Claims:
+        """Return the claims of another issuer's token. It may lack ``jti`` and ``scope``, which come from elsewhere."""
+        try:
+            members = msgspec.json.decode(self._verify_signature(token, now), type=dict[str, Any])
+            payload = msgspec.convert({"jti": token_id_of(token), **members, "scope": ""}, _Payload)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise Unauthorized("the token must carry iss, sub, aud, iat and exp, each of its type (RFC 7519)") from None
+        self._check_claims(payload, now)
+        if now >= payload.exp:
+            raise Unauthorized("the token has expired", code="token_expired")
+        profile = external.profile(payload.sub, members)
+        scopes = external.scopes(members)
+        return Claims(payload.sub, scopes, payload.jti, payload.iat, payload.exp, profile=profile)
 
     def has_key_for(self, token: str) -> bool:
         """Return whether the authority has the key that the token names. If not, fetching the key set may help."""
@@ -174,8 +198,8 @@ class TokenAuthority:
         if self._keys_by_kid is not None:
             self._keys_by_kid, self._has_key_set = {}, False
 
-    def _verify_signature(self, token: str, now: float) -> _Payload:
-        """Return the unchecked claims; raises :class:`Unauthorized` if the token's header or signature is not valid."""
+    def _verify_signature(self, token: str, now: float) -> bytes:
+        """Return the payload, undecoded; raises :class:`Unauthorized` if the token's header or signature is not valid."""
         header = self._read_header(token)
         if str(header.get("typ", "")).lower() not in TOKEN_TYPES:
             raise Unauthorized("the token's `typ` must be JWT or at+jwt")
@@ -186,11 +210,19 @@ class TokenAuthority:
             body = self._decode_with(token, self._previous)
         if body is None:
             raise Unauthorized("the token's signature is not valid")
+        return body
+
+    def _decode_claims(self, body: bytes) -> _Payload:
         try:
             return _decode_payload(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             names = "iss, sub, aud, iat, exp, jti and scope"
             raise Unauthorized(f"the token must carry {names}, each of its type (RFC 7519)") from None
+
+    def _is_subject(self, sub: str) -> bool:
+        if self._external is None:
+            return _USER_ID.fullmatch(sub) is not None
+        return 0 < len(sub) <= MAX_SUBJECT_CHARS and sub.isprintable()
 
     def _decode_with(self, token: str, key: Any) -> bytes | None:
         """Return the token's payload if ``key`` verifies its signature, otherwise None."""
@@ -231,7 +263,7 @@ class TokenAuthority:
         faults = {
             "iss": payload.iss != self._issuer,
             "aud": self._audience not in audiences,
-            "sub": not _USER_ID.fullmatch(payload.sub),
+            "sub": not self._is_subject(payload.sub),
             "jti": not 0 < len(payload.jti) <= 128,
             "iat": payload.iat > now + LEEWAY_SECONDS,
             "nbf": payload.nbf is not msgspec.UNSET and payload.nbf > now + LEEWAY_SECONDS,

@@ -98,6 +98,9 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("decided", "{core}:decided", "", "ZSET", "decided reports: report id scored by itself"),
     Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms), decision"),
     Key("rules", "{core}:rules:", "<uid>", "HASH", "rule id -> JSON: id, rule, tag, created"),
+    Key("subjects", "{core}:subjects", "", "HASH", "id of a user at another issuer -> user id"),
+    Key("audit", "{core}:audit", "", "ZSET", "deeds of administrators: id scored by itself; capped"),
+    Key("deeds", "{core}:deeds", "", "HASH", "deeds of administrators: id -> JSON"),
     Key("filed", "{core}:filed", "", "HASH", "`<uid>:u<user>` or `<uid>:s<status>` -> the open report of it"),
 )
 """Keys of the truth. They cannot be rebuilt, and they are on one shard."""

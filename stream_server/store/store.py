@@ -22,6 +22,7 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.social.audit import AuditLog
 from stream_server.store.social.blocks import Blocks, Mutes
 from stream_server.store.social.comments import Comments
 from stream_server.store.social.follows import FollowRequests, Follows
@@ -120,6 +121,7 @@ class Store:
         self.groups = Groups(*connections)
         self.talks = Talks(*connections)
         self.rules = StoredRules(*connections)
+        self.audit = AuditLog(*connections)
         self.open_streams = OpenStreams(*connections)
 
     @cached_property

@@ -1,4 +1,4 @@
--- parts: idempotent users actor statuses notifications jobs status_removal suspension reports
+-- parts: idempotent users actor statuses notifications jobs status_removal suspension reports audit
 -- Decide a report: delete the status, suspend its author, or dismiss the report. The first decision is final.
 -- ARGV: 3 administrator, 4 report, 5 outcome, 6 remark as JSON.
 -- Reply: position or `unchanged`; JSON of the report, fence of the job that cleans up after a deleted status ('' for
@@ -23,4 +23,5 @@ redis.call('HSET', KEY.report .. id, 'outcome', outcome, 'decided', to_text(ms),
 redis.call('ZREM', KEY.reports, id)
 redis.call('ZADD', KEY.decided, id, id)
 redis.call('HDEL', KEY.filed, open_report_field(reporter, user, status))
+audit(uid, 'decide', id, outcome)
 return keep_reply(position, admin_report_json(id), fence, people, lists, user, status)

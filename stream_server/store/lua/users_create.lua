@@ -1,10 +1,10 @@
--- parts: idempotent
+-- parts: idempotent audit
 -- Create users without password and e-mail address, for an administrator. For an existing login, return its user.
--- ARGV: from 3 on login, login in lower case, name and profile card of each user.
+-- ARGV: 3 the administrator ('' for the command line), from 4 on login, login in lower case, name and profile card of each user.
 -- Reply: for each user `<id>+` if it is new, `<id>=` if the login existed.
 local ms, seq = next_position()
 local outcomes = {}
-for i = 3, #ARGV, 4 do
+for i = 4, #ARGV, 4 do
   local login, lower, name, card = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local there = redis.call('HGET', KEY.logins, lower)
   if there then
@@ -19,4 +19,6 @@ for i = 3, #ARGV, 4 do
     ms, seq = next_time_and_seq(ms, seq)
   end
 end
-return keep_reply(table.concat(outcomes, ' '))
+local reply = keep_reply(table.concat(outcomes, ' '))
+audit(ARGV[3], 'create_users', to_text(#outcomes), '')
+return reply

@@ -32,5 +32,6 @@ used for another request.
 ``talks``          direct messages
 ``notifications``  notifications and their read mark
 ``reports``        reports, the decisions of administrators, and suspensions
+``audit``          what administrators did
 ``saved_rules``    the filter rules that a user saves for their streams
 """

@@ -19,11 +19,15 @@ TOKENS_PER_CHECK = 100
 
 
 class TokenStatus(NamedTuple):
-    """Whether an access token's user exists, whether the token was revoked, and whether the user is suspended."""
+    """Whether an access token's user exists, whether the token was revoked, and whether the user is suspended.
+
+    ``granted`` are the scopes that the user has beyond those of log-ins, such as ``admin``.
+    """
 
     user_exists: bool
     revoked: bool
     suspended: bool
+    granted: frozenset[str] = frozenset()
 
 
 class TokenId(NamedTuple):
@@ -152,17 +156,18 @@ class Sessions(Noun):
 
 
 def _status_commands(token: TokenId) -> tuple[Command, Command]:
-    user = ("HMGET", keys.key_for("user", token.uid), "id", "suspended", "valid_from")
+    user = ("HMGET", keys.key_for("user", token.uid), "id", "suspended", "valid_from", "scopes")
     if token.session:
         return user, ("HEXISTS", keys.key_for("sessions", token.uid), token.session)
     return user, ("EXISTS", keys.key_for("revoked", token.uid, token.jti))
 
 
 def _token_status(token: TokenId, user: list[bytes | None], found: int) -> TokenStatus:
-    user_id, suspended, valid_from = user
+    user_id, suspended, valid_from, scopes = user
     is_too_old = not token.session and token.issued_at <= int(valid_from or 0)
     is_revoked = is_too_old or bool(found) != bool(token.session)
-    return TokenStatus(user_id is not None, is_revoked, suspended == b"1")
+    granted = frozenset(scopes.decode().split()) if scopes else frozenset[str]()
+    return TokenStatus(user_id is not None, is_revoked, suspended == b"1", granted)
 
 
 def _parse_session(session_id: bytes, row: bytes) -> Session:

@@ -95,11 +95,17 @@ class Users(Noun):
         signup: bytes = reply.first_time_extra[0]
         return UserRow(reply.value, login.encode(), card, b"0", b"0", b"0", signup, email.encode()).own_json()
 
-    async def create_many(self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey) -> list[CreatedUser]:
-        """Create users from (login, name) pairs, 200 at once. The result for a login that exists is its user."""
+    async def create_many(
+        self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey, admin: str = ""
+    ) -> list[CreatedUser]:
+        """Create users from (login, name) pairs, 200 at once. The result for a login that exists is its user.
+
+        ``admin`` is the id of the administrator for the audit log, empty for the command line.
+        """
         created: list[CreatedUser] = []
         for start in range(0, len(users), USERS_PER_CALL):
-            created += await self._create_chunk(users[start : start + USERS_PER_CALL], idempotency_key.for_part(start))
+            key = idempotency_key.for_part(start)
+            created += await self._create_chunk(users[start : start + USERS_PER_CALL], key, admin)
         return created
 
     async def get(self, viewer: str, uid: str) -> bytes:
@@ -160,6 +166,23 @@ class Users(Noun):
             return None
         return Credentials(found[0].decode(), found[1].decode(), bool(found[2]))
 
+    async def user_of_subject(self, subject: str, logins: Sequence[str], name: str, email: str) -> str:
+        """Return the id of the user whom another issuer calls ``subject``. Create the user at first sight.
+
+        The user gets the first free one of ``logins``, and the e-mail address unless another user has it.
+        """
+        card = ProfileCard(name).json_members()
+        arguments = (subject, email, email.lower(), name, card, *logins)
+        _, uid = await self._scripts.call("subject_user", keys.META, *arguments)
+        return str(uid.decode())
+
+    async def grant_scopes(self, admin: str, uid: str, scopes: str, idempotency_key: IdempotencyKey) -> None:
+        """Give a user scopes (blank-separated) beyond those of the user's log-ins; empty takes them away.
+
+        ``admin`` is who does this, empty for the command line. Raises NotFound for an unknown user.
+        """
+        await self._scripts.write("scopes_grant", idempotency_key, admin, uid, scopes)
+
     async def get_password_hash(self, uid: str) -> str | None:
         """Return the hash of a user's password. None for an unknown user, and for one without a password."""
         (found,) = await self._redis.execute(("HGET", keys.key_for("user", uid), "password"))
@@ -174,12 +197,12 @@ class Users(Noun):
         return {login: uid.decode() for login, uid in zip(wanted, found, strict=True) if uid is not None}
 
     async def _create_chunk(
-        self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey
+        self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey, admin: str
     ) -> list[CreatedUser]:
         fields: list[str | bytes] = []
         for login, name in users:
             fields += (login, login.lower(), name, ProfileCard(name).json_members())
-        reply = await self._scripts.write("users_create", idempotency_key, *fields)
+        reply = await self._scripts.write("users_create", idempotency_key, admin, *fields)
         outcomes = reply.value.decode().split(" ")
         return [CreatedUser(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, users, strict=True)]
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server.errors import BadRequest, Conflict, NotFound, TooLarge
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.http import fields, query, validation
-from stream_server.web.http.app_keys import CLAIMS, PASSWORDS, STORE
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, PASSWORDS, STORE
 from stream_server.web.http.fields import Body, DisplayName, Email, Id, Language, Login, NonNegativeInt, Timestamp
 from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.paging import IdsQuery, PageAnswer
@@ -130,6 +130,7 @@ async def sign_up(request: web.Request) -> web.Response:
 
     An Idempotency-Key has no effect, because keys belong to existing users. A repeated request gets ``login_taken``.
     """
+    _refuse_without_sign_up(request)
     new_user, _ = await validation.read_body_as(NewUser, request)
     users = request.app[STORE].users
     await request.app[LIMITS].use(request, SIGN_UPS)
@@ -141,6 +142,7 @@ async def sign_up(request: web.Request) -> web.Response:
 
 async def check_available(request: web.Request) -> web.Response:
     """``GET /v1/users/available?login=&email=``: tell whether a new user could take a login or an e-mail address."""
+    _refuse_without_sign_up(request)
     asked = query.parsed_query(request, AvailabilityQuery)
     if asked.login is None and asked.email is None:
         raise BadRequest("give a login or an email", code="missing_parameter", param="login")
@@ -182,8 +184,17 @@ async def create_accounts(request: web.Request) -> web.Response:
     asked, key = await read_keyed_body(NewAccounts, request)
     if len(asked.users) > MAX_ACCOUNTS:
         raise TooLarge(f"at most {MAX_ACCOUNTS} users", code="too_many", param="users")
-    results = await request.app[STORE].users.create_many([(user.login, user.name) for user in asked.users], key)
+    results = await request.app[STORE].users.create_many(
+        [(user.login, user.name) for user in asked.users], key, request[CLAIMS].sub
+    )
     return encode_response(AccountResults([AccountResult(*result) for result in results]))
+
+
+def _refuse_without_sign_up(request: web.Request) -> None:
+    """Raise NotFound if users do not sign up here: the setting is off, or an identity provider has the users."""
+    config = request.app[CONFIG]
+    if config.sign_up == "off" or config.external_subjects == "on":
+        raise NotFound("sign-up is switched off on this server")
 
 
 def _refuse_taken(availability: dict[str, bool]) -> None:

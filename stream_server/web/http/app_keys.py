@@ -36,6 +36,9 @@ READINESS_CHECK: web.AppKey[ReadinessCheck] = web.AppKey("readiness")
 REFUSE_WRITES: web.AppKey[Callable[[], None]] = web.AppKey("refuse_writes")
 """A function that raises Unavailable while Redis is nearly full."""
 
+SUBJECTS: web.AppKey[dict[str, str]] = web.AppKey("subjects")
+"""The user ids of those users of another issuer who were seen lately, by the issuer's ids."""
+
 SHUTDOWN = web.AppKey("shutdown", ReconnectSpread)
 """Gives each client its own reconnect delay while the server shuts down, so that not all return at once."""
 

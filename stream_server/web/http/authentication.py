@@ -1,6 +1,7 @@
 """Authentication: checks a bearer token or, for a stream, a single-use ticket in the URL, and returns its claims."""
 
 import time
+from dataclasses import replace
 from hashlib import sha256
 
 import msgspec
@@ -9,12 +10,15 @@ from aiohttp import hdrs, web
 from stream_server.errors import BadRequest, Forbidden, Unauthorized
 from stream_server.security.tokens import Claims
 from stream_server.store.social.sessions import TokenId
-from stream_server.web.http.app_keys import AUTH, KEY_SET, STORE
+from stream_server.web.http.app_keys import AUTH, CONFIG, KEY_SET, STORE, SUBJECTS
 from stream_server.web.http.query import query_pairs
 from stream_server.web.route import Route
 
 TICKET_PARAMETER = "ticket"
 """Query parameter that carries a ticket. The middleware checks the ticket, so the handlers of streams ignore it."""
+
+MAX_KNOWN_SUBJECTS = 50_000
+"""Number of users of another issuer whose ids a process remembers, about 10 MB."""
 
 _decode_claims = msgspec.json.Decoder(Claims).decode
 
@@ -25,7 +29,7 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
     Raises Unauthorized if the token or ticket is missing, invalid, expired or revoked, or if its user does not exist.
     Raises Forbidden if the account is suspended.
     """
-    claims = await _read_claims(request, route)
+    claims = await _to_own_user(request, await _read_claims(request, route))
     token_status = await request.app[STORE].sessions.get_token_status(token_id(claims))
     if not token_status.user_exists:
         raise Unauthorized("the token's user does not exist")
@@ -33,7 +37,23 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
         raise Unauthorized("the token was revoked", code="token_revoked")
     if token_status.suspended:
         raise Forbidden("this account is suspended", code="suspended")
+    if token_status.granted and (claims.session or request.app[CONFIG].external_subjects == "on"):
+        return replace(claims, scopes=claims.scopes | token_status.granted)
     return claims
+
+
+async def _to_own_user(request: web.Request, claims: Claims) -> Claims:
+    """Return the claims with this server's id of the user, whom another issuer may call by another id."""
+    if claims.profile is None:
+        return claims
+    known = request.app[SUBJECTS]
+    uid = known.get(claims.sub)
+    if uid is None:
+        uid = await request.app[STORE].users.user_of_subject(claims.sub, *claims.profile)
+        if len(known) >= MAX_KNOWN_SUBJECTS:
+            known.clear()
+        known[claims.sub] = uid
+    return replace(claims, sub=uid, profile=None)
 
 
 def token_id(claims: Claims) -> TokenId:

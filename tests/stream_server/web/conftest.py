@@ -53,7 +53,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[LIMITS] = RequestLimits(config, store.rate_counters)
     app[app_keys.HUB] = hub_world.World().hub
     app[app_keys.STREAMS] = StreamDirectory(app[app_keys.HUB], store.open_streams, lambda: config.streams_per_user)
-    app[app_keys.REFUSE_WRITES] = lambda: None
+    app[app_keys.REFUSE_WRITES], app[app_keys.SUBJECTS] = lambda: None, {}
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
     app[SUBSCRIPTION_PARSER] = SubscriptionParser(Registry.from_entry_points())
     routes.add_routes(app)

@@ -1,0 +1,43 @@
+"""The command ``admin``: make a user an administrator, such as the first one, or end that."""
+
+import asyncio
+from typing import Any
+
+import click
+
+from stream_server.commands import server_access, setting_options
+from stream_server.commands.exit_codes import CommandFailure
+from stream_server.commands.worker import WORKER_SETTINGS
+from stream_server.config import config
+from stream_server.config.settings import Config
+from stream_server.store.idempotency import IdempotencyKey
+
+ADMIN_SCOPE = "admin"
+
+EPILOG = """
+\b
+Examples:
+  stream-server admin ada --data-dir ./data
+  stream-server admin ada --remove --redis redis://10.0.0.5
+"""
+
+SETTING_NAMES = {name for name in WORKER_SETTINGS if name not in {"job_workers", "log_max_seconds", "log_max_bytes"}}
+
+
+@click.command(epilog=EPILOG)
+@click.argument("login")
+@click.option("--remove", is_flag=True, help="Take the right away again.")
+@setting_options.options(*SETTING_NAMES)
+def admin(login: str, remove: bool, **flags: Any) -> None:  # noqa: FBT001 - click passes flags so
+    """Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's tokens."""
+    settings = server_access.with_server_redis(config.load(flags))
+    asyncio.run(_grant(settings, login, "" if remove else ADMIN_SCOPE))
+    click.echo(f"{login} is {'no longer ' if remove else ''}an administrator")
+
+
+async def _grant(settings: Config, login: str, scopes: str) -> None:
+    async with server_access.open_store(settings) as store:
+        found = await store.users.resolve_logins([login])
+        if login.lower() not in found:
+            raise CommandFailure(f"unknown login {login}")
+        await store.users.grant_scopes("", found[login.lower()], scopes, IdempotencyKey.generate())

@@ -1,0 +1,130 @@
+"""Users of another identity provider: what a token of its issuer says about a user, and which scopes it gives.
+
+The issuer names a user by its own id (``sub``, such as ``auth0|abc``). Claims name the login, name and e-mail address
+with which the user is created here at first sight. Scopes come from a claim, from rules, or are the same for all.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+from stream_server.config.settings import Config, InvalidSetting
+
+KNOWN_SCOPES = frozenset({"read", "write", "stream", "firehose", "ingest", "admin"})
+
+MAX_SUBJECT_CHARS = 255
+"""Longest id of a user at the issuer, in characters (OpenID Connect Core §2)."""
+
+MAX_LOGIN_CHARS = 20
+MAX_NAME_CHARS = 50
+LOGIN_ATTEMPTS = 30
+"""Number of logins that are tried if other users have the first ones. Then the login is made of the user's id."""
+
+_NOT_IN_LOGINS = re.compile(r"[^A-Za-z0-9_]+")
+_RULE = re.compile(r"\s*([^=\s]+)\s*=\s*([^:]+?)\s*:\s*([a-z ,]+?)\s*")
+
+
+class Profile(NamedTuple):
+    """What a token says about its user. ``email`` is empty unless the issuer has verified it.
+
+    ``logins`` are the wanted logins, the best first.
+    """
+
+    logins: tuple[str, ...]
+    name: str
+    email: str
+
+
+class ScopeRule(NamedTuple):
+    """A user whose ``claim`` is ``value``, or a list with it, has ``scopes``."""
+
+    claim: str
+    value: str
+    scopes: frozenset[str]
+
+
+class ExternalIdentity:
+    """Reads the claims of another issuer's tokens as the settings say."""
+
+    def __init__(self, config: Config, rules: tuple[ScopeRule, ...], default_scopes: frozenset[str]) -> None:
+        self._config = config
+        self._rules = rules
+        self._default_scopes = default_scopes
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self | None:
+        """Return the reader of claims, or None if users are of this server only.
+
+        Raises :class:`InvalidSetting` for an unknown scope, or a rule that cannot be read.
+        """
+        if config.external_subjects != "on":
+            return None
+        rules = []
+        for text in filter(str.strip, config.scope_rules.split(";")):
+            match = _RULE.fullmatch(text)
+            if match is None:
+                raise InvalidSetting("--scope-rules must be `claim=value:scope scope; claim=value:scope`")
+            rules.append(ScopeRule(match[1], match[2], _parse_scopes(match[3], "--scope-rules")))
+        return cls(config, tuple(rules), _parse_scopes(config.scopes_default, "--scopes-default"))
+
+    def scopes(self, claims: Mapping[str, Any]) -> frozenset[str]:
+        """Return the scopes that the claims give. A scope that this server does not know gives nothing."""
+        found = set(self._default_scopes)
+        if self._config.claim_scopes:
+            found.update(_texts(_find(claims, self._config.claim_scopes)))
+        for rule in self._rules:
+            value = _find(claims, rule.claim)
+            if str(value) == rule.value or rule.value in _texts(value):
+                found |= rule.scopes
+        return frozenset(found & KNOWN_SCOPES)
+
+    def profile(self, subject: str, claims: Mapping[str, Any]) -> Profile:
+        """Return login, name and e-mail address for a user who is seen for the first time."""
+        config = self._config
+        wanted = _text(_find(claims, config.claim_login)).partition("@")[0]
+        base = _NOT_IN_LOGINS.sub("_", wanted).strip("_")[:MAX_LOGIN_CHARS] or f"u{_short_digest(subject)}"
+        more = (f"{base[: MAX_LOGIN_CHARS - len(str(nth))]}{nth}" for nth in range(2, LOGIN_ATTEMPTS + 1))
+        name = "".join(filter(str.isprintable, _text(_find(claims, config.claim_name)))).strip()[:MAX_NAME_CHARS]
+        is_verified = _find(claims, "email_verified") in (True, "true")
+        email = _text(_find(claims, config.claim_email)) if is_verified else ""
+        return Profile((base, *more), name or base, email)
+
+
+def token_id_of(token: str) -> str:
+    """Return an id for a token that has none (``jti``): the same token has the same id."""
+    return hashlib.sha256(token.encode()).hexdigest()[:32]
+
+
+def _short_digest(subject: str) -> str:
+    return hashlib.sha256(subject.encode()).hexdigest()[:8]
+
+
+def _parse_scopes(text: str, flag: str) -> frozenset[str]:
+    scopes = frozenset(text.replace(",", " ").split())
+    if unknown := scopes - KNOWN_SCOPES:
+        raise InvalidSetting(f"{flag} names unknown scopes: {' '.join(sorted(unknown))}")
+    return scopes
+
+
+def _find(claims: Mapping[str, Any], path: str) -> object:
+    """Return the claim with this name, or else the one at this path, such as ``realm_access.roles``; or None."""
+    if path in claims:
+        return claims[path]
+    found: object = claims
+    for step in path.split("."):
+        if not isinstance(found, Mapping):
+            return None
+        found = found.get(step)
+    return found
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _texts(value: object) -> list[str]:
+    """Return the words of a text, or the texts of a list."""
+    if isinstance(value, str):
+        return value.split()
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

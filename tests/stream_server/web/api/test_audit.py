@@ -1,0 +1,48 @@
+"""What administrators did is recorded with the deed."""
+
+from typing import Any
+
+import pytest
+
+from tests.stream_server.web.world import World
+
+
+async def deeds(world: World, root: str) -> list[dict[str, Any]]:
+    answer = await world.call("GET", "/v1/admin/audit", root, scope="admin")
+    assert answer.status == 200, answer.body
+    found: list[dict[str, Any]] = answer.json["deeds"]
+    return found
+
+
+async def test_each_deed_of_an_administrator_is_recorded_once(world: World) -> None:
+    root, ann, bob = [await world.user(login) for login in ("root", "ann", "bob")]
+    for method in ("PUT", "PUT", "DELETE"):
+        await world.call(method, f"/v1/admin/suspensions/{ann}", root, scope="admin")
+    body = {"users": [{"login": "cid", "name": "Cid"}, {"login": "dan", "name": "Dan"}]}
+    await world.call("POST", "/v1/admin/users", root, scope="admin", json=body)
+    report = (await world.call("POST", "/v1/reports", ann, json={"reason": "spam", "user": bob})).json["id"]
+    await world.call("PATCH", f"/v1/admin/reports/{report}", root, scope="admin", json={"outcome": "dismissed"})
+    found = [(one["deed"], one["by"], one["on"], one["details"]) for one in await deeds(world, root)]
+    assert found == [
+        ("decide", root, report, "dismissed"), ("create_users", root, "2", ""), ("reinstate", root, ann, ""),
+        ("suspend", root, ann, ""),
+    ]  # fmt: skip
+
+
+async def test_only_administrators_read_the_audit_log(world: World) -> None:
+    ann = await world.user("ann")
+    assert (await world.call("GET", "/v1/admin/audit", ann)).error == (403, "insufficient_scope", None)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_the_audit_log_is_paged(world: World, count: int) -> None:
+    root, ann = await world.user("root"), await world.user("ann")
+    for _ in range(2):
+        for method in ("PUT", "DELETE"):
+            await world.call(method, f"/v1/admin/suspensions/{ann}", root, scope="admin")
+    seen, query = [], f"?count={count}"
+    while query:
+        page = (await world.call("GET", f"/v1/admin/audit{query}", root, scope="admin")).json
+        seen += [one["deed"] for one in page["deeds"]]
+        query = f"?count={count}&before={page['next']}" if page["next"] else ""
+    assert seen == ["reinstate", "suspend"] * 2
