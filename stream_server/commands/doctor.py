@@ -26,7 +26,8 @@ from stream_server.errors import ApiError
 from stream_server.events import language
 from stream_server.runtime import run_file
 from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
-from stream_server.security.tokens import TokenAuthority, load_or_create_secret
+from stream_server.security.signing_keys import load_or_create_secret
+from stream_server.security.tokens import TokenAuthority
 from stream_server.store import keys
 from stream_server.store.redis.address import parse_sentinel_url
 from stream_server.store.redis.client import RedisClient

@@ -15,7 +15,8 @@ from stream_server.config.settings import Config
 from stream_server.errors import ApiError, Unavailable
 from stream_server.runtime import run_file
 from stream_server.security import bus_key
-from stream_server.security.tokens import TokenAuthority, load_or_create_secret
+from stream_server.security.signing_keys import load_or_create_secret
+from stream_server.security.tokens import TokenAuthority
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import RedisTooOld, Store

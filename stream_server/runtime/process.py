@@ -28,7 +28,7 @@ from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
 from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
-from stream_server.security import bus_key, tokens
+from stream_server.security import bus_key, signing_keys, tokens
 from stream_server.web.limits import connections
 
 logger = logging.getLogger(__name__)
@@ -138,7 +138,7 @@ async def _run_first_process(
     """
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
     installed_registry()
-    secret = tokens.signing_secret(config)
+    secret = signing_keys.signing_secret(config)
     tokens.TokenAuthority(config, secret)
     several = config.workers > 1
     listener = (listening.reserve_port if several else listening.listen_alone)(config.host, config.port)

@@ -7,7 +7,7 @@ import hmac
 from pathlib import Path
 
 from stream_server.config.settings import Config, InvalidSetting
-from stream_server.security import tokens
+from stream_server.security import signing_keys
 
 MIN_SECRET_BYTES = 32
 
@@ -25,7 +25,7 @@ def derive(config: Config, secret: str = "") -> str:
     if config.jwt_algorithm == "HS256" and (config.jwt_secret or secret):
         return hmac.digest((config.jwt_secret or secret).encode(), b"stream-server bus", "sha256").hex()
     if config.data_dir and Path(config.data_dir).is_dir():
-        return tokens.load_or_create_secret(config.data_dir, "bus.secret")
+        return signing_keys.load_or_create_secret(config.data_dir, "bus.secret")
     return ""
 
 

@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import jwt
 import msgspec
 import pytest
@@ -35,7 +36,7 @@ class Issuer:
                 self.end_headers()
                 self.wfile.write(document)
 
-            def log_message(self, format: str, *args: object) -> None:
+            def log_message(self, *_: object) -> None:
                 """Say nothing."""
 
         self.server = HTTPServer(("127.0.0.1", 0), Keys)
@@ -91,8 +92,6 @@ class Caller:
 
 @pytest.fixture
 async def caller(server: Server) -> AsyncIterator[Caller]:
-    import aiohttp
-
     async with aiohttp.ClientSession(server.address) as session:
         yield Caller(session)
 

@@ -1,4 +1,4 @@
-"""The audit log: what administrators did, when, and to whom. A deed is recorded in the same step in which it is done."""
+"""The audit log: what administrators did, when, and to whom. A deed and its record are one step."""
 
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.social.noun import Noun

@@ -171,9 +171,8 @@ class Users(Noun):
 
         The user gets the first free one of ``logins``, and the e-mail address unless another user has it.
         """
-        card = ProfileCard(name).json_members()
-        arguments = (subject, email, email.lower(), name, card, *logins)
-        _, uid = await self._scripts.call("subject_user", keys.META, *arguments)
+        arguments = (subject, email, email.lower(), name, ProfileCard(name).json_members())
+        _, uid = await self._scripts.call("subject_user", keys.META, *arguments, *logins)
         return str(uid.decode())
 
     async def grant_scopes(self, admin: str, uid: str, scopes: str, idempotency_key: IdempotencyKey) -> None:

@@ -184,9 +184,8 @@ async def create_accounts(request: web.Request) -> web.Response:
     asked, key = await read_keyed_body(NewAccounts, request)
     if len(asked.users) > MAX_ACCOUNTS:
         raise TooLarge(f"at most {MAX_ACCOUNTS} users", code="too_many", param="users")
-    results = await request.app[STORE].users.create_many(
-        [(user.login, user.name) for user in asked.users], key, request[CLAIMS].sub
-    )
+    accounts = [(user.login, user.name) for user in asked.users]
+    results = await request.app[STORE].users.create_many(accounts, key, request[CLAIMS].sub)
     return encode_response(AccountResults([AccountResult(*result) for result in results]))
 
 

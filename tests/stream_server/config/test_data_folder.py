@@ -8,7 +8,7 @@ import pytest
 from stream_server.config import data_folder
 from stream_server.config.settings import InvalidSetting
 from stream_server.runtime.embedded_redis import EmbeddedRedis
-from stream_server.security.tokens import load_or_create_secret
+from stream_server.security.signing_keys import load_or_create_secret
 
 
 def rights(path: Path) -> int:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from stream_server.config.settings import InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
-from stream_server.security.tokens import ALGORITHMS, TokenAuthority, load_or_create_secret, signing_secret
+from stream_server.security.signing_keys import ALGORITHMS, load_or_create_secret, signing_secret
+from stream_server.security.tokens import TokenAuthority
 from tests.stream_server.tokens import NOW, SECRET, config, payload, token
 
 PRIVATE: dict[str, Any] = {

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server.security.tokens import MIN_SECRET_BYTES
+from stream_server.security.signing_keys import MIN_SECRET_BYTES
 from stream_server.web.http import app_keys
 from tests.stream_server import tokens
 from tests.stream_server.web.world import PASSWORD, Answer, World

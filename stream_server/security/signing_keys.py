@@ -1,0 +1,170 @@
+"""The keys that sign and verify tokens: from the settings, a PEM file, the data folder, or a key set.
+
+A key that does not fit its algorithm, or is too short, is refused.
+"""
+
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import jwt
+import msgspec
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+
+from stream_server.config import data_folder
+from stream_server.config.settings import Config, InvalidSetting
+
+MIN_SECRET_BYTES = 32
+"""Least length of an HS256 key in bytes (RFC 7518 §3.2: at least the size of the hash)."""
+
+MIN_RSA_BITS = 2048
+"""Least length of an RS256 key in bits (RFC 7518 §3.3)."""
+
+KEY_TYPES: dict[str, tuple[type[Any], type[Any]]] = {
+    "RS256": (rsa.RSAPrivateKey, rsa.RSAPublicKey),
+    "ES256": (ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey),
+    "EdDSA": (ed25519.Ed25519PrivateKey, ed25519.Ed25519PublicKey),
+}
+"""Classes of the private and the public keys of each asymmetric algorithm."""
+
+ALGORITHMS = ("HS256", *KEY_TYPES)
+
+
+def signing_secret(config: Config) -> str:
+    """Return the setting ``jwt_secret``. If it is empty and the algorithm is HS256, return the data folder's key."""
+    if config.jwt_algorithm != "HS256":
+        return config.jwt_secret
+    return config.jwt_secret or load_or_create_secret(config.data_dir)
+
+
+def load_or_create_secret(data_dir: str, file: str = "jwt.secret") -> str:
+    """Return the key in ``file`` of the data folder; create the file with a random key if it is missing.
+
+    If ``data_dir`` is empty, return a new random key. Raises :class:`InvalidSetting` if other users can read the file,
+    because they could have copied the key.
+    """
+    if not data_dir:
+        return secrets.token_urlsafe(48)
+    path = Path(data_dir) / file
+    if not path.exists():
+        _write_exclusively(path, secrets.token_urlsafe(48))
+    if path.stat().st_mode & 0o077:
+        raise InvalidSetting(f"other users can read {path}: remove it (this ends all tokens), or `chmod 600` it")
+    return path.read_text(encoding="ascii").strip()
+
+
+def _write_exclusively(path: Path, text: str) -> None:
+    """Create ``path`` with ``text`` in one step. If another server has created the file meanwhile, keep that file."""
+    data_folder.make_private(path.parent)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    draft.touch(mode=0o600, exist_ok=False)
+    try:
+        draft.write_text(text, encoding="ascii")
+        path.hardlink_to(draft)
+    except FileExistsError:
+        return
+    finally:
+        draft.unlink()
+
+
+def load_keys(config: Config, secret: str) -> tuple[Any, Any]:
+    """Return the key that signs and the key that verifies tokens. Both are None if ``jwt_jwks_url`` gives the keys."""
+    algorithm = config.jwt_algorithm
+    if algorithm not in ALGORITHMS:
+        raise InvalidSetting(f"--jwt-algorithm must be one of {', '.join(ALGORITHMS)}")
+    if algorithm == "HS256":
+        if config.jwt_key_file or config.jwt_jwks_url:
+            raise InvalidSetting("--jwt-key-file and --jwt-jwks-url need an --jwt-algorithm other than HS256")
+        return (_hmac_key(config.jwt_secret or secret),) * 2
+    if config.jwt_secret:
+        raise InvalidSetting(f"jwt_secret is a key of HS256, not of {algorithm}")
+    if bool(config.jwt_key_file) == bool(config.jwt_jwks_url):
+        raise InvalidSetting(f"{algorithm} needs one of --jwt-key-file and --jwt-jwks-url")
+    if config.jwt_jwks_url:
+        _check_key_set_url(config.jwt_jwks_url)
+    return _load_pem(config.jwt_key_file, algorithm) if config.jwt_key_file else (None, None)
+
+
+def load_previous_key(config: Config) -> tuple[bytes | None, float]:
+    """Return the HS256 key before the present one, and the Unix time (s) until which it verifies tokens."""
+    if not config.jwt_previous_secret and not config.jwt_previous_until:
+        return None, 0.0
+    if not config.jwt_previous_secret or not config.jwt_previous_until or config.jwt_algorithm != "HS256":
+        raise InvalidSetting("jwt_previous_secret and --jwt-previous-until belong together, and to HS256")
+    try:
+        until = datetime.fromisoformat(config.jwt_previous_until)
+    except ValueError:
+        raise InvalidSetting("--jwt-previous-until must be a date or time of ISO 8601, such as 2026-12-31") from None
+    return _hmac_key(config.jwt_previous_secret), (until if until.tzinfo else until.replace(tzinfo=UTC)).timestamp()
+
+
+def _check_key_set_url(url: str) -> None:
+    """Raise :class:`InvalidSetting` unless the URL is https, or http on this machine: else anybody could send keys."""
+    parts = urlsplit(url)
+    is_local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):
+        raise InvalidSetting("--jwt-jwks-url must begin with https:// (http:// only for this machine)")
+
+
+def _hmac_key(text: str) -> bytes:
+    """Return ``text`` as HS256 key. Refuse a public key, because everybody could sign with it (CVE-2022-29217)."""
+    key = text.encode()
+    if b"-----BEGIN" in key or b'"kty"' in key or key.startswith((b"ssh-", b"ecdsa-")):
+        raise InvalidSetting("jwt_secret holds a public or private key, which must not be the secret of HS256")
+    if len(key) < MIN_SECRET_BYTES:
+        raise InvalidSetting(f"jwt_secret must be {MIN_SECRET_BYTES} bytes or more")
+    return key
+
+
+def _load_pem(file: str, algorithm: str) -> tuple[Any, Any]:
+    """Return the private and the public key in a PEM file. The private one is None if it is not in the file."""
+    try:
+        text = Path(file).read_bytes()
+        if b"PRIVATE KEY" not in text:
+            return None, _check_public_key(serialization.load_pem_public_key(text), algorithm)
+        private = serialization.load_pem_private_key(text, password=None)
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidSetting(f"--jwt-key-file holds no usable PEM key ({type(error).__name__})") from None
+    if not isinstance(private, KEY_TYPES[algorithm][0]):
+        raise InvalidSetting(f"the key in --jwt-key-file is not a key of {algorithm}")
+    return private, _check_public_key(private.public_key(), algorithm)
+
+
+def _check_public_key(key: Any, algorithm: str) -> Any:
+    """Return ``key`` if it fits the algorithm and is long enough; raises :class:`InvalidSetting` otherwise."""
+    if not isinstance(key, KEY_TYPES[algorithm][1]):
+        raise InvalidSetting(f"the key in --jwt-key-file is not a key of {algorithm}")
+    if isinstance(key, rsa.RSAPublicKey) and key.key_size < MIN_RSA_BITS:
+        raise InvalidSetting(f"an RSA key must have {MIN_RSA_BITS} bits or more")
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name != "secp256r1":
+        raise InvalidSetting("ES256 needs a key on the curve P-256")
+    return key
+
+
+def parse_key_set(document: bytes, algorithm: str) -> dict[str, Any]:
+    """Return a dict of key id to key for ``algorithm``. Raises ValueError if ``document`` is not a JWK set."""
+    try:
+        listed = msgspec.json.decode(document, type=dict[str, Any])["keys"]
+    except (msgspec.MsgspecError, KeyError, UnicodeDecodeError, RecursionError):
+        raise ValueError("the document is not a key set (RFC 7517)") from None
+    found = {}
+    for item in listed if isinstance(listed, list) else ():
+        key = _parse_jwk(item, algorithm)
+        if key is not None:
+            found[str(item.get("kid", ""))] = key
+    return found
+
+
+def _parse_jwk(item: Any, algorithm: str) -> Any:
+    """Return the public key in one item of a JWK set; None if it is not a valid key for ``algorithm`` signatures."""
+    if not isinstance(item, dict) or item.get("use", "sig") != "sig" or item.get("alg", algorithm) != algorithm:
+        return None
+    key: Any
+    try:
+        key = jwt.PyJWK(item, algorithm=algorithm).key
+        return _check_public_key(key.public_key() if isinstance(key, KEY_TYPES[algorithm][0]) else key, algorithm)
+    except (jwt.PyJWTError, InvalidSetting, ValueError, TypeError, KeyError):
+        return None
