@@ -13,7 +13,7 @@ OURS = ("filters", "stream_server")
 ONLY_IN = {
     "redis": ("stream_server.store", "stream_server.runtime.embedded_redis"),
     "aiohttp.web": ("stream_server.web", "stream_server.app"),
-    "jwt": ("stream_server.security.tokens",),
+    "jwt": ("stream_server.security.tokens", "stream_server.security.signing_keys"),
 }
 """A library, and the only rooms where it may be seen."""
 

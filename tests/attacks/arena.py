@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.end_to_end.api import Api, mint
+from tests.end_to_end.api import SCOPES, Api, mint
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.server import Server
+
+HONEST_ADDRESS, ATTACKING_ADDRESS = "198.51.100.7", "203.0.113.9"
+"""Addresses that the trusted proxy in front of the server names: all clients of a test come from this machine."""
 
 QUIET_ROUNDS = 150
 """Rounds of the honest client before the attack, from which its usual p99 is computed."""
@@ -48,11 +51,16 @@ class HonestClient:
         return cls(api, uid, await api.stream({"follow": uid}, uid=uid))
 
     async def round(self) -> None:
-        """One post, its arrival on the stream, and one read. Fails if an answer is no success or the stream ends."""
+        """One post, its arrival on the stream, and one read. Fails if an answer is no success or the stream ends.
+
+        The client does in a second what a person does in a minute, so its token has no limit of writes.
+        """
         started_at = time.perf_counter()
-        posted = await self.api.post(self.uid, f"honest {uuid.uuid4().hex}")
+        headers = {"X-Forwarded-For": HONEST_ADDRESS}
+        token, body = mint(self.uid, f"{SCOPES} ingest"), {"message": f"honest {uuid.uuid4().hex}"}
+        posted = await self.api.done("POST", "/v1/statuses", token=token, json=body, headers=headers)
         await self.stream.until(lambda c: any(e["status"]["id"] == posted["id"] for e in c.events[-5:]))
-        await self.api.done("GET", "/v1/users/me", token=mint(self.uid))
+        await self.api.done("GET", "/v1/users/me", token=token, headers=headers)
         self.times.append(time.perf_counter() - started_at)
 
     def take_p99(self) -> float:
@@ -89,8 +97,17 @@ class Arena:
 async def arena(folder: Path, *flags: str, defended: bool) -> AsyncIterator[Arena]:
     """Run a server during the block, with or without its defences."""
     module = "stream_server" if defended else "tests.attacks.undefended"
-    with Server(folder, *flags, module=module) as server:
+    options = ("--limits", "on", "--trusted-proxies", "127.0.0.1", "--operations", "open") if defended else ()
+    with Server(folder, *options, *flags, module=module) as server:
         async with Api(server) as api:
             honest = await HonestClient.arrive(api)
             yield Arena(server, api, honest)
             await honest.stream.close()
+            metrics = (await api.call("GET", "/metrics")).body.decode()
+    assert_no_secrets(server.log + metrics)
+
+
+def assert_no_secrets(text: str) -> None:
+    """Check that logs and metrics have no token, password or e-mail address of the tests."""
+    for secret in ("eyJ", "correct horse", "@example.com", "a wrong password"):
+        assert secret not in text, text[max(0, text.find(secret) - 200) :][:400]

@@ -103,7 +103,7 @@ UNKEPT = {
     "job_unpark.lua", "timeline_refill.lua", "orphans_check.lua", "counters_check.lua", "log_record_rollback.lua",
     "log_trim.lua", "subject_user.lua",
 }  # fmt: skip
-"""Scripts of jobs, repair and trimming, and the one that finds or makes a user. Each may run twice, so it keeps no answer."""
+"""Scripts of jobs, repair and trimming, and the one that makes a user. Each may run twice, so it keeps no answer."""
 
 
 def _first_change(code: str) -> int:

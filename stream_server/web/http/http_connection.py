@@ -141,6 +141,7 @@ class HttpConnection(web.RequestHandler):
 
         If the server has no room for the connection, answer so and close it.
         """
+        self.last_heard_at = self._loop.time()  # before others may be closed, or this one would seem the longest idle
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         address = peer[0] if isinstance(peer, tuple) else ""
@@ -149,7 +150,6 @@ class HttpConnection(web.RequestHandler):
             self._refuse(refusal)
             return
         self._address = address
-        self.last_heard_at = self._loop.time()
         self._peer = TcpPeer(transport)
         self._peer.enable_keepalive(self._timeouts.probe_seconds, self._timeouts.write_seconds)
         if self.transport is not None:

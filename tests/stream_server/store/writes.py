@@ -156,5 +156,5 @@ FORMS = frozenset({
 })  # fmt: skip
 """Rows that are another form of a script with a row."""
 
-ELSEWHERE = frozenset({"batch_claim_key", "stream_command", "subject_user", "talk_answer"})
+ELSEWHERE = frozenset({"batch_claim_key", "stream_command", "talk_answer"})
 """Scripts with tests elsewhere: they write only their answer, or use up a token."""

@@ -1,0 +1,148 @@
+"""Floods of one attacker succeed without the limits, achieve little with them, and do not hurt an honest client."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from tests.attacks import floods
+from tests.attacks.arena import HONEST_ADDRESS, Arena, arena
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import Server
+
+pytestmark = pytest.mark.extended
+
+Attack = Callable[[Api], Awaitable[int]]
+
+FLOODS: list[tuple[Attack, int, int]] = [
+    (floods.guess_passwords, 10, 50),
+    (floods.sign_up, 60, 70),
+    (floods.ask_for_names, 60, 300),
+    (floods.open_streams, 32, 200),
+    (floods.poll, 32, 200),
+    (floods.preview, 5, 20),
+    (floods.write_to_a_stranger, 0, 20),
+]
+"""Each attack, what it may achieve at most with the defence, and at least without it."""
+
+
+@pytest.mark.parametrize(("attack", "at_most", "without"), FLOODS, ids=[row[0].__name__ for row in FLOODS])
+async def test_a_flood_achieves_little_and_hurts_nobody(
+    tmp_path: Path, attack: Attack, at_most: int, without: int
+) -> None:
+    async with arena(tmp_path / "bare", "--consent", "off", defended=False) as site:
+        assert await attack(site.api) >= without, "the attack does not work any more"
+    async with arena(tmp_path / "defended", defended=True) as site:
+        achieved: list[int] = []
+
+        async def attack_and_count(api: Api) -> None:
+            achieved.append(await attack(api))
+
+        await site.suffer(attack_and_count)
+        assert achieved[0] <= at_most
+        assert await _honest_log_in(site) == 201
+
+
+async def _honest_log_in(site: Arena) -> int:
+    login = "h" + site.honest.uid[-12:]
+    await site.api.sign_up(login)
+    body = {"login": login, "password": "correct horse"}
+    answer = await site.api.call("POST", "/v1/sessions", json=body, headers={"X-Forwarded-For": HONEST_ADDRESS})
+    return answer.status
+
+
+@pytest.mark.parametrize("defended", [False, True])
+async def test_one_user_cannot_push_the_events_of_others_out_of_the_log(tmp_path: Path, *, defended: bool) -> None:
+    async with arena(tmp_path, "--log-max-bytes", str(6 * 2**20), "--ring-bytes", "0", defended=defended) as site:
+        cursor = await site.api.head()
+        victim = await site.api.user()
+        posted = await site.api.post(victim, "unread")
+        await floods.fill_the_log(site.api)
+        await asyncio.sleep(6)  # the trimmer looks every 4 to 6 seconds
+        stream = await site.api.stream({"follow": victim, "since": cursor})
+        await stream.until(lambda s: s.events or s.of("gap"))
+        assert bool(stream.of("gap")) is not defended
+        assert stream.received == ([("post", posted["id"])] if defended else [])
+        await stream.close()
+
+
+async def test_five_hundred_slow_sockets_hurt_nobody(tmp_path: Path) -> None:
+    async with arena(tmp_path, "--connections-per-address", "1000", defended=True) as site:
+        seen = await site.suffer(floods.slow_sockets)
+        assert seen.rounds > 10
+
+
+@pytest.mark.parametrize("defended", [False, True])
+async def test_idle_connections_do_not_take_the_last_file(tmp_path: Path, *, defended: bool) -> None:
+    """With 200 open files allowed, 260 connections without a request end the service only without the defence."""
+    module = "tests.attacks.few_files" if defended else "tests.attacks.few_files_undefended"
+    with Server(tmp_path, "--limits", "on", "--trusted-proxies", "127.0.0.1", module=module) as server:
+        host, _, port = server.address.removeprefix("http://").rpartition(":")
+        held = [await asyncio.open_connection(host, int(port)) for _ in range(260)]
+
+        async def is_served() -> bool:
+            try:
+                async with asyncio.timeout(3):
+                    reader, writer = await asyncio.open_connection(host, int(port))
+                    writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                    answer = await reader.read()
+                    writer.close()
+                    return answer.startswith(b"HTTP/1.1 200")
+            except (TimeoutError, OSError):
+                return False
+
+        served = await is_served()
+        for _, writer in held:
+            writer.close()
+        assert served is defended
+
+
+async def test_a_copied_refresh_token_is_worth_nothing(tmp_path: Path) -> None:
+    async with arena(tmp_path, defended=True) as site:
+        api = site.api
+        login = "s" + site.honest.uid[-12:]
+        await api.sign_up(login)
+        session = await api.done("POST", "/v1/sessions", json={"login": login, "password": "correct horse"})
+        stream = await api.stream({"track": "tea"}, token=session["token"])
+        body = {"refresh_token": session["refresh_token"]}
+        thief = await api.done("POST", "/v1/sessions", json=body)
+        assert (await api.call("POST", "/v1/sessions", json=body)).error == (401, "token_revoked", None)
+        assert (await api.call("GET", "/v1/users/me", token=thief["token"])).error == (401, "token_revoked", None)
+        body = {"refresh_token": thief["refresh_token"]}
+        assert (await api.call("POST", "/v1/sessions", json=body)).status == 401
+        await stream.until_end()
+        assert stream.of("goodbye")[0]["code"] == "token_revoked"
+        await stream.close()
+
+
+def test_no_command_line_of_the_server_has_a_secret(tmp_path: Path) -> None:
+    secret = "a secret of a test which must not be seen anywhere"
+    with Server(tmp_path, "--workers", "2", variables={"STREAM_SERVER_JWT_SECRET": secret}) as server:
+        assert server.process is not None
+        for pid in (server.process.pid, *_descendants(server.process.pid)):
+            assert secret.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        modes = {path.name: path.stat().st_mode & 0o077 for path in server.data.rglob("*")}
+        assert set(modes.values()) == {0}, modes
+        assert server.data.stat().st_mode & 0o077 == 0
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            found += [child, *_descendants(child)]
+    return found
+
+
+async def test_a_free_account_has_no_more_than_its_scopes(tmp_path: Path) -> None:
+    """What sign-up gives for free opens neither the firehose nor an administrator's route."""
+    async with arena(tmp_path, defended=True) as site:
+        token = mint(await site.api.user(), "read write stream")
+        for path in (
+            "/v1/events?firehose=true&wait=0",
+            "/v1/admin/reports",
+            "/v1/admin/audit",
+            "/v1/admin/suspensions",
+        ):
+            assert (await site.api.call("GET", path, token=token)).status == 403
