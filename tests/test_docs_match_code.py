@@ -99,7 +99,7 @@ def test_links_between_the_pages_lead_somewhere() -> None:
 def test_the_files_that_pages_name_exist() -> None:
     """A path in code font is a file below the repository, ``stream_server``, ``tests`` or ``docs``."""
     roots = [ROOT, ROOT / "stream_server", ROOT / "tests", ROOT / "docs"]
-    for name in ("README.md", "docs/architecture.md", "docs/invariants.md", "docs/social.md"):
+    for name in ("README.md", "docs/architecture.md", "docs/invariants.md", "docs/security.md", "docs/social.md"):
         paths = re.findall(r"`([\w./]+/[\w.]+\.(?:py|lua|md|toml))`", (ROOT / name).read_text(encoding="utf-8"))
         assert [path for path in paths if not any((root / path).exists() for root in roots)] == [], name
 
@@ -130,6 +130,14 @@ def test_the_tests_of_the_systems_exist() -> None:
     """Each test in the table is a function of the file that is named."""
     named = {test for row in _systems() for test in _named(row[4])}
     assert sorted(test for test in named if test not in _tests(test.partition("::")[0])) == []
+
+
+def test_the_tests_of_the_threats_exist() -> None:
+    """Each test or file of tests in the table of threats is there."""
+    table = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(tests/[\w./]+\.py(?:::\w+)?)`", table))
+    assert len(named) > 25
+    assert sorted(test for test in named if "::" in test and test not in _tests(test.partition("::")[0])) == []
 
 
 ELSEWHERE = ("POST /v1/admin/users", "POST /v1/events", "POST /v1/stream", "POST /v1/streams/ticket")
