@@ -21,6 +21,18 @@ from bench.process import end, last_core, pin, wait_for_line
 AUTHORS = 20
 """Number of users who post."""
 
+LIMITS_OF_A_LOAD = {
+    "STREAM_SERVER_TRUSTED_PROXIES": "127.0.0.1",
+    **{
+        f"STREAM_SERVER_{name}": "1000000000"
+        for name in (
+            "LIMIT_READS", "LIMIT_WRITES", "LIMIT_STATUSES", "LIMIT_STATUS_BYTES", "LIMIT_CONNECTS", "RECONNECT_LIMIT",
+            "LIMIT_POLLS", "LIMIT_ANONYMOUS", "LIMIT_FOLLOWS", "STREAMS_PER_USER", "STREAMS_PER_ADDRESS",
+        )
+    },
+}  # fmt: skip
+"""All limits are on and counted, as in production, and so large that a load from one machine does not reach them."""
+
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout."""
 
@@ -79,7 +91,7 @@ class Site:
 
     def _environment(self) -> dict[str, str]:
         own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
-        return own | {"STREAM_SERVER_JWT_SECRET": self.secret}
+        return own | LIMITS_OF_A_LOAD | {"STREAM_SERVER_JWT_SECRET": self.secret}
 
 
 @contextmanager
