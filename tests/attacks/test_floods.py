@@ -54,7 +54,7 @@ async def _honest_log_in(site: Arena) -> int:
 
 @pytest.mark.parametrize("defended", [False, True])
 async def test_one_user_cannot_push_the_events_of_others_out_of_the_log(tmp_path: Path, *, defended: bool) -> None:
-    async with arena(tmp_path, "--log-max-bytes", str(6 * 2**20), "--ring-bytes", "0", defended=defended) as site:
+    async with arena(tmp_path, "--log-max-bytes", str(3 * 2**20), "--ring-bytes", "0", defended=defended) as site:
         cursor = await site.api.head()
         victim = await site.api.user()
         posted = await site.api.post(victim, "unread")
