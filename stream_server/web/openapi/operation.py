@@ -95,6 +95,8 @@ def error_statuses(row: Route, components: dict[str, Json]) -> list[int]:
         statuses |= {401, 403, 503}
     if row.path.startswith("/v1/"):
         statuses.add(503)
+    if row.rate_limits:
+        statuses.add(429)
     if _PATH_PARAMETER.search(row.path) or _references_objects(row, query, components):
         statuses.add(404)
     if accepts_idempotency_key(row):
