@@ -10,19 +10,19 @@ from rich.progress import track
 from rich.table import Table
 
 from tests.attacks import costly, floods
-from tests.attacks.arena import Seen, arena
+from tests.attacks.arena import QUIET_ROUNDS, Seen, arena
 from tests.end_to_end.api import Api
 
 ATTACKS: dict[str, Callable[[Api], Awaitable[object]]] = {
     "explain long rules": costly.explain,
     "streams with slow saved rules": costly.saved_rules,
     "streams with a hundred long rules": costly.long_parameters,
-    "guess passwords for 2 s": floods.guess_passwords,
-    "sign up for 2 s": floods.sign_up,
+    "guess passwords for 1 s": floods.guess_passwords,
+    "sign up for 1 s": floods.sign_up,
     "ask for names for 1 s": floods.ask_for_names,
-    "write large statuses for 4 s": floods.fill_the_log,
-    "open 200 streams": floods.open_streams,
-    "200 polls at once": floods.poll,
+    "write 1,000 large statuses": floods.fill_the_log,
+    "open 100 streams": floods.open_streams,
+    "100 polls at once": floods.poll,
     "30 previews at once": floods.preview,
     "write to a stranger": floods.write_to_a_stranger,
     "500 slow sockets": floods.slow_sockets,
@@ -39,7 +39,7 @@ async def measure(attack: Callable[[Api], Awaitable[object]], *, defended: bool)
     flags = () if defended else ("--consent", "off")
     with tempfile.TemporaryDirectory() as folder:
         async with arena(Path(folder), *flags, defended=defended) as site:
-            seen = await site.suffer(attack_and_note)
+            seen = await site.suffer(attack_and_note, QUIET_ROUNDS)
             return achieved[0], seen
 
 

@@ -77,9 +77,12 @@ class Arena:
         self.api = api
         self.honest = honest
 
-    async def suffer(self, attack: Callable[[Api], Awaitable[object]]) -> Seen:
-        """Run the attack while the honest client goes on. Return what it noticed."""
-        for _ in range(QUIET_ROUNDS):
+    async def suffer(self, attack: Callable[[Api], Awaitable[object]], quiet_rounds: int = 10) -> Seen:
+        """Run the attack while the honest client goes on. Return what it noticed.
+
+        Before the attack the client does ``quiet_rounds``, to compare. :data:`QUIET_ROUNDS` are enough for a p99.
+        """
+        for _ in range(quiet_rounds):
             await self.honest.round()
         before = self.honest.take_p99()
         attacking = asyncio.ensure_future(attack(self.api))

@@ -16,31 +16,37 @@ pytestmark = pytest.mark.extended
 Attack = Callable[[Api], Awaitable[int]]
 
 FLOODS: list[tuple[Attack, int, int]] = [
-    (floods.guess_passwords, 10, 50),
-    (floods.sign_up, 60, 70),
-    (floods.ask_for_names, 60, 300),
-    (floods.open_streams, 32, 200),
-    (floods.poll, 32, 200),
+    (floods.guess_passwords, 10, 20),
+    (floods.sign_up, 60, 61),
+    (floods.ask_for_names, 60, 100),
+    (floods.open_streams, 32, 100),
+    (floods.poll, 50, 100),
     (floods.preview, 5, 20),
     (floods.write_to_a_stranger, 0, 20),
 ]
 """Each attack, what it may achieve at most with the defence, and at least without it."""
 
 
-@pytest.mark.parametrize(("attack", "at_most", "without"), FLOODS, ids=[row[0].__name__ for row in FLOODS])
-async def test_a_flood_achieves_little_and_hurts_nobody(
-    tmp_path: Path, attack: Attack, at_most: int, without: int
-) -> None:
-    async with arena(tmp_path / "bare", "--consent", "off", defended=False) as site:
-        assert await attack(site.api) >= without, "the attack does not work any more"
-    async with arena(tmp_path / "defended", defended=True) as site:
-        achieved: list[int] = []
+async def test_floods_succeed_without_the_limits(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    async with arena(tmp_path, "--consent", "off", defended=False) as site:
+        for attack, _, at_least in FLOODS:
+            with subtests.test(attack=attack.__name__):
+                achieved = await attack(site.api)
+                if attack is not floods.sign_up:  # how many accounts a second depends on the machine
+                    assert achieved >= at_least, "the attack does not work any more"
 
-        async def attack_and_count(api: Api) -> None:
-            achieved.append(await attack(api))
 
-        await site.suffer(attack_and_count)
-        assert achieved[0] <= at_most
+async def test_floods_achieve_little_and_hurt_nobody(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    async with arena(tmp_path, defended=True) as site:
+        for attack, at_most, _ in FLOODS:
+            with subtests.test(attack=attack.__name__):
+                achieved: list[int] = []
+
+                async def attack_and_count(api: Api, attack: Attack = attack, into: list[int] = achieved) -> None:
+                    into.append(await attack(api))
+
+                await site.suffer(attack_and_count)
+                assert achieved[0] <= at_most
         assert await _honest_log_in(site) == 201
 
 
@@ -54,7 +60,8 @@ async def _honest_log_in(site: Arena) -> int:
 
 @pytest.mark.parametrize("defended", [False, True])
 async def test_one_user_cannot_push_the_events_of_others_out_of_the_log(tmp_path: Path, *, defended: bool) -> None:
-    async with arena(tmp_path, "--log-max-bytes", str(3 * 2**20), "--ring-bytes", "0", defended=defended) as site:
+    flags = ("--log-max-bytes", str(2**20), "--limit-status-bytes", str(2**18), "--ring-bytes", "0")
+    async with arena(tmp_path, *flags, defended=defended) as site:
         cursor = await site.api.head()
         victim = await site.api.user()
         posted = await site.api.post(victim, "unread")
