@@ -4,8 +4,6 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 from stream_server.errors import ApiError
 from stream_server.events.language import LanguageDetector, detect_nothing
@@ -17,6 +15,7 @@ from stream_server.store.log.event_log import EventLog, nothing_to_verify
 from stream_server.store.log.retention import Retention
 from stream_server.store.log.rollbacks import Rollbacks
 from stream_server.store.memory import RedisMemory
+from stream_server.store.rate_counters import RateCounters
 from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replica_router import ReplicaRouter
@@ -41,9 +40,6 @@ from stream_server.store.social.user_graph import UserGraphs
 from stream_server.store.social.users import Users
 from stream_server.store.timelines.syndication import Syndication
 from stream_server.store.timelines.timelines import Timelines
-
-if TYPE_CHECKING:
-    from stream_server.store.rate_counters import RateCounters
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +95,7 @@ class Store:
         self.log = EventLog(self._redis, self._scripts, self._replica_router, verify_feed)
         self.rollbacks = Rollbacks(self._scripts)
         self.memory = RedisMemory(self._redis)
+        self.rate_counters = RateCounters(self._redis)
         self.retention = Retention(self._redis, self._scripts)
         connections = (self._redis, self._scripts, self.syndication)
         self.users = Users(*connections)
@@ -123,14 +120,6 @@ class Store:
         self.rules = StoredRules(*connections)
         self.audit = AuditLog(*connections)
         self.open_streams = OpenStreams(*connections)
-
-    @cached_property
-    def rate_counters(self) -> "RateCounters":
-        """The counters of the rate limits."""
-        # The library behind it is slow to import, and only the server needs it.
-        from stream_server.store.rate_counters import RateCounters  # noqa: PLC0415 - see above
-
-        return RateCounters(self._redis)
 
     @property
     def last_written(self) -> Position:

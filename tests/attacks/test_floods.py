@@ -90,7 +90,7 @@ async def test_idle_connections_do_not_take_the_last_file(tmp_path: Path, *, def
 
         async def is_served() -> bool:
             try:
-                async with asyncio.timeout(3):
+                async with asyncio.timeout(30 if defended else 3):
                     reader, writer = await asyncio.open_connection(host, int(port))
                     writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
                     answer = await reader.read()

@@ -58,11 +58,18 @@ class RequestLimits:
         """Raises `InvalidSetting` if ``trusted_proxies`` holds anything but addresses and networks."""
         self._config = config
         self._limiter = RateLimiter(counters)
+        self._counters = counters
+        self.prepare()
         self.proxies = TrustedProxies(config.trusted_proxies)
         self.previews = Concurrency(1, "preview")
         self.polls = Concurrency(MAX_CONCURRENT_POLLS, "long polls")
         self.streams: Counter[str] = Counter()
         self.connections = ConnectionTable(config, self.proxies.is_trusted)
+
+    def prepare(self) -> None:
+        """Load what counting needs, if the limits are on. Call it after a reload, so that no request waits for it."""
+        if self.are_on:
+            self._counters.prepare()
 
     @property
     def are_on(self) -> bool:
