@@ -143,7 +143,7 @@ class StreamDirectory:
         self._changed[request.connection_id] = (self._row(client), is_open)
         self._has_changed.set()
         maximum = self._streams_per_user()
-        if not is_open or not maximum:
+        if not is_open or not maximum or self._hub.registry.count_of(request.user_id) <= maximum:
             return
         mine = [each for each in self._hub.registry.clients_of(request.user_id) if _is_open_stream(each)]
         for oldest in sorted(mine, key=_opened_ms)[: max(0, len(mine) - maximum)]:

@@ -67,6 +67,9 @@ class ClientRegistry:
     def clients_of(self, user_id: str) -> tuple[Client, ...]:
         return tuple(self._clients.get(user_id, ()))
 
+    def count_of(self, user_id: str) -> int:
+        return len(self._clients.get(user_id, ()))
+
     def disconnect_user(self, user_id: str, reason: DisconnectReason) -> None:
         """End all streams of a user."""
         for client in self.clients_of(user_id):

@@ -63,13 +63,14 @@ class OpenStreams(Noun):
         The number includes streams of processes that have died.
         """
         removals: list[Command] = [("ZREM", keys.open_streams(one.uid), one.member) for one in closed]
-        additions: list[Command] = []
+        members: dict[str, list[str | int]] = {}
         for one in opened:
-            key = keys.open_streams(one.uid)
-            additions += [("ZADD", key, one.opened_ms, one.member), ("EXPIRE", key, TTL_SECONDS)]
-        users = list(dict.fromkeys(one.uid for one in opened))
+            members.setdefault(one.uid, []).extend((one.opened_ms, one.member))
+        users = list(members)
+        additions: list[Command] = [("ZADD", keys.open_streams(uid), *added) for uid, added in members.items()]
+        expiries: list[Command] = [("EXPIRE", keys.open_streams(uid), TTL_SECONDS) for uid in users]
         counts: list[Command] = [("ZCARD", keys.open_streams(uid)) for uid in users]
-        commands = [*removals, *additions, *counts]
+        commands = [*removals, *additions, *expiries, *counts]
         replies = await self._redis.execute(*commands) if commands else []
         return dict(zip(users, replies[len(replies) - len(users) :], strict=True))
 

@@ -7,8 +7,8 @@ JSON error, which repeats nothing. The server closes a connection that does not 
 
 import asyncio
 import math
+import sys
 from collections.abc import Callable
-from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from stream_server.web.http.app_keys import CONFIG
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import error_response, http_exception_to_api_error
 from stream_server.web.http.tcp_peer import TcpPeer
-from stream_server.web.limits.connections import ConnectionTable, Refusal
+from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
 
 HEADER_TIMEOUT_SECONDS = 15.0
 """Seconds to receive a whole request head, from the start of the connection or the first byte of a later request."""
@@ -144,7 +144,7 @@ class HttpConnection(web.RequestHandler):
         self.last_heard_at = self._loop.time()  # before others may be closed, or this one would seem the longest idle
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
-        address = peer[0] if isinstance(peer, tuple) else ""
+        address = sys.intern(peer[0]) if isinstance(peer, tuple) else ""
         refusal = self._table.take(address)
         if refusal is not None:
             self._refuse(refusal)
@@ -193,7 +193,7 @@ class HttpConnection(web.RequestHandler):
             raise ConnectionResetError("the client left")
         address, table = self._address, self._table
         self._address = None
-        successor = make_successor(transport, (lambda: None) if address is None else partial(table.release, address))
+        successor = make_successor(transport, _hold_nothing if address is None else ConnectionPlace(table, address))
         transport.set_protocol(successor)
         if self.writing_paused:
             successor.pause_writing()  # the transport tells the successor when to resume
@@ -250,6 +250,10 @@ class HttpConnection(web.RequestHandler):
             refused = http_exception_to_api_error(request.method, resp)
             resp = error_response(refused or InternalError("internal error"))
         return await super().finish_response(request, resp, start_time)
+
+
+def _hold_nothing() -> None:
+    """Give nothing back: the place of a connection that is not in the table."""
 
 
 def _connection_error(status: int, error: BaseException | None) -> ApiError:

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from hashlib import sha256
 
 from aiohttp import hdrs, web
@@ -41,6 +40,32 @@ INGEST_LIMITS = frozenset({WRITES, STATUSES, STATUS_BYTES, FOLLOWS})
 
 LIMITS: "web.AppKey[RequestLimits]" = web.AppKey("limits")
 """The limits of this server process."""
+
+
+class StreamPlace:
+    """The place of one open stream among those of its address. It takes few bytes, because each stream has one.
+
+    ``release`` also gives the place of the connection back; it is set when the stream takes the connection over.
+    """
+
+    __slots__ = ("_address", "_streams", "release")
+
+    def __init__(self, streams: Counter[str], address: str) -> None:
+        streams[address] += 1
+        self._streams: Counter[str] | None = streams
+        self._address = address
+        self.release: Callable[[], None] | None = None
+
+    def end(self) -> None:
+        """Count the end of the stream. A second call does nothing."""
+        streams, self._streams = self._streams, None
+        if streams is None:
+            return
+        streams[self._address] -= 1
+        if not streams[self._address]:
+            del streams[self._address]
+        if self.release is not None:
+            self.release()
 
 
 class RequestLimits:
@@ -80,8 +105,8 @@ class RequestLimits:
         """Return a context that holds one of the caller's slots of ``running``. It raises `RateLimited` without one."""
         return running.slot(request[CLAIMS].sub) if self.are_on else nullcontext()
 
-    def take_stream(self, request: web.Request) -> Callable[[], None]:
-        """Count a stream that opens. Return a function that counts its end; further calls of it do nothing.
+    def take_stream(self, request: web.Request) -> "StreamPlace":
+        """Count a stream that opens. Return its place, which counts its end.
 
         Raises `RateLimited` if the client's address, or this process, has as many streams as the settings allow.
         """
@@ -91,15 +116,7 @@ class RequestLimits:
             raise RateLimited(f"at most {of_address} open streams from one address", retry_after=STREAM_RETRY_SECONDS)
         if self.are_on and in_total and total() >= in_total:
             raise RateLimited("this server has no room for another stream", retry_after=STREAM_RETRY_SECONDS)
-        self.streams[address] += 1
-        return partial(self._end_stream, [address])
-
-    def _end_stream(self, addresses: list[str]) -> None:
-        while addresses:
-            address = addresses.pop()
-            self.streams[address] -= 1
-            if not self.streams[address]:
-                del self.streams[address]
+        return StreamPlace(self.streams, address)
 
     def address_of(self, request: web.Request) -> str:
         """Return the client's address as subject of a limit: an IPv4 address or an IPv6 network."""

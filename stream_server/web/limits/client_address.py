@@ -6,7 +6,9 @@ the first address that is not that of a trusted proxy. What stands before it may
 
 import ipaddress
 import re
+import sys
 from collections.abc import Iterable
+from functools import lru_cache
 
 from aiohttp import web
 
@@ -65,7 +67,8 @@ class TrustedProxies:
         """Return :meth:`client_address` for a request. Only a request from a trusted proxy has its headers read."""
         peer = request.transport.get_extra_info("peername") if request.transport is not None else None
         host = peer[0] if isinstance(peer, tuple) else ""
-        if not self._networks or not self.is_trusted(host):
+        is_forwarded = "Forwarded" in request.headers or "X-Forwarded-For" in request.headers
+        if not is_forwarded or not self._networks or not self.is_trusted(host):
             return self.client_address(host, ())
         return self.client_address(host, _forwarded_addresses(request))
 
@@ -80,6 +83,7 @@ def _forwarded_addresses(request: web.Request) -> list[str]:
     return [text.strip() for text in reversed(found[-MAX_FORWARDED_ADDRESSES:])]
 
 
+@lru_cache(4096)
 def _parse_address(text: str) -> Address | None:
     """Return the address in ``text``, with or without port and brackets; None if there is none (such as `_hidden`)."""
     text = _PORT.sub(r"\1", text.strip())
@@ -100,7 +104,8 @@ def _parse_network(text: str) -> Network:
         raise InvalidSetting(f"--trusted-proxies holds {text.strip()[:64]!r}, which is no address or network") from None
 
 
+@lru_cache(4096)
 def _subject_of(address: Address) -> str:
     if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    return str(ipaddress.ip_network((address, IPV6_PREFIX_BITS), strict=False))
+        return sys.intern(str(address))
+    return sys.intern(str(ipaddress.ip_network((address, IPV6_PREFIX_BITS), strict=False)))

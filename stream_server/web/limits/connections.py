@@ -42,6 +42,22 @@ class Refusal(NamedTuple):
         return (head + body).encode()
 
 
+class ConnectionPlace:
+    """The place of one connection in the table. A call gives it back; further calls do nothing. It takes few bytes."""
+
+    __slots__ = ("_address", "_table")
+
+    def __init__(self, table: "ConnectionTable", address: str) -> None:
+        self._table: ConnectionTable | None = table
+        self._address = address
+
+    def __call__(self) -> None:
+        """Give the place back."""
+        if self._table is not None:
+            self._table.release(self._address)
+            self._table = None
+
+
 class ConnectionTable:
     """Counts the open connections of a server process, streams included.
 

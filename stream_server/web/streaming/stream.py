@@ -20,7 +20,7 @@ from stream_server.web.http.cors import cors_headers
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.middleware import X_REQUEST_ID
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, StreamPlace, rate_limit_headers
 from stream_server.web.http.responses import SAFETY_HEADERS, SERVER_NAME
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
@@ -82,17 +82,17 @@ async def open_stream(
     the server began to shut down after planning, and RateLimited if the address has too many streams.
     """
     reject_when_draining(request)
-    end_stream = request.app[LIMITS].take_stream(request)
+    place = request.app[LIMITS].take_stream(request)
     try:
-        return await _send_head_and_hand_over(request, stream_plan, content_type, extra_headers, end_stream)
+        return await _send_head_and_hand_over(request, stream_plan, content_type, extra_headers, place)
     except BaseException:
-        end_stream()
+        place.end()
         raise
 
 
 async def _send_head_and_hand_over(
     request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None,
-    end_stream: Callable[[], None],
+    place: StreamPlace,
 ) -> web.StreamResponse:  # fmt: skip
     response = web.StreamResponse(headers={**STREAM_HEADERS, **(extra_headers or {}), hdrs.CONTENT_TYPE: content_type})
     response.headers[X_REQUEST_ID] = request[REQUEST_ID]
@@ -108,7 +108,7 @@ async def _send_head_and_hand_over(
     protocol = request.protocol
     if not isinstance(protocol, HttpConnection):
         raise TypeError("streams need web.http.http_connection.HttpRunner")
-    protocol.hand_over(partial(_make_connection, request, stream_plan, end_stream, chunked=chunked))
+    protocol.hand_over(partial(_make_connection, request, stream_plan, place, chunked=chunked))
     return response
 
 
@@ -128,7 +128,7 @@ def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
 def _make_connection(
     request: web.Request,
     stream_plan: StreamPlan,
-    end_stream: Callable[[], None],
+    place: StreamPlace,
     transport: asyncio.Transport,
     release: Callable[[], None],
     *,
@@ -136,17 +136,13 @@ def _make_connection(
 ) -> StreamConnection:
     """Make a `StreamConnection` from a transport of the HTTP server, and start the planned stream on it.
 
-    The stream calls ``end_stream`` and ``release`` when the connection has ended.
+    The stream gives ``place`` and, by ``release``, that of the connection back when the connection has ended.
     """
     hub, config = request.app[HUB], request.app[CONFIG]
     sizes = {"buffer_bytes": hub.limits.buffer_bytes, "send_buffer_bytes": config.send_buffer_bytes}
     connection = StreamConnection(transport, chunked=chunked, **sizes)
-
-    def end_all() -> None:
-        end_stream()
-        release()
-
-    attach_stream(hub, stream_plan, connection, end_all)
+    place.release = release
+    attach_stream(hub, stream_plan, connection, place.end)
     return connection
 
 

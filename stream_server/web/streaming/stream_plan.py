@@ -161,7 +161,7 @@ def _make_plan(
     subscribe_request = SubscribeRequest(
         secrets.token_hex(8), claims.sub, _stream_token(claims), subscription, framing, position,
         viewer=viewer, private_view=private_view, rules_read_at=rules_known,
-        opened_ms=request.app[HUB].now_ms(), path=request.path,
+        opened_ms=request.app[HUB].now_ms(), path=sys.intern(request.path),
     )  # fmt: skip
     return StreamPlan(subscribe_request, None if start is None else start.known_gap)
 
