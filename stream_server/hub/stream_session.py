@@ -57,12 +57,17 @@ class StreamSession:
     """One stream from start to end. It runs a task while its client catches up or the stream ends, not while live."""
 
     __slots__ = (
-        "_hub", "_next_heartbeat_at", "_next_peer_check_at", "_now_ms", "_outcome", "_peer_silence", "_sink",
+        "_hub", "_next_heartbeat_at", "_next_peer_check_at", "_now_ms", "_on_end", "_outcome", "_peer_silence", "_sink",
         "_slow_detector", "_task", "_timeout", "client",
     )  # fmt: skip
 
-    def __init__(self, hub: Hub, request: SubscribeRequest, sink: Sink, *, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, hub: Hub, request: SubscribeRequest, sink: Sink, *,
+        now_ms: Callable[[], int], on_end: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        """``on_end`` is called when the connection has ended, to give back what the stream holds."""
         self._hub = hub
+        self._on_end = on_end
         self._sink = sink
         self._now_ms = now_ms
         self._next_heartbeat_at = 0.0
@@ -95,6 +100,9 @@ class StreamSession:
         if self._outcome is not None:
             self._hub.counters.ended_streams[self._outcome] += 1
             self._outcome = None
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end()
 
     def _on_wake(self) -> None:
         if self._task is None:

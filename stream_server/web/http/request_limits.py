@@ -56,7 +56,7 @@ class StreamPlace:
         self._address = address
         self.release: Callable[[], None] | None = None
 
-    def end(self) -> None:
+    def __call__(self) -> None:
         """Count the end of the stream. A second call does nothing."""
         streams, self._streams = self._streams, None
         if streams is None:

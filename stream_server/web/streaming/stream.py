@@ -86,7 +86,7 @@ async def open_stream(
     try:
         return await _send_head_and_hand_over(request, stream_plan, content_type, extra_headers, place)
     except BaseException:
-        place.end()
+        place()
         raise
 
 
@@ -142,7 +142,7 @@ def _make_connection(
     sizes = {"buffer_bytes": hub.limits.buffer_bytes, "send_buffer_bytes": config.send_buffer_bytes}
     connection = StreamConnection(transport, chunked=chunked, **sizes)
     place.release = release
-    attach_stream(hub, stream_plan, connection, place.end)
+    attach_stream(hub, stream_plan, connection, place)
     return connection
 
 
@@ -150,12 +150,7 @@ def attach_stream(
     hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, release: Callable[[], None]
 ) -> StreamSession:
     """Start the planned stream on ``connection``. ``release`` is called when the connection has ended."""
-    session = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms)
-
-    def end_session() -> None:
-        session.connection_lost()
-        release()
-
-    connection.on_lost = end_session
+    session = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms, on_end=release)
+    connection.on_lost = session.connection_lost
     session.start()
     return session
