@@ -19,7 +19,7 @@ from stream_server.events.view import EntryView, ShownIds, make_view
 
 
 class Revocation(msgspec.Struct):
-    """What a ``revoke``, ``suspend`` or ``reinstate`` entry says about a user's rights.
+    """The content of a ``revoke``, ``suspend`` or ``reinstate`` entry: the rights of a user that begin or end.
 
     Attributes:
         uid: The user.

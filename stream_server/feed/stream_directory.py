@@ -219,7 +219,7 @@ class StreamDirectory:
         """Let a stream go on with another token. The caller has checked the token and its scopes."""
         client = self._find(uid, connection)
         if client is not None:
-            client.use_token(token)
+            self._hub.registry.prolong(client, token)
             return
         other = await self._find_elsewhere(uid, connection)
         if other is not None:

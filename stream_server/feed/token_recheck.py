@@ -54,9 +54,11 @@ class TokenRecheck:
         clients = self._hub.registry.list_clients()
         for start in range(0, len(clients), TOKENS_PER_CHECK):
             some = clients[start : start + TOKENS_PER_CHECK]
-            statuses = await self._sessions.get_token_statuses([_token_id(client) for client in some])
-            for client, status in zip(some, statuses, strict=True):
-                self._apply(client, status)
+            checked = [_token_id(client) for client in some]
+            statuses = await self._sessions.get_token_statuses(checked)
+            for client, token, status in zip(some, checked, statuses, strict=True):
+                if _token_id(client) == token:  # else a new token has replaced the checked one meanwhile
+                    self._apply(client, status)
             await asyncio.sleep(BATCH_PAUSE_SECONDS)
 
     def _apply(self, client: Client, status: TokenStatus) -> None:

@@ -111,7 +111,13 @@ class ClientRegistry:
             if command.action == "close":
                 client.disconnect(_CLOSING_REASONS.get(command.code, CLOSED_BY_USER))
             elif command.action == "prolong" and command.token is not None:
-                client.use_token(StreamToken(*msgspec.structs.astuple(command.token)))
+                self.prolong(client, StreamToken(*msgspec.structs.astuple(command.token)))
+
+    def prolong(self, client: Client, token: StreamToken) -> None:
+        """Let a client go on with another token. End it if that token was revoked after the request was checked."""
+        client.use_token(token)
+        if self._is_revoked(client):
+            client.disconnect(TOKEN_REVOKED)
 
     def add_following_group(self, group: ClientGroup) -> None:
         """Remember a new live group if its filter depends on whom its user follows. Ignore other groups."""

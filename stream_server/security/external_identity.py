@@ -26,7 +26,7 @@ _RULE = re.compile(r"\s*([^=\s]+)\s*=\s*([^:]+?)\s*:\s*([a-z ,]+?)\s*")
 
 
 class Profile(NamedTuple):
-    """What a token says about its user. ``email`` is empty unless the issuer has verified it.
+    """The claims of a token about its user. ``email`` is empty unless the issuer has verified it.
 
     ``logins`` are the wanted logins, the best first.
     """

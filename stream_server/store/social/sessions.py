@@ -31,7 +31,7 @@ class TokenStatus(NamedTuple):
 
 
 class TokenId(NamedTuple):
-    """What identifies an access token.
+    """The identity of an access token, by which the store knows whether it is revoked.
 
     Attributes:
         uid: Id of the token's user.

@@ -15,7 +15,7 @@ DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admi
 
 
 class Deed(msgspec.Struct):
-    """What an administrator did."""
+    """One deed of an administrator."""
 
     id: Id
     at: Timestamp

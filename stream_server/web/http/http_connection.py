@@ -353,5 +353,8 @@ class HttpRunner(web.AppRunner):
 def make_runner(app: web.Application) -> HttpRunner:
     """Create the runner that serves ``app``. Its timeouts come from the settings, which a reload may change."""
     config = app[CONFIG]
-    timeouts = lambda: ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds)  # noqa: E731
+
+    def timeouts() -> ConnectionTimeouts:
+        return ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds)
+
     return HttpRunner(app, table=app[LIMITS].connections, timeouts=timeouts)

@@ -10,7 +10,7 @@ MINUTE, QUARTER_HOUR, HOUR, DAY = 60, 900, 3600, 86_400
 
 
 class Subject(Enum):
-    """Whose uses a limit counts together."""
+    """The kind of subject whose uses a limit counts together."""
 
     USER = "user"
     ADDRESS = "address"

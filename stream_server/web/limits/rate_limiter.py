@@ -37,7 +37,7 @@ class Allowance(NamedTuple):
 
 @dataclass(slots=True)
 class _Window:
-    """What one subject did in one window of one limit.
+    """The uses of one limit by one subject in one window.
 
     Attributes:
         balance: Uses that were bought from the shared counter and are not used yet. Negative: used, not reported yet.

@@ -7,6 +7,7 @@ from stream_server.errors import Unavailable
 from stream_server.feed import token_recheck
 from stream_server.feed.token_recheck import TokenRecheck
 from stream_server.hub import disconnect as reasons
+from stream_server.hub.client import StreamToken
 from stream_server.store.social.sessions import TokenId, TokenStatus
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
@@ -62,4 +63,28 @@ async def test_many_streams_are_checked_in_batches() -> None:
         world.open(user=str(1000 + number), track="tea")
     await TokenRecheck(world.hub, statuses).check_all()  # type: ignore[arg-type] # a store would need Redis
     assert [len(tokens) for tokens in statuses.asked] == [100, 100, 50]
+    assert ended(world) == {}
+
+
+async def test_a_token_that_was_revoked_meanwhile_prolongs_nothing() -> None:
+    world = World()
+    stream, _ = world.open(user="1", track="tea", viewer_independent=True)
+    world.revoke("1", "j2")
+    world.hub.registry.prolong(stream.client, StreamToken("j3"))
+    assert ended(world) == {}
+    world.hub.registry.prolong(stream.client, StreamToken("j2"))
+    assert ended(world) == {"1": reasons.TOKEN_REVOKED.code}
+
+
+async def test_a_stream_that_got_a_new_token_during_the_check_goes_on() -> None:
+    world, statuses = World(), Statuses()
+    stream, _ = world.open(user="2", track="tea", viewer_independent=True)
+    ask = statuses.get_token_statuses
+
+    async def prolong_meanwhile(tokens: list[TokenId]) -> list[TokenStatus]:
+        stream.client.use_token(StreamToken("new"))
+        return await ask(tokens)
+
+    statuses.get_token_statuses = prolong_meanwhile  # type: ignore[method-assign] # the race itself
+    await TokenRecheck(world.hub, statuses).check_all()  # type: ignore[arg-type] # a store would need Redis
     assert ended(world) == {}
