@@ -132,7 +132,8 @@ class Node:
         self.jumps: list[tuple[Position, str, int | None]] = []
 
     async def open(self) -> None:
-        await self.store.open()
+        with self.store.allow_slow_replies(PATIENCE):  # as the server starts
+            await self.store.open()
         self.reader = LogReader(self.store.log)
         health = LinkHealth(random.Random(1))
         self.hub = Hub(

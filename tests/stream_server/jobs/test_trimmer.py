@@ -44,7 +44,8 @@ async def trimming(
 ) -> AsyncIterator[LogTrimmer]:
     """Run a trimmer."""
     store = Store(server.url, timeout_seconds=timeout_seconds)
-    await store.open()
+    with store.allow_slow_replies(PATIENCE):  # as the server starts: a busy machine needs time to load the scripts
+        await store.open()
     made = LogTrimmer(store.retention, bounds, random.Random(1))
     running = asyncio.create_task(made.run())
     try:
