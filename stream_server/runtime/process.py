@@ -44,7 +44,7 @@ A collection of young objects visits up to 50,000 of them, which takes about 20 
 rare, because streams leave no cycles: two million objects must be made and kept since the last one.
 """
 
-THREAD_SWITCH_SECONDS = 0.0005
+THREAD_SWITCH_SECONDS = 0.0001
 """Seconds that another thread of Python code keeps the event loop waiting at most, each time that the loop wakes up."""
 
 WORKER_STOP_MARGIN_SECONDS = 0.6

@@ -14,6 +14,7 @@ from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import Claims, TokenAuthority
 from stream_server.store.store import Store
+from stream_server.web.limits.turns import Turn
 from stream_server.web.route import Route
 
 CONFIG = web.AppKey("config", Config)
@@ -44,6 +45,9 @@ SHUTDOWN = web.AppKey("shutdown", ReconnectSpread)
 
 CLAIMS = web.RequestKey("claims", Claims)
 """Claims of the request's token. Present on every route that needs a token."""
+
+TURN = web.RequestKey("turn", Turn)
+"""The request's turn among those of its address. Absent if the route or the server has no limits."""
 
 QUERY = web.RequestKey("query", msgspec.Struct)
 """The parsed query, an instance of the route's query struct. Absent if the handler reads the query itself."""

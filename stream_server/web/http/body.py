@@ -6,6 +6,7 @@ import re
 from aiohttp import hdrs, web
 
 from stream_server.errors import BadRequest, TooLarge, UnsupportedMediaType
+from stream_server.web.http.app_keys import TURN
 
 BODY_TIMEOUT_SECONDS = 15.0
 """Seconds within which the whole body must arrive. The server refuses a body that takes longer."""
@@ -28,6 +29,13 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
         raise UnsupportedMediaType("send the body without a content coding", param="Content-Encoding")
     if (request.content_length or 0) > max_bytes:
         raise TooLarge(_TOO_LARGE.format(max_bytes))
+    if TURN not in request or request.content.is_eof():
+        return await _receive_body(request, max_bytes)
+    async with request[TURN].given_back():  # else four slow senders would hold up all requests of their address
+        return await _receive_body(request, max_bytes)
+
+
+async def _receive_body(request: web.Request, max_bytes: int) -> bytes:
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS):

@@ -7,6 +7,7 @@ import logging
 import re
 import secrets
 import time
+from contextlib import nullcontext
 
 from aiohttp import hdrs, web
 
@@ -19,6 +20,7 @@ from stream_server.errors import (
     Forbidden,
     InternalError,
     NotFound,
+    RateLimited,
     TooLarge,
     Unauthorized,
 )
@@ -72,6 +74,8 @@ async def handle_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except ConnectionError:
         raise  # the client has disconnected: it cannot receive an answer, and the server has not failed
     except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
+        if isinstance(error, RateLimited):
+            await request.app[LIMITS].delay_refusal(request)
         response = _error_answer(request, error)
     if not response.prepared:
         response.headers[X_REQUEST_ID] = request[REQUEST_ID]
@@ -92,8 +96,8 @@ async def check_request(request: web.Request, handler: Handler) -> web.StreamRes
 
     The middleware checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
     error. It checks parameter values after the token, so a client without access sees no error about values. While a
-    stream opens, its Redis calls wait in a queue (admission). On other routes, one timeout limits all Redis calls of a
-    request together.
+    stream opens, its Redis calls wait in a queue (admission). On other routes, the requests of an address take
+    turns, and one timeout limits all Redis calls of a request together.
     """
     if request.match_info.http_exception is not None:
         return await handler(request)
@@ -102,7 +106,9 @@ async def check_request(request: web.Request, handler: Handler) -> web.StreamRes
         with admission.admit_through(request.app[STORE].read_admission):
             return await _check_and_handle(request, route, handler)
     with timeout_budget.limit_total_wait(request.app[CONFIG].redis_timeout_seconds):
-        return await _check_and_handle(request, route, handler)
+        # A route without limits, such as a probe of the server's health, must not wait for other requests.
+        async with request.app[LIMITS].turn(request) if route.rate_limits else nullcontext():
+            return await _check_and_handle(request, route, handler)
 
 
 async def _check_and_handle(request: web.Request, route: Route, handler: Handler) -> web.StreamResponse:

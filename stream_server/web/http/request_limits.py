@@ -4,11 +4,12 @@ A token with the scope `admin` has no limits. A token with the scope `ingest`, w
 none for writes: it is for programs that write for many users or at once.
 """
 
+import asyncio
 import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from hashlib import sha256
 
 from aiohttp import hdrs, web
@@ -17,12 +18,14 @@ from stream_server.config.settings import Config
 from stream_server.errors import RateLimited
 from stream_server.security.tokens import Claims
 from stream_server.store.rate_counters import RateCounters
-from stream_server.web.http.app_keys import CLAIMS
+from stream_server.web.http.app_keys import CLAIMS, TURN
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.concurrency import Concurrency
 from stream_server.web.limits.connections import ConnectionTable
 from stream_server.web.limits.rate_limit import FOLLOWS, STATUS_BYTES, STATUSES, WRITES, RateLimit, Subject
 from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
+from stream_server.web.limits.refusal_delay import RefusalDelay
+from stream_server.web.limits.turns import Turn, Turns
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
 """What the caller has left of the tightest limit of the request. Absent if no limit applies."""
@@ -76,6 +79,8 @@ class RequestLimits:
         polls: The waiting long polls.
         connections: The open connections.
         streams: The open streams by address.
+        turns: The requests of each address that run or wait for their turn.
+        refusal_delay: Counts the refusals of each address in this second.
         proxies: The proxies that are believed when they name a client's address.
     """
 
@@ -89,6 +94,8 @@ class RequestLimits:
         self.previews = Concurrency(1, "preview")
         self.polls = Concurrency(MAX_CONCURRENT_POLLS, "long polls")
         self.streams: Counter[str] = Counter()
+        self.turns = Turns()
+        self.refusal_delay = RefusalDelay()
         self.connections = ConnectionTable(config, self.proxies.is_trusted)
 
     def prepare(self) -> None:
@@ -104,6 +111,19 @@ class RequestLimits:
     def running(self, request: web.Request, running: Concurrency) -> AbstractContextManager[None]:
         """Return a context that holds one of the caller's slots of ``running``. It raises `RateLimited` without one."""
         return running.slot(request[CLAIMS].sub) if self.are_on else nullcontext()
+
+    def turn(self, request: web.Request) -> AbstractAsyncContextManager[None]:
+        """Return a context that holds one of the turns of the client's address. Entering it may raise `Unavailable`."""
+        if not self.are_on:
+            return nullcontext()
+        request[TURN] = turn = Turn(self.turns, self.address_of(request))
+        return turn
+
+    async def delay_refusal(self, request: web.Request) -> None:
+        """Wait before the refusal of a client that was refused again and again in this second."""
+        seconds = self.refusal_delay.seconds(self.address_of(request))
+        if seconds:
+            await asyncio.sleep(seconds)
 
     def take_stream(self, request: web.Request) -> "StreamPlace":
         """Count a stream that opens. Return its place, which counts its end.

@@ -9,5 +9,7 @@ for each process. The setting ``limits`` turns all of them off.
 ``rate_limiter``     counts the uses of one limit by one subject
 ``client_address``   the address of a client, also behind trusted proxies
 ``concurrency``      how many requests of one user run at the same time
+``turns``            how many requests of one address run at the same time; the others wait
+``refusal_delay``    slows down a client that is refused again and again
 ``connections``      how many connections a process holds, in total and per address
 """

@@ -1,0 +1,109 @@
+"""How many requests of one address a process works on at the same time. The others wait for their turn.
+
+The event loop serves requests in the order of their arrival. So without turns, an address that sends a hundred requests
+at once would let every other client wait for all of them. Turns cost no throughput where Redis is near, because a few
+requests at once already use the whole process. Streams, polls and previews take no turn: they have limits of their own.
+A request gives its turn back while it waits for its body, so slow senders do not hold up their neighbours.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from stream_server.errors import Unavailable
+
+MAX_RUNNING = 4
+"""Most requests of one address that run at the same time in one process."""
+
+MAX_WAIT_SECONDS = 2.0
+"""Longest wait of a request for its turn."""
+
+
+class _Line:
+    """The requests of one address: the number of those that run, and the waiting ones, the longest first."""
+
+    __slots__ = ("running", "waiting")
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.waiting: deque[asyncio.Future[None]] = deque()
+
+
+class Turns:
+    """The running and waiting requests of all addresses."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, _Line] = {}
+
+    async def take(self, address: str) -> None:
+        """Wait for a turn. Raises `Unavailable` if none comes within :data:`MAX_WAIT_SECONDS`.
+
+        The caller must :meth:`release` a turn that it got.
+        """
+        line = self._lines.get(address)
+        if line is None:
+            line = self._lines[address] = _Line()
+        if line.running < MAX_RUNNING:
+            line.running += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        line.waiting.append(turn)
+        try:
+            async with asyncio.timeout(MAX_WAIT_SECONDS):
+                await turn
+        except TimeoutError:
+            self._leave(address, line, turn)
+            raise Unavailable("too many requests from your address are waiting", retry_after=1) from None
+        except asyncio.CancelledError:
+            self._leave(address, line, turn)
+            raise
+
+    def release(self, address: str) -> None:
+        """Give the turn to the request of the address that has waited for longest, if any."""
+        line = self._lines[address]
+        while line.waiting:
+            turn = line.waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        line.running -= 1
+        if not line.running:
+            del self._lines[address]
+
+    def _leave(self, address: str, line: _Line, turn: "asyncio.Future[None]") -> None:
+        """Take back a request that waits no longer. It may have got its turn in the same moment."""
+        if not turn.cancelled():
+            self.release(address)
+        elif turn in line.waiting:
+            line.waiting.remove(turn)
+
+
+class Turn:
+    """The turn of one request, as a context manager. Entering it waits for the turn."""
+
+    __slots__ = ("_address", "_is_held", "_turns")
+
+    def __init__(self, turns: Turns, address: str) -> None:
+        self._turns = turns
+        self._address = address
+        self._is_held = False
+
+    async def __aenter__(self) -> None:
+        await self._turns.take(self._address)
+        self._is_held = True
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._is_held:
+            self._give_back()
+
+    @asynccontextmanager
+    async def given_back(self) -> AsyncIterator[None]:
+        """Give the turn back during the block, and wait for another one after it."""
+        self._give_back()
+        yield
+        await self.__aenter__()
+
+    def _give_back(self) -> None:
+        self._is_held = False
+        self._turns.release(self._address)
