@@ -1,20 +1,26 @@
 """How many requests of one address a process works on at the same time. The others wait for their turn.
 
 The event loop serves requests in the order of their arrival. So without turns, an address that sends a hundred requests
-at once would let every other client wait for all of them. Turns cost no throughput where Redis is near, because a few
-requests at once already use the whole process. Streams, polls and previews take no turn: they have limits of their own.
-A request gives its turn back while it waits for its body, so slow senders do not hold up their neighbours.
+at once would let every other client wait for all of them. Requests that run together cost less than one by one, so an
+address has no such limit while it is the only one that sends requests. Streams, polls and previews take no turn: they
+have limits of their own. A request gives its turn back while it waits for its body, so slow senders do not hold up
+their neighbours.
 """
 
 import asyncio
+import math
+import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from stream_server.errors import Unavailable
 
 MAX_RUNNING = 4
-"""Most requests of one address that run at the same time in one process."""
+"""Most requests of one address that run at the same time in one process, while other addresses send requests too."""
+
+SHARED_SECONDS = 1.0
+"""Seconds that the limit lasts after another address has sent a request."""
 
 MAX_WAIT_SECONDS = 2.0
 """Longest wait of a request for its turn."""
@@ -33,8 +39,11 @@ class _Line:
 class Turns:
     """The running and waiting requests of all addresses."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lines: dict[str, _Line] = {}
+        self._latest_address = ""
+        self._shared_until = -math.inf
 
     async def take(self, address: str) -> None:
         """Wait for a turn. Raises `Unavailable` if none comes within :data:`MAX_WAIT_SECONDS`.
@@ -44,7 +53,11 @@ class Turns:
         line = self._lines.get(address)
         if line is None:
             line = self._lines[address] = _Line()
-        if line.running < MAX_RUNNING:
+        if address != self._latest_address:
+            if self._latest_address:
+                self._shared_until = self._clock() + SHARED_SECONDS
+            self._latest_address = address
+        if self._has_room(line):
             line.running += 1
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -60,16 +73,19 @@ class Turns:
             raise
 
     def release(self, address: str) -> None:
-        """Give the turn to the request of the address that has waited for longest, if any."""
+        """Give the turn back. The requests of the address that have waited for longest get the turns that are free."""
         line = self._lines[address]
-        while line.waiting:
+        line.running -= 1
+        while line.waiting and self._has_room(line):
             turn = line.waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
-                return
-        line.running -= 1
+                line.running += 1
         if not line.running:
             del self._lines[address]
+
+    def _has_room(self, line: _Line) -> bool:
+        return line.running < MAX_RUNNING or self._clock() >= self._shared_until
 
     def _leave(self, address: str, line: _Line, turn: "asyncio.Future[None]") -> None:
         """Take back a request that waits no longer. It may have got its turn in the same moment."""

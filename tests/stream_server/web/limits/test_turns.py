@@ -1,6 +1,7 @@
 """Turns of the requests of one address, in memory and on a running server."""
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from stream_server.errors import Unavailable
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.limits import turns
-from stream_server.web.limits.turns import MAX_RUNNING, Turn, Turns
+from stream_server.web.limits.turns import MAX_RUNNING, SHARED_SECONDS, Turn, Turns
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 from tests.waiting import eventually
@@ -26,10 +27,18 @@ class Crowd:
     """Requests that run until a test ends them."""
 
     def __init__(self) -> None:
-        self.turns = Turns()
+        self.now = 100.0
+        self.turns = Turns(lambda: self.now)
         self.running: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
         self._ends: dict[str, asyncio.Event] = {}
+
+    async def share(self) -> None:
+        """Let another address send a request, so that the limit holds."""
+        await self.start("another's", "b")
+        await self.end("another's")
+        await self.start("first", "a")
+        await self.end("first")
 
     async def start(self, name: str, address: str = "a") -> None:
         """Start a request and let it come as far as it can."""
@@ -57,6 +66,7 @@ async def settle() -> None:
 
 async def test_requests_of_one_address_wait_in_order_and_others_do_not() -> None:
     crowd = Crowd()
+    await crowd.share()
     for nth in range(MAX_RUNNING + 2):
         await crowd.start(str(nth))
     await crowd.start("other", "b")
@@ -69,8 +79,35 @@ async def test_requests_of_one_address_wait_in_order_and_others_do_not() -> None
     assert not crowd.turns._lines, "nothing is kept of an address without requests"
 
 
+async def test_an_address_alone_has_no_limit() -> None:
+    crowd = Crowd()
+    for nth in range(30):
+        await crowd.start(str(nth))
+    assert len(crowd.running) == 30
+    await crowd.start("other", "b")
+    await crowd.start("late")
+    assert "late" not in crowd.running
+    for nth in range(30 - MAX_RUNNING):
+        await crowd.end(str(nth))
+    assert "late" not in crowd.running, "the requests that run already count"
+    await crowd.end(crowd.running[0])
+    assert "late" in crowd.running
+
+
+async def test_the_limit_ends_when_the_others_are_gone() -> None:
+    crowd = Crowd()
+    await crowd.share()
+    for nth in range(20):
+        await crowd.start(str(nth))
+    assert len(crowd.running) == MAX_RUNNING
+    crowd.now += SHARED_SECONDS
+    await crowd.end("0")
+    assert len(crowd.running) == 19
+
+
 async def test_a_request_that_is_cancelled_while_it_waits_leaves_no_gap() -> None:
     crowd = Crowd()
+    await crowd.share()
     for nth in range(MAX_RUNNING + 2):
         await crowd.start(str(nth))
     crowd.tasks[str(MAX_RUNNING)].cancel()
@@ -80,6 +117,7 @@ async def test_a_request_that_is_cancelled_while_it_waits_leaves_no_gap() -> Non
 
 async def test_a_turn_that_comes_with_the_cancellation_goes_to_the_next() -> None:
     crowd = Crowd()
+    await crowd.share()
     for nth in range(MAX_RUNNING + 2):
         await crowd.start(str(nth))
     crowd.turns.release("a")  # gives the turn; the task has not run yet
@@ -91,6 +129,7 @@ async def test_a_turn_that_comes_with_the_cancellation_goes_to_the_next() -> Non
 async def test_a_request_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "MAX_WAIT_SECONDS", 0.02)
     crowd = Crowd()
+    await crowd.share()
     for nth in range(MAX_RUNNING + 1):
         await crowd.start(str(nth))
     with pytest.raises(Unavailable):
@@ -101,7 +140,8 @@ async def test_a_request_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_a_turn_can_be_given_back_for_a_while() -> None:
-    crowd, turn = Crowd(), None
+    crowd = Crowd()
+    await crowd.share()
     for nth in range(MAX_RUNNING - 1):
         await crowd.start(str(nth))
     turn = Turn(crowd.turns, "a")
@@ -122,6 +162,7 @@ async def test_a_turn_can_be_given_back_for_a_while() -> None:
 def test_at_most_four_run_and_none_waits_beside_a_free_turn(steps: list[tuple[str, int]]) -> None:
     async def play() -> None:
         crowd = Crowd()
+        await crowd.share()
         for step, (action, which) in enumerate(steps):
             live = [name for name, task in crowd.tasks.items() if not task.done()]
             if action == "start":
@@ -145,6 +186,7 @@ def test_at_most_four_run_and_none_waits_beside_a_free_turn(steps: list[tuple[st
 
 async def test_slow_bodies_do_not_hold_up_other_requests_of_their_address(world: World, app: web.Application) -> None:
     ann = await world.user("ann")
+    app[LIMITS].turns._shared_until = math.inf
     head = (
         f"POST /v1/statuses HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {tokens.fresh(ann, 'read write')}\r\n"
         "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
@@ -163,6 +205,7 @@ async def test_slow_bodies_do_not_hold_up_other_requests_of_their_address(world:
 
 async def test_health_checks_do_not_wait(world: World, app: web.Application) -> None:
     held = app[LIMITS].turns
+    held._shared_until = math.inf
     for _ in range(MAX_RUNNING):
         await held.take("127.0.0.1")
     assert (await world.call("GET", "/healthz")).status == 200
