@@ -93,9 +93,25 @@ class Metrics(Collector):
             "stream_server_http_request_seconds", "Time to answer a request, without streams.",
             ("route",), registry=registry,
         )  # fmt: skip
+        self._request_counts: dict[tuple[str, str, int], Counter] = {}
+        self._route_seconds: dict[str, Histogram] = {}
         process = Info("stream_server_process", "The process that answers: each worker has its own.", registry=registry)
         process.info({"pid": str(os.getpid()), "version": __version__})
         registry.register(self)
+
+    def count_request(self, method: str, route: str, status: int) -> None:
+        """Count one answer. The values of ``method`` and ``route`` must be few: each combination is kept for good."""
+        count = self._request_counts.get((method, route, status))
+        if count is None:  # `labels` takes longer than all the rest
+            count = self._request_counts[method, route, status] = self.requests.labels(method, route, str(status))
+        count.inc()
+
+    def observe_request(self, route: str, seconds: float) -> None:
+        """Count the time in seconds that one answer took."""
+        histogram = self._route_seconds.get(route)
+        if histogram is None:
+            histogram = self._route_seconds[route] = self.request_seconds.labels(route)
+        histogram.observe(seconds)
 
     def watch(self, name: str, read: Callable[[], float | Mapping[str, float]]) -> None:
         """Register the function ``read`` for the metric ``name``. Each request for the metrics calls ``read``.

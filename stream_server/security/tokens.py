@@ -4,6 +4,7 @@ PyJWT checks the signature and this module checks the claims, which are all requ
 its algorithm does not start. The module uses neither network nor clock: the caller passes the current time.
 """
 
+import math
 import re
 import secrets
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from stream_server.config.settings import Config, InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 from stream_server.security import signing_keys
 from stream_server.security.external_identity import MAX_SUBJECT_CHARS, ExternalIdentity, Profile, token_id_of
+from stream_server.security.verified_tokens import VerifiedTokens
 
 LEEWAY_SECONDS = 10
 """Seconds by which the clock of another issuer may be ahead (``iat``, ``nbf``). ``exp`` has no leeway."""
@@ -96,6 +98,7 @@ class TokenAuthority:
         self._max_seconds = config.token_max_seconds
         self._keys_by_kid: dict[str, Any] | None = {} if config.jwt_jwks_url else None
         self._has_key_set = not config.jwt_jwks_url
+        self._verified: VerifiedTokens[Claims] = VerifiedTokens()
 
     @property
     def can_issue(self) -> bool:
@@ -128,25 +131,30 @@ class TokenAuthority:
         Raises :class:`Unauthorized`, with the code ``token_expired`` if only the expiry is wrong. The messages never
         repeat a part of the token.
         """
+        claims = self._verified.get(token, now)
+        if claims is None:
+            body, valid_until = self._verify_signature(token, now)
+            claims = self._read_claims(token, body, now)
+            self._verified.put(token, claims, min(valid_until, claims.exp))
+        return claims
+
+    def _read_claims(self, token: str, body: bytes, now: float) -> Claims:
+        """Return the claims in the payload of a token with a valid signature. Raises Unauthorized for wrong ones."""
         if self._external is not None:
-            return self._verify_external(token, now, self._external)
-        payload = self._decode_claims(self._verify_signature(token, now))
+            return self._read_external_claims(token, body, now, self._external)
+        payload = self._decode_claims(body)
         self._check_claims(payload, now)
-        if now >= payload.exp:
-            raise Unauthorized("the token has expired", code="token_expired")
         scopes = frozenset(payload.scope.split())
         return Claims(payload.sub, scopes, payload.jti, payload.iat, payload.exp, payload.srv_session)
 
-    def _verify_external(self, token: str, now: float, external: ExternalIdentity) -> Claims:
+    def _read_external_claims(self, token: str, body: bytes, now: float, external: ExternalIdentity) -> Claims:
         """Return the claims of another issuer's token. It may lack ``jti`` and ``scope``, which come from elsewhere."""
         try:
-            members = msgspec.json.decode(self._verify_signature(token, now), type=dict[str, Any])
+            members = msgspec.json.decode(body, type=dict[str, Any])
             payload = msgspec.convert({"jti": token_id_of(token), **members, "scope": ""}, _Payload)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise Unauthorized("the token must carry iss, sub, aud, iat and exp, each of its type (RFC 7519)") from None
         self._check_claims(payload, now)
-        if now >= payload.exp:
-            raise Unauthorized("the token has expired", code="token_expired")
         profile = external.profile(payload.sub, members)
         scopes = external.scopes(members)
         return Claims(payload.sub, scopes, payload.jti, payload.iat, payload.exp, profile=profile)
@@ -171,26 +179,31 @@ class TokenAuthority:
         if found:
             self._keys_by_kid = found
             self._has_key_set = True
+            self._verified.clear()
         return len(found)
 
     def forget_keys(self) -> None:
         """Drop the keys of the key set. Until :meth:`replace_keys` gives others, no token can be verified."""
         if self._keys_by_kid is not None:
             self._keys_by_kid, self._has_key_set = {}, False
+            self._verified.clear()
 
-    def _verify_signature(self, token: str, now: float) -> bytes:
-        """Return the payload, undecoded; raises :class:`Unauthorized` if the header or the signature is not valid."""
+    def _verify_signature(self, token: str, now: float) -> tuple[bytes, float]:
+        """Return the payload, undecoded, and the Unix time until which the key that verified it is valid.
+
+        Raises :class:`Unauthorized` if the header or the signature is not valid.
+        """
         header = self._read_header(token)
         if str(header.get("typ", "")).lower() not in TOKEN_TYPES:
             raise Unauthorized("the token's `typ` must be JWT or at+jwt")
         if "crit" in header:
             raise Unauthorized("the token's `crit` names extensions that this server does not support")
-        body = self._decode_with(token, self._verification_key(header))
+        body, valid_until = self._decode_with(token, self._verification_key(header)), math.inf
         if body is None and self._previous is not None and now < self._previous_until:
-            body = self._decode_with(token, self._previous)
+            body, valid_until = self._decode_with(token, self._previous), self._previous_until
         if body is None:
             raise Unauthorized("the token's signature is not valid")
-        return body
+        return body, valid_until
 
     def _decode_claims(self, body: bytes) -> _Payload:
         try:
@@ -238,7 +251,7 @@ class TokenAuthority:
         return self._keys_by_kid[kid]
 
     def _check_claims(self, payload: _Payload, now: float) -> None:
-        """Raise :class:`Unauthorized` if a claim is wrong at ``now`` (Unix time). The caller checks the expiry."""
+        """Raise :class:`Unauthorized` if a claim is wrong at ``now`` (Unix time)."""
         audiences = [payload.aud] if isinstance(payload.aud, str) else payload.aud
         faults = {
             "iss": payload.iss != self._issuer,
@@ -253,3 +266,5 @@ class TokenAuthority:
         for claim, wrong in faults.items():
             if wrong:
                 raise Unauthorized(f"the token's `{claim}` is not acceptable")
+        if now >= payload.exp:
+            raise Unauthorized("the token has expired", code="token_expired")

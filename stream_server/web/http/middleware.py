@@ -192,6 +192,6 @@ def _record_metrics(request: web.Request, response: web.StreamResponse, seconds:
     route = request.app[ROUTES].get(request.match_info.route)
     path = "(unmatched)" if route is None else route.path
     method = request.method if request.method in COUNTED_METHODS else "other"
-    metrics.requests.labels(method, path, str(response.status)).inc()
+    metrics.count_request(method, path, response.status)
     if route is not None and not route.is_streaming:
-        metrics.request_seconds.labels(path).observe(seconds)
+        metrics.observe_request(path, seconds)

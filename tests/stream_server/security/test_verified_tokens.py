@@ -1,0 +1,68 @@
+"""The memory of verified tokens forgets what is no longer valid, and the least recently used."""
+
+from dataclasses import replace
+
+import pytest
+
+from stream_server.errors import Unauthorized
+from stream_server.security.tokens import TokenAuthority
+from stream_server.security.verified_tokens import VerifiedTokens
+from tests.stream_server import tokens
+
+NOW = 1_800_000_000.0
+
+
+def test_claims_are_remembered_until_their_time() -> None:
+    remembered = VerifiedTokens[str]()
+    remembered.put("token", "claims", NOW + 10)
+    assert remembered.get("token", NOW + 9.9) == "claims"
+    assert remembered.get("token2", NOW) is None
+    assert remembered.get("token", NOW + 10) is None
+    assert len(remembered) == 0
+
+
+def test_the_token_that_was_unused_for_longest_is_forgotten() -> None:
+    remembered = VerifiedTokens[str](max_tokens=2)
+    remembered.put("a", "A", NOW + 10)
+    remembered.put("b", "B", NOW + 10)
+    assert remembered.get("a", NOW) == "A"
+    remembered.put("c", "C", NOW + 10)
+    assert (remembered.get("a", NOW), remembered.get("b", NOW), remembered.get("c", NOW)) == ("A", None, "C")
+
+
+def test_a_token_is_not_a_key_by_bytes_that_are_no_text() -> None:
+    remembered = VerifiedTokens[str]()
+    remembered.put("token", "claims", NOW + 10)
+    assert remembered.get("token\udcff", NOW) is None
+
+
+def test_a_remembered_token_still_expires() -> None:
+    authority = TokenAuthority(tokens.config())
+    token, claims = authority.issue("7", frozenset({"read"}), 60, NOW)
+    assert authority.verify(token, NOW) == claims
+    assert authority.verify(token, NOW + 59) is authority.verify(token, NOW + 59), "the second is remembered"
+    with pytest.raises(Unauthorized) as refused:
+        authority.verify(token, NOW + 60)
+    assert refused.value.error_code == "token_expired"
+
+
+def test_a_token_of_the_previous_key_is_not_remembered_longer_than_the_key_is_valid() -> None:
+    config = tokens.config()
+    old = TokenAuthority(replace(config, jwt_secret="the previous secret of at least 32 bytes"))
+    token, claims = old.issue("7", frozenset({"read"}), 600, NOW)
+    until = "2027-01-15T08:01:00Z"  # NOW + 60 s
+    rotated = TokenAuthority(
+        replace(config, jwt_previous_secret="the previous secret of at least 32 bytes", jwt_previous_until=until)
+    )
+    assert rotated.verify(token, NOW) == claims
+    assert rotated.verify(token, NOW + 59) == claims
+    with pytest.raises(Unauthorized):
+        rotated.verify(token, NOW + 61)
+
+
+def test_a_wrong_token_is_not_remembered() -> None:
+    authority = TokenAuthority(tokens.config())
+    for _ in range(2):
+        with pytest.raises(Unauthorized):
+            authority.verify("a.b.c", NOW)
+    assert len(authority._verified) == 0
