@@ -1,6 +1,9 @@
 """A thread for work that takes long, so that the event loop is not blocked meanwhile."""
 
 import asyncio
+import os
+import sys
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +12,10 @@ from typing import TypeVar
 from stream_server.errors import RateLimited, Unavailable
 
 T = TypeVar("T")
+
+NICENESS = 5
+"""How far the thread stands back when the processor is busy. Further back it could be interrupted while it holds
+Python's lock, for which the event loop waits."""
 
 CALLER_SHARE = 2
 """One caller may hold half of the queue, so that a single flood leaves room for the others."""
@@ -23,7 +30,7 @@ class WorkThread:
     """
 
     def __init__(self, name: str, *, max_pending: int, busy_message: str) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_lower_priority)
         self._max_pending = max_pending
         self._busy_message = busy_message
         self._pending = 0
@@ -78,3 +85,9 @@ class WorkThread:
             if not turn.done():  # else its request was cancelled
                 self._is_working = True
                 turn.set_result(None)
+
+
+def _lower_priority() -> None:
+    """Let Redis and the event loop go first. Only Linux has priorities of threads."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

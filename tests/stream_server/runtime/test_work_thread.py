@@ -1,13 +1,15 @@
 """The work thread: callers take turns, and no caller fills the queue."""
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from stream_server.errors import RateLimited, Unavailable
-from stream_server.runtime.work_thread import WorkThread
+from stream_server.runtime.work_thread import NICENESS, WorkThread
 
 MAX_PENDING = 10
 
@@ -56,3 +58,11 @@ async def test_cancelled_work_gives_its_turn_away(thread: WorkThread) -> None:
     hold.set()
     assert await tasks[2]
     assert await thread.run(lambda: 7, "d") == 7
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has priorities of threads")
+async def test_the_thread_stands_back_and_the_event_loop_does_not(thread: WorkThread) -> None:
+    usual = os.getpriority(os.PRIO_PROCESS, 0)
+    found = await thread.run(lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+    assert found == NICENESS
+    assert os.getpriority(os.PRIO_PROCESS, 0) == usual
