@@ -94,8 +94,9 @@ async def test_idle_connections_do_not_take_the_last_file(tmp_path: Path, *, def
         held = [await asyncio.open_connection(host, int(port)) for _ in range(260)]
 
         async def is_served() -> bool:
+            """Ask once. Where the queue of the kernel was full, the answer may be an end, and a client tries again."""
             try:
-                async with asyncio.timeout(30 if defended else 3):
+                async with asyncio.timeout(10 if defended else 1):
                     reader, writer = await asyncio.open_connection(host, int(port))
                     writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
                     answer = await reader.read()
@@ -104,7 +105,7 @@ async def test_idle_connections_do_not_take_the_last_file(tmp_path: Path, *, def
             except (TimeoutError, OSError):
                 return False
 
-        served = await is_served()
+        served = any([await is_served() for _ in range(3)])
         for _, writer in held:
             writer.close()
         assert served is defended
