@@ -265,6 +265,8 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "events_duplicate_total": lambda: feed.duplicates,
         "events_recovered_total": lambda: feed.recovered,
         "flushes_total": lambda: hub.flusher.flushes,
+        "flush_share": lambda: hub.flusher.pause.flush_share,
+        "flush_pressure": lambda: hub.flusher.pause.pressure,
         "filter_failures_total": lambda: hub.counters.filter_failures + hub.catchup_reader.failures,
         "subscriptions_without_keys": lambda: hub.index.scanned_count,
         "stream_rechecks_ended_total": lambda: token_recheck.ended_streams,
