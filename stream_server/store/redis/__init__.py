@@ -3,7 +3,8 @@
 This package distinguishes a command that was not sent (`Unavailable`) from a command that was sent and not answered
 (`NoReply`). It repeats only a write with an idempotency key, once.
 
-``client``          runs commands and subscriptions over a bounded pool of connections
+``client``          runs commands over a bounded pool of connections, and opens subscriptions
+``subscription``    hands the messages of one subscription to a function
 ``address``         parses the URL of Redis
 ``sentinel``        finds the primary or a replica through Sentinels
 ``replica_router``  selects the server for log reads: a replica, or the primary
