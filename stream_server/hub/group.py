@@ -109,13 +109,12 @@ class ClientGroup:
         """Write the waiting frames to the only client of the group. Return the number of events among them.
 
         Returns None and leaves the frames if there are several clients, or if the client has many unsent bytes or a
-        closed transport. A batch then does what is right.
+        closed transport. A batch then does what is right. This runs for every client and flush, so it makes few calls.
         """
         memberships, frames = self.memberships, self.pending_frames
-        recipients = memberships.snapshot()
-        if len(recipients) != 1:
+        if memberships.only is None:
             return None
-        write, buffered_bytes, _ = recipients[0]
+        write, buffered_bytes, _ = memberships.only
         try:
             data = wrapped.wrap(self._wrap, frames[0]) if len(frames) == 1 else self._wrap(b"".join(frames))
             if buffered_bytes() > limits.warning_bytes or len(data) > limits.max_bytes - limits.warning_bytes:
@@ -127,7 +126,8 @@ class ClientGroup:
         memberships.batched += event_count
         memberships.written += event_count
         frames.clear()
-        self._forget_pending()
+        self.resume_position = None
+        self._pending_control_count = 0
         return event_count
 
     def take_batch(self, wrapped: WrappedFrames) -> Batch:
@@ -139,9 +139,6 @@ class ClientGroup:
         batch.event_count -= self._pending_control_count
         self.memberships.batched += batch.event_count
         self.pending_frames = []
-        self._forget_pending()
-        return batch
-
-    def _forget_pending(self) -> None:
-        self._pending_control_count = 0
         self.resume_position = None
+        self._pending_control_count = 0
+        return batch
