@@ -166,12 +166,12 @@ def _status_commands(token: TokenId) -> tuple[Command, Command, Command]:
     user = ("HMGET", keys.key_for("user", token.uid), "id", "suspended", "valid_from", "scopes")
     if token.session:
         sessions = keys.key_for("sessions", token.uid)
-        return user, ("HEXISTS", sessions, token.session), ("PTTL", sessions)
+        return user, ("PTTL", sessions), ("HEXISTS", sessions, token.session)
     revoked = keys.key_for("revoked", token.uid, token.jti)
-    return user, ("EXISTS", revoked), ("PTTL", revoked)
+    return user, ("PTTL", revoked), ("EXISTS", revoked)
 
 
-def _token_status(token: TokenId, user: list[bytes | None], found: int, ttl_ms: int) -> TokenStatus:
+def _token_status(token: TokenId, user: list[bytes | None], ttl_ms: int, found: int) -> TokenStatus:
     user_id, suspended, valid_from, scopes = user
     is_too_old = not token.session and token.issued_at <= int(valid_from or 0)
     is_revoked = is_too_old or bool(found) != bool(token.session)
