@@ -13,7 +13,8 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.log.page_sizer import PageSizer
 from stream_server.store.redis import replies
-from stream_server.store.redis.client import Command, RedisClient
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.open_streams import ASK_CHANNEL

@@ -21,7 +21,9 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis import replies, timeout_budget
-from stream_server.store.redis.client import Command, NoReply, RedisClient
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, write_error_to_api_error
 
 JOB_GRACE_MS = 3000
