@@ -47,3 +47,11 @@ def cors_headers(request: web.Request) -> dict[str, str]:
             hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED_HEADERS,
         }
     return vary
+
+
+def add_cors_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Put `cors_headers` into the answer, beside what its own `Vary` names already."""
+    own_vary = response.headers.get(hdrs.VARY)
+    response.headers.update(cors_headers(request))
+    if own_vary is not None and response.headers[hdrs.VARY] != own_vary:
+        response.headers[hdrs.VARY] += f", {own_vary}"

@@ -38,7 +38,7 @@ from stream_server.web.http.app_keys import (
     STORE,
 )
 from stream_server.web.http.authentication import authenticate
-from stream_server.web.http.cors import answer_preflight, cors_headers
+from stream_server.web.http.cors import add_cors_headers, answer_preflight
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
@@ -81,7 +81,7 @@ async def handle_errors(request: web.Request, handler: Handler) -> web.StreamRes
         response.headers[X_REQUEST_ID] = request[REQUEST_ID]
         for name, value in SAFETY_HEADERS:
             response.headers.setdefault(name, value)
-        response.headers.update(cors_headers(request))
+        add_cors_headers(request, response)
         if ALLOWANCE in request:
             response.headers.update(_rate_limit_headers(request))
         if request.app[HUB].is_stopping:

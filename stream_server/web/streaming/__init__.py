@@ -12,4 +12,5 @@ checked, start position found. Only then does the response begin, so later the s
 ``stream_start``          finds the start position on the log, from a cursor, a time or an age
 ``stream_connection``     the transport of an open stream, to which the hub writes
 ``framing``               encodes messages as Server-Sent Events or as JSON lines
+``compression``           compresses streams with gzip, once for all clients that share the bytes
 """

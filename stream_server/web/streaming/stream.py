@@ -11,17 +11,18 @@ from filters.location import MAX_BOXES
 from filters.track import MAX_PHRASES
 from stream_server import __version__
 from stream_server.hub import messages
-from stream_server.hub.framing import Framing
+from stream_server.hub.framing import IDENTITY, Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
-from stream_server.web.http.cors import cors_headers
+from stream_server.web.http.cors import add_cors_headers
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.middleware import X_REQUEST_ID
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, StreamPlace, rate_limit_headers
 from stream_server.web.http.responses import SAFETY_HEADERS, SERVER_NAME
+from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream_connection import StreamConnection
@@ -50,18 +51,19 @@ STREAM_HEADERS = {
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream``: send live events that match the filters in the parameters."""
-    return await _plan_and_open(request, plan_stream)
+    return await _plan_and_open(request, plan_stream, is_personal=False)
 
 
 async def user_stream(request: web.Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream/user``: send live events by users whom the caller follows, or about the caller."""
-    return await _plan_and_open(request, plan_user_stream)
+    return await _plan_and_open(request, plan_user_stream, is_personal=True)
 
 
-async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamResponse:
+async def _plan_and_open(request: web.Request, planner: Planner, *, is_personal: bool) -> web.StreamResponse:
     """Check the request with ``planner``, then open the stream. All errors come before the first byte of the answer."""
     media_type = negotiate_media_type(request.headers.get(hdrs.ACCEPT, "*/*"))
     framing = select_framing(media_type, chunked=supports_chunked(request))
+    framing = compress_if_accepted(request, framing, apart=is_personal)
     max_bytes = STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
     separators = request.app[SUBSCRIPTION_PARSER].separators
     plan = await planner(request, await read_stream_parameters(request, max_bytes, separators), framing)
@@ -71,6 +73,27 @@ async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamRe
 def supports_chunked(request: web.Request) -> bool:
     """Whether the client understands chunked responses. HTTP/1.0 does not."""
     return request.version >= (1, 1)
+
+
+def compress_if_accepted(request: web.Request, framing: Framing, *, apart: bool = False) -> Framing:
+    """Return ``framing`` with gzip if the client accepts it. For ``apart``, see `compress_framing`.
+
+    Raises NotAcceptable if the client accepts neither gzip nor plain bytes.
+    """
+    return framing if accepted_coding(request) == IDENTITY else compress_framing(framing, apart=apart)
+
+
+def accepted_coding(request: web.Request) -> str:
+    """Return the content coding for the request's `Accept-Encoding`. Raises NotAcceptable if there is none."""
+    if request.app[CONFIG].compress_streams == "off":
+        return IDENTITY
+    return negotiate_content_coding(request.headers.get(hdrs.ACCEPT_ENCODING))
+
+
+def add_vary(request: web.Request, response: web.StreamResponse) -> None:
+    """Tell caches that the answer depends on `Accept-Encoding`, whether it is compressed or not (RFC 9110 §12.5.5)."""
+    if request.app[CONFIG].compress_streams == "on":
+        response.headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
 
 
 async def open_stream(
@@ -96,15 +119,19 @@ async def _send_head_and_hand_over(
 ) -> web.StreamResponse:  # fmt: skip
     response = web.StreamResponse(headers={**STREAM_HEADERS, **(extra_headers or {}), hdrs.CONTENT_TYPE: content_type})
     response.headers[X_REQUEST_ID] = request[REQUEST_ID]
-    response.headers.update(cors_headers(request))
+    add_vary(request, response)
+    add_cors_headers(request, response)
     if ALLOWANCE in request and not extra_headers:
         response.headers.update(rate_limit_headers(request[ALLOWANCE]))
+    framing = stream_plan.subscribe_request.framing
+    if framing.content_coding != IDENTITY:
+        response.headers[hdrs.CONTENT_ENCODING] = framing.content_coding
     chunked = supports_chunked(request)
     if chunked:
         response.enable_chunked_encoding()
     response.force_close()  # the connection ends with the stream, so the client must not send another request
     await response.prepare(request)
-    await response.write(_hello_bytes(request, stream_plan))
+    await response.write(begin_body(framing, _hello_bytes(request, stream_plan)))
     protocol = request.protocol
     if not isinstance(protocol, HttpConnection):
         raise TypeError("streams need web.http.http_connection.HttpRunner")
