@@ -76,6 +76,19 @@ class Flusher:
         self._pending_groups[group] = None
         self._schedule_flush()
 
+    def flush_if_due(self) -> None:
+        """Flush the waiting frames now instead of after the event loop's other work, unless the flush must wait.
+
+        Call it after the last entry of a read. An error is reported to the event loop and not raised.
+        """
+        if self._flush_handle is None or self.pause.next_flush_at > perf_counter():
+            return
+        self._flush_handle.cancel()
+        try:
+            self._flush()
+        except Exception as error:  # noqa: BLE001 - the caller must go on receiving entries
+            self._loop.call_exception_handler({"message": "a flush failed", "exception": error})
+
     def add_bytes(self, entry_bytes: int) -> None:
         """Count the bytes of a published entry. When a wave (up to 64 KiB of a burst) is full, begin the next."""
         self._wave_filled_bytes += entry_bytes

@@ -3,10 +3,11 @@
 This package distinguishes a command that was not sent (`Unavailable`) from a command that was sent and not answered
 (`NoReply`). It repeats only a write with an idempotency key, once.
 
-``client``                runs commands and subscriptions
+``client``                runs commands, and opens subscriptions
 ``lanes``                 decides which calls share a connection
 ``connections``           opens and replaces the connections of one lane
 ``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
+``subscription``          hands the messages of one subscription to a function
 ``address``               parses the URL of Redis
 ``sentinel``              finds the primary or a replica through Sentinels
 ``replica_router``        selects the server for log reads: a replica, or the primary

@@ -7,7 +7,7 @@ repeats no command. :mod:`stream_server.store.redis.scripts` repeats a write onc
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, choo
 from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection
 from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, unavailable_error
 from stream_server.store.redis.sentinel import CONNECTION_OPTIONS, Sentinels, pool_arguments
+from stream_server.store.redis.subscription import Subscription
 
 MAX_POOL_CONNECTIONS = 16
 """Most connections of redis-py's pool, which only the library for rate limits uses."""
@@ -156,27 +157,27 @@ class RedisClient:
             raise unavailable_error() from error
         raise unavailable_error()
 
-    async def subscribe(self, channels: Sequence[str]) -> AsyncGenerator[bytes | None, None]:
-        """Subscribe to channels on a new connection, and yield each message.
+    async def subscribe(self, channels: Sequence[str]) -> Subscription:
+        """Subscribe to channels on a new connection. Redis has confirmed all subscriptions when this returns.
 
-        The first item is None. It means that Redis has confirmed all subscriptions. Raises `Unavailable` when the
-        connection ends. A connection may also go silent without an error, so the caller must compare its position with
-        the log.
+        Raises `Unavailable` if Redis does not answer in time. A connection may also go silent later without an error,
+        so the caller must compare its position with the log. The caller must close the subscription.
         """
         connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py
+        subscription: Subscription | None = None
         try:
             async with asyncio.timeout(self.timeout_seconds):
                 await connection.connect()  # type: ignore[no-untyped-call]  # redis-py
-                await connection.send_command("SUBSCRIBE", *channels)
-                for _ in channels:
-                    await connection.read_response()
-            yield None
-            while True:
-                yield (await connection.read_response(timeout=math.inf))[2]
-        except (RedisError, OSError, TimeoutError) as error:
-            raise unavailable_error() from error
-        finally:
+                subscription = Subscription(connection)
+                await subscription.start(channels)
+        except BaseException as error:
             await connection.disconnect(nowait=True)
+            if subscription is not None:
+                subscription.close()
+            if isinstance(error, RedisError | OSError | TimeoutError):
+                raise unavailable_error() from error
+            raise
+        return subscription
 
     async def _open_connection(self, on_lost: Callable[[PipelinedConnection], None]) -> PipelinedConnection:
         """Open a connection by redis-py, and take over its transport.
