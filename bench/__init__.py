@@ -25,5 +25,6 @@ The other commands load one process with many streams and check that each client
     soak.py          twenty minutes of connects and disconnects, to see whether anything grows; guests.py has its
                      clients, slope.py decides what counts as growth
     progress.py      progress bars
+    compression.py   streams with gzip beside plain streams: bytes, CPU time, latency; packed_reader.py has the clients
     matching.py      the cost of matching one event; matching_rivals.py has other methods, matching_world.py the data
 """
