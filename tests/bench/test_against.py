@@ -5,21 +5,27 @@ import sys
 
 import pytest
 
-from bench.against import checkout
+from bench import against
 from bench.site import ROOT
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="the checkout has no history")
-def test_a_commit_is_copied_and_removed() -> None:
-    """The copy of this commit has the same libraries, so it runs in the same environment."""
-    with checkout("HEAD") as other:
+def test_a_commit_is_copied_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy is a checkout of its own."""
+    monkeypatch.setattr(against, "_python_of", lambda _: "python")
+    with against.checkout("HEAD") as other:
         assert (other.folder / "stream_server" / "__init__.py").exists()
         assert other.name
-        assert other.python == sys.executable or (other.folder / ".venv").exists()
+        assert other.python == "python"
     assert not other.folder.exists()
+
+
+def test_a_commit_with_the_same_libraries_runs_in_this_environment() -> None:
+    """It needs no environment of its own."""
+    assert against._python_of(ROOT) == sys.executable
 
 
 def test_an_unknown_commit_is_an_error() -> None:
     """Nothing is measured then."""
-    with pytest.raises(subprocess.CalledProcessError), checkout("no-such-commit"):
+    with pytest.raises(subprocess.CalledProcessError), against.checkout("no-such-commit"):
         pass
