@@ -5,6 +5,7 @@ import os
 import resource
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from bench.clients import Clients
 from bench.lineup import BareServer, Floor, Kind, QueueServer, Server, StreamServer
 from bench.native import Programs, compiled
 from bench.parts import Measured, Plan
-from bench.process import last_core, pin
+from bench.process import busy_seconds, last_core, own_seconds, pin
 from bench.progress import Progress
 from bench.report import Report, Results
 from bench.site import Site, site
@@ -29,6 +30,9 @@ IDLE_AT_MOST = 4000
 
 CROWD = 10_000
 """Number of streams that return at once, if the system allows so many open files."""
+
+DISTURBED = 0.1
+"""Share of a core of other work from which on the figures are doubtful."""
 
 CROWD_FILES = 4096
 """File descriptors that such a crowd needs besides its streams."""
@@ -131,6 +135,19 @@ class Bench:
         return servers
 
 
+class Disturbance:
+    """How much other programs work during the run. It is known when all processes of the run have ended."""
+
+    def __init__(self) -> None:
+        self._start, self._before = time.monotonic(), busy_seconds() - own_seconds()
+
+    def note(self) -> str:
+        """Return a sentence for below the table."""
+        share = (busy_seconds() - own_seconds() - self._before) / (time.monotonic() - self._start)
+        doubt = ": the figures are doubtful" if share > DISTURBED else ""
+        return f"other programs used {100 * max(0.0, share):.0f} % of a core during the run{doubt}"
+
+
 def notes_on(programs: Programs) -> list[str]:
     """Return what the reader of the table must know about the clients and the floor."""
     if not programs.missing:
@@ -164,10 +181,11 @@ def main() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     pin(os.getpid(), last_core())
+    disturbance = Disturbance()
     with bench_of(options) as (bench, base), (progress := Progress()):
         bench.run(progress)
     report = Report(bench.results, options.plan, "ours", base)
-    report.show(notes_on(bench.programs))
+    report.show([*notes_on(bench.programs), disturbance.note()])
     if options.json:
         Path(options.json).write_text(report.json(), encoding="utf-8")
 
