@@ -299,8 +299,8 @@ static void measure(double settle, double warmup, double duration) {
     printf("\"seconds\": %.6f, \"count\": %ld, \"server_cpu_s\": %.6f, \"p50_ms\": %.3f, \"p99_ms\": %.3f, "
            "\"joined\": %.3f, \"bytes\": %ld, \"client_cpu_share\": %.4f, \"core_busy_share\": %.4f}\n",
            seconds, total, cpu, quantile_ms(total, 0.50), quantile_ms(total, 0.99),
-           (double)total / (double)(reads ? reads : 1), bytes, seconds > 0 ? own / seconds : 0,
-           seconds > 0 ? 1 - idle / seconds : 0);
+           (double)total / (double)(reads ? reads : 1), bytes, duration > 0 ? own / seconds : 0,
+           duration > 0 && idle < seconds ? 1 - idle / seconds : 0);
 }
 
 int main(int count, char **arguments) {
