@@ -45,6 +45,9 @@ class Client:
 class Clients:
     """All connections. ``events`` and ``delays`` count only while ``measuring``."""
 
+    accepted = b" 200 "
+    """The status of an answer that opens a stream."""
+
     def __init__(self, port: int, requests: list[bytes], count: int) -> None:
         self.port, self.requests, self.count = port, requests, count
         self.epoll = select.epoll()
@@ -99,7 +102,7 @@ class Clients:
         head, end, body = data.partition(b"\r\n\r\n")
         if not end:
             client.carry = data
-        elif b" 200 " in head.split(b"\r\n", 1)[0]:
+        elif self.accepted in head.split(b"\r\n", 1)[0]:
             client.open, self.opened = True, self.opened + 1
             self._count(client, body)
         else:
@@ -136,9 +139,9 @@ def quantile_ms(delays: list[int], share: float) -> float:
     return delays[int(share * (len(delays) - 1))] / 1e6 if delays else 0.0
 
 
-def measure(options: argparse.Namespace) -> dict[str, float]:
+def measure(options: argparse.Namespace, kind: type[Clients]) -> dict[str, float]:
     """Connect, stay idle, warm up, measure, and return the figures."""
-    clients = Clients(options.port, requests_of(options.requests, options.port), options.conns)
+    clients = kind(options.port, requests_of(options.requests, options.port), options.conns)
     before = memory_kib(options.pid)
     opening = clients.connect(60)
     clients.run(options.settle)
@@ -164,15 +167,15 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Run the command."""
+def main(kind: type[Clients] = Clients) -> None:
+    """Run the command with this kind of clients."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("port", "conns", "pid"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--requests", required=True, help="file with the requests, used in turn")
     for name in ("duration", "warmup", "settle"):
         parser.add_argument(f"--{name}", type=float, required=True, help="seconds")
-    print(json.dumps(measure(parser.parse_args())))
+    print(json.dumps(measure(parser.parse_args(), kind)))
 
 
 if __name__ == "__main__":
