@@ -1,27 +1,29 @@
 """``python -m bench.peers``: measure other streaming servers beside this one in one run, and print one table."""
 
 import argparse
-import asyncio
 import json
 import os
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.clients import Clients
+from bench.native import compiled
 from bench.peers import table
 from bench.peers.centrifugo import Centrifugo
-from bench.peers.clients import Clients
 from bench.peers.event import sampled
-from bench.peers.figures import Figures, Results
+from bench.peers.figures import Results
 from bench.peers.jetstream import Jetstream
 from bench.peers.mercure import Mercure
 from bench.peers.nchan import Nchan
 from bench.peers.ours import QueueServer, StreamServer
 from bench.peers.peer import Peer
 from bench.peers.programs import Missing, Programs
-from bench.peers.works import Plan
+from bench.peers.round import measure
+from bench.peers.works import PARTS, Plan
+from bench.process import last_core, pin
 from bench.site import Site, site
 
 SPARE_FILES = 200
@@ -43,6 +45,7 @@ class Options:
 
     plan: Plan
     names: list[str]
+    parts: list[str]
     folders: list[Path]
     markdown: bool
     json: str
@@ -53,6 +56,7 @@ def options_from(arguments: list[str]) -> Options:
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
     parser.add_argument("--peers-folder", type=Path, action="append", default=[], help="folder of the peers' programs")
     parser.add_argument("--only", default=",".join(CLASSES), help=f"some of: {','.join(CLASSES)}")
+    parser.add_argument("--parts", default=",".join(PARTS), help=f"some of: {','.join(PARTS)}")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
     parser.add_argument("--rounds", type=int, default=0, help="interleaved rounds (2)")
     parser.add_argument("--seconds", type=float, default=0, help="length of each measurement (5)")
@@ -63,9 +67,10 @@ def options_from(arguments: list[str]) -> Options:
     parser.add_argument("--json", default="", help="also write the figures of all rounds to this file")
     given = parser.parse_args(arguments)
     names = given.only.split(",")
-    if unknown := [name for name in names if name not in CLASSES]:
-        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(CLASSES)}")
-    return Options(_plan(given), names, given.peers_folder, given.markdown, given.json)
+    parts = given.parts.split(",")
+    if unknown := [name for name in names if name not in CLASSES] + [part for part in parts if part not in PARTS]:
+        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join((*CLASSES, *PARTS))}")
+    return Options(_plan(given), names, parts, given.peers_folder, given.markdown, given.json)
 
 
 def _plan(given: argparse.Namespace) -> Plan:
@@ -77,7 +82,8 @@ def _plan(given: argparse.Namespace) -> Plan:
         rate=given.rate,
         topic_rate=given.topic_rate,
         seconds=given.seconds or (2 if given.quick else 5),
-        warmup=1 if given.quick else 2,
+        warmup=1 if given.quick else 1.5,
+        settle=0.2 if given.quick else 1,
     )
 
 
@@ -105,27 +111,22 @@ def gathered(makers: dict[str, Callable[[], Peer]], names: list[str]) -> tuple[l
     return found, missing
 
 
-def measure(peer: Peer, clients: Clients, plan: Plan) -> Iterator[tuple[str, Figures]]:
-    """Yield name and figures of each part of a round. Each part has a fresh server."""
-    with peer.running(0) as live:
-        yield "idle", asyncio.run(clients.idle(peer, live))
-    for work in plan.works:
-        if work.part in peer.chooses:
-            with peer.running(work.rate) as live:
-                yield work.part, asyncio.run(clients.busy(peer, live, work))
-
-
-def round_of(peer: Peer, clients: Clients, plan: Plan, results: Results, told: str) -> None:
-    """Add one round of a peer to the results. A peer that fails once is left out from then on."""
-    if peer.name in results.failed:
-        return
-    try:
-        for part, figures in measure(peer, clients, plan):
-            results.add(peer.name, part, figures)
-            print(f"{told}  {peer.name}: {part} done", file=sys.stderr, flush=True)
-    except (RuntimeError, OSError) as problem:
-        results.failed[peer.name] = str(problem).splitlines()[0][:200]
-        print(f"{told}  {peer.name}: {problem}", file=sys.stderr, flush=True)
+def run(peers: list[Peer], parts: list[str], clients: Clients, plan: Plan) -> Results:
+    """Measure all rounds. In each part the peers follow each other. A peer that fails once is left out from then on."""
+    results = Results()
+    for number in range(plan.rounds):
+        for part in (part for part in PARTS if part in parts):
+            for peer in peers:
+                if peer.name in results.failed or (part != "idle" and part not in peer.chooses):
+                    continue
+                told = f"round {number + 1}/{plan.rounds}, {part}, {peer.name}"
+                try:
+                    results.add(peer.name, part, measure(peer, part, clients, plan))
+                except (RuntimeError, OSError) as problem:
+                    results.failed[peer.name] = str(problem).splitlines()[0][:200]
+                    told += f": {problem}"
+                print(told, file=sys.stderr, flush=True)
+    return results
 
 
 def columns_of(peers: list[Peer], missing: dict[str, str], failed: dict[str, str]) -> dict[str, table.Column]:
@@ -142,13 +143,11 @@ def main() -> None:
     options = options_from(sys.argv[1:])
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    results, plan = Results(), options.plan
+    plan = options.plan
+    pin(os.getpid(), last_core())
     with site() as shared:
         peers, missing = gathered(makers(shared, Programs(options.folders)), options.names)
-        clients = Clients(shared.folder, plan, os.environ.pop("STREAM_SERVER_SSEFAN", ""))
-        for number in range(plan.rounds):
-            for peer in peers:
-                round_of(peer, clients, plan, results, f"round {number + 1}/{plan.rounds}")
+        results = run(peers, options.parts, Clients(shared.folder, compiled(shared.folder)), plan)
     by_title = columns_of(peers, missing, results.failed)
     columns = [by_title[CLASSES[name].name] for name in options.names]
     if options.json:

@@ -57,7 +57,7 @@ class Centrifugo(Peer):
         path.write_text(json.dumps(self.configuration(port)))
         command = [*ONE_THREAD, self.program, "--config", str(path)]
         with started(self.site, "centrifugo", command, port) as process:
-            yield Live(process.pid, port)
+            yield Live(process, port)
 
     def requests(self, part: Part, count: int) -> list[str]:
         claims = {"sub": "reader", "exp": int(time.time()) + 3600}

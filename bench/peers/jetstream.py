@@ -33,8 +33,6 @@ class Jetstream(Peer):
         "440 bytes and a random rhythm; the latency starts when Jetstream has the event (`time_us`), so the way of "
         "the event to it is not included; it writes its archive to the disk and has no tokens; `GOMAXPROCS=1`"
     )
-    reader = "bench.peers.websocket_reader"
-    latency_from = "receipt"
 
     def __init__(self, site: Site, programs: Programs) -> None:
         self.site = site
@@ -65,7 +63,7 @@ class Jetstream(Peer):
             started(self.site, "jetstream-simulator", simulator, upstream, cores=last_core()),
             started(self.site, "jetstream", server, port, ready="steady-state consumer running") as process,
         ):
-            yield Live(process.pid, port)
+            yield Live(process, port)
 
     def requests(self, part: Part, count: int) -> list[str]:
         path = "/subscribe" if part == "firehose" else f"/subscribe?wantedCollections={TENTH}"

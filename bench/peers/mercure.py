@@ -79,7 +79,7 @@ class Mercure(Peer):
         home = f"HOME={self.site.folder}"  # Caddy keeps files there
         command = [*ONE_THREAD, home, self.program, "run", "--config", str(path), "--adapter", "caddyfile"]
         with started(self.site, "mercure", command, port) as process:
-            yield Live(process.pid, port)
+            yield Live(process, port)
 
     def requests(self, part: Part, count: int) -> list[str]:
         headers = f"Accept: text/event-stream\tAuthorization: Bearer {self._token('subscribe')}"

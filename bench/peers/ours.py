@@ -50,7 +50,7 @@ class StreamServer(_FedByRedis):
         process, address = self.site.serve("measured", "--redis", f"unix://{self.site.redis_socket}")
         try:
             pin(process.pid, first_core())
-            yield Live(process.pid, int(address.rpartition(":")[2]))
+            yield Live(process, int(address.rpartition(":")[2]))
         finally:
             end(process)
 
@@ -83,7 +83,7 @@ class QueueServer(_FedByRedis):
         try:
             address = wait_for_line(self.site.folder / "queue.out", "listening on ", process)
             pin(process.pid, first_core())
-            yield Live(process.pid, int(address.rpartition(":")[2]))
+            yield Live(process, int(address.rpartition(":")[2]))
         finally:
             end(process)
 

@@ -1,6 +1,7 @@
 """What the benchmark asks of a peer."""
 
 import asyncio
+import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -8,14 +9,17 @@ from typing import ClassVar, NamedTuple
 
 from bench.peers.works import Part, Work
 
-DEFAULT_READER = "bench.reader"
-"""The module of clients that read server-sent events."""
+
+class Worker(NamedTuple):
+    """A process that a peer started itself."""
+
+    pid: int
 
 
 class Live(NamedTuple):
     """A running peer: the process that is measured, and the port of its clients."""
 
-    pid: int
+    process: "subprocess.Popen[bytes] | Worker"
     port: int
 
 
@@ -27,16 +31,12 @@ class Peer(ABC):
         clients: The protocol of its clients.
         chooses: How a client chooses what it receives, for each part that the peer can do.
         settings: One sentence on its configuration, for the notes below the table.
-        reader: The module of its clients.
-        latency_from: The moment from which the latency counts.
     """
 
     name: ClassVar[str]
     clients: ClassVar[str] = "SSE"
     chooses: ClassVar[Mapping[Part, str]]
     settings: ClassVar[str]
-    reader: ClassVar[str] = DEFAULT_READER
-    latency_from: ClassVar[str] = "post"
 
     @abstractmethod
     def version(self) -> str:

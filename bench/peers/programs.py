@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.peers.peer import Worker
 from bench.process import descendants, end, first_core, pin
 from bench.site import Site
 
@@ -86,12 +87,12 @@ def started(
         end(process)
 
 
-def worker_of(process: "subprocess.Popen[bytes]") -> int:
+def worker_of(process: "subprocess.Popen[bytes]") -> Worker:
     """Return the only child of a process. Raises RuntimeError if there is not exactly one."""
     children = descendants(process.pid)
     if len(children) != 1:
         raise RuntimeError(f"{len(children)} workers instead of one")
-    return children[0]
+    return Worker(children[0])
 
 
 def _wait(site: Site, name: str, process: "subprocess.Popen[bytes]", port: int, ready: str) -> None:

@@ -60,7 +60,7 @@ def rows(results: Results, columns: Sequence[Column], plan: Plan) -> list[Row]:
 
 def _fan_out(results: Results, columns: Sequence[Column], part: Part, prefix: str) -> list[Row]:
     figures = [
-        (f"{prefix}deliveries per server-CPU-second", ["deliveries_per_server_cpu_s"]),
+        (f"{prefix}deliveries per server-CPU-second", ["per_cpu_s"]),
         ("… CPU of the server, % of a core", ["cpu_percent"]),
         ("… time to a client, p50 / p99, ms", ["p50_ms", "p99_ms"]),
         ("… delivered of what was due", ["share_delivered"]),

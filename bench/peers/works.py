@@ -9,6 +9,9 @@ TOPICS = 10
 Part = Literal["firehose", "topic", "own"]
 """What clients receive: all events, one topic of ten, or what a filter of each client's own lets pass."""
 
+PARTS: tuple[Part | Literal["idle"], ...] = ("firehose", "topic", "own", "idle")
+"""The parts of a round, in order. Idle connections have no events."""
+
 
 @dataclass(frozen=True)
 class Work:
@@ -30,15 +33,11 @@ class Plan:
     topic_rate: float
     seconds: float
     warmup: float
+    settle: float
 
-    @property
-    def works(self) -> tuple[Work, ...]:
-        """Return the parts that have events."""
-        return (
-            Work("firehose", self.rate, 1.0),
-            Work("topic", self.topic_rate, 1 / TOPICS),
-            Work("own", self.topic_rate, 1 / TOPICS),
-        )
+    def work(self, part: Part) -> Work:
+        """Return what a part asks for."""
+        return Work(part, self.rate, 1.0) if part == "firehose" else Work(part, self.topic_rate, 1 / TOPICS)
 
 
 def channel_of(part: Part, number: int) -> str:
