@@ -5,7 +5,7 @@ import json
 import os
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def makers(shared: Site, programs: Programs) -> dict[str, Callable[[], Peer]]:
     }
 
 
-def gathered(makers: dict[str, Callable[[], Peer]], names: list[str]) -> tuple[list[Peer], dict[str, str]]:
+def gathered(makers: Mapping[str, Callable[[], Peer]], names: list[str]) -> tuple[list[Peer], dict[str, str]]:
     """Return the servers that are there, and by title of its column what each other one lacks."""
     found, missing = [], {}
     for name in names:
