@@ -24,6 +24,10 @@ The yardsticks:
     queue_server.py  an ordinary aiohttp server: one queue and one task for each client, awaited writes
     bare_server.py   an aiohttp server that only parses and answers, or opens a chunked answer
 
+``python -m bench.peers`` compares the server with other streaming servers, if they are there:
+
+    peers/           the command; PEERS.md tells how to get each server
+
 The other commands load one process with many streams and check that each client receives what it should:
 
     crowd.py         10,000 streams: ramp, hold, posts at several rates, a reconnect storm, a restart, the end

@@ -2,7 +2,8 @@
 
     python -m bench.reader streams|requests --port P --pid SERVER --requests FILE --conns N ...
 
-The mark ``"t":<digits>`` identifies an event; the digits are the CLOCK_MONOTONIC nanoseconds of its post.
+The mark ``"t":<digits>`` identifies an event; the digits are the CLOCK_MONOTONIC nanoseconds of its post. If the answer
+opens a WebSocket (101), the mark is ``"time_us":<digits>``, microseconds of the wall clock, as Jetstream sends it.
 
 Python reads about 100,000 events a second, and sends about 2,000 requests. If this process is saturated, the latency
 is its own.
@@ -20,6 +21,9 @@ from bench.process import cpu_seconds, memory_kib
 
 MARK = b'"t":'
 """The bytes before the time of a post."""
+
+WEBSOCKET_MARK = b'"time_us":'
+"""The bytes before the time of an event in a WebSocket frame. The frames of a server are not masked."""
 
 OPENING_AT_ONCE = 128
 """Connections that are opening at the same time."""
@@ -66,6 +70,7 @@ class Clients:
         self.count = self.reads = self.bytes = 0
         self.delays = array("q")
         self.measuring = False
+        self.mark, self.ending, self.clock, self.nanoseconds = MARK, b"}", time.monotonic_ns, 1
 
     def connect(self) -> float:
         """Open all connections. Return the seconds it took."""
@@ -116,8 +121,11 @@ class Clients:
         if not end:
             client.carry = data
             return
-        self.refused += head[9:10] != b"2"
-        self.opened += not client.was_open and head[9:10] == b"2"
+        accepted = head[9:10] == b"2" or head[9:12] == b"101"
+        if head[9:12] == b"101":
+            self.mark, self.ending, self.clock, self.nanoseconds = WEBSOCKET_MARK, b",", time.time_ns, 1000
+        self.refused += not accepted
+        self.opened += not client.was_open and accepted
         client.open = client.was_open = True
         client.carry = b""
         client.missing = _length(head)
@@ -135,18 +143,18 @@ class Clients:
             client.ask(self.requests, self.conns)
 
     def _count(self, client: Client, data: bytes) -> None:
-        now = time.monotonic_ns()
-        first, *rest = data.split(MARK)
+        now = self.clock()
+        first, *rest = data.split(self.mark)
         last = rest[-1] if rest else first
         # The end of a read may cut a mark. Its beginning waits for the next read.
-        if rest and last[:DIGITS].isdigit():
-            client.carry = MARK + rest.pop()
+        if rest and self.ending not in last[: DIGITS + 1]:
+            client.carry = self.mark + rest.pop()
         else:
-            client.carry = last[-len(MARK) + 1 :]
+            client.carry = last[-len(self.mark) + 1 :]
         if self.measuring:
             self.count += len(rest)
             for part in rest:
-                self.delays.append(now - int(part[: part.find(b"}")]))
+                self.delays.append(now - self.nanoseconds * int(part[: part.find(self.ending)]))
 
 
 def requests_of(path: str, port: int) -> list[bytes]:
