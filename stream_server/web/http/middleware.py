@@ -149,11 +149,12 @@ async def _check_and_handle(request: web.Request, route: Route, handler: Handler
         claims = request[CLAIMS] = await _authenticate(request, route)
         if route.scope != ANY_TOKEN and route.scope not in claims.scopes:
             raise Forbidden(f"the token lacks the scope {route.scope}")
-    limits = request.app[LIMITS]
+    app = request.app
+    limits = app[LIMITS]
     if limits.are_on:
         await limits.check(request, route.rate_limits)
     if route.grows_data:
-        request.app[REFUSE_WRITES]()
+        app[REFUSE_WRITES]()
     if route.query is not None:
         request[QUERY] = read_query(request, route.query)
     return await handler(request)
