@@ -82,11 +82,13 @@ class RateLimiter:
 
         If Redis does not answer, the uses are admitted, because a request that needs Redis fails anyway.
         """
+        known = self.use_known(limit, subject, maximum, amount)
+        if known is not None:
+            return known
         window = self._window(limit, subject)
-        if not window.admits(amount, maximum) and not window.is_exhausted:
-            async with window.lock:  # another request may buy meanwhile
-                if not window.admits(amount, maximum) and not window.is_exhausted:
-                    await self._buy(window, limit, subject, maximum, amount)
+        async with window.lock:  # another request may buy meanwhile
+            if not window.admits(amount, maximum) and not window.is_exhausted:
+                await self._buy(window, limit, subject, maximum, amount)
         admitted = window.admits(amount, maximum)
         if admitted:
             window.balance -= amount
