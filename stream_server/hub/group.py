@@ -8,6 +8,7 @@ from stream_server.events.position import Position
 from stream_server.hub.batch import Batch, Memberships
 from stream_server.hub.delivery import Delivery, encode_matched
 from stream_server.hub.framing import Framing, WrapBytes
+from stream_server.hub.shared_history import MIN_SHARING_CLIENTS, SharedHistory
 from stream_server.hub.visibility.private_view import PrivateView
 
 
@@ -24,7 +25,7 @@ class ClientGroup:
     """
 
     __slots__ = (
-        "_encode_entry", "_pending_control_count", "_reports_matches", "framing", "is_impersonal", "key",
+        "_encode_entry", "_history", "_pending_control_count", "_reports_matches", "framing", "is_impersonal", "key",
         "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
     )  # fmt: skip
 
@@ -43,6 +44,7 @@ class ClientGroup:
         self._pending_control_count = 0
         self.resume_position: Position | None = None
         self.next_heartbeat_at = 0.0
+        self._history = None if framing.wrap_after is None else SharedHistory(framing.wrap_after)
 
     def queue_entry(self, entry: Entry, previous_head: Position) -> bool:
         """Add an entry's frame. Return True if a flush must be scheduled. Raises `FilterFailure` if a filter raises."""
@@ -83,10 +85,11 @@ class ClientGroup:
         """
         assert self.resume_position is not None
         frames, wrap, data = self.pending_frames, self.framing.wrap, None
-        if len(frames) == 1:
+        history = self._history if len(self.memberships) >= MIN_SHARING_CLIENTS else None
+        if len(frames) == 1 and history is None:
             key = (wrap, frames[0])
             data = wrapped_cache.get(key) or wrapped_cache.setdefault(key, wrap(frames[0]))
-        batch = Batch(self.memberships, wrap, frames, data, self.resume_position)
+        batch = Batch(self.memberships, wrap, frames, data, self.resume_position, history)
         batch.event_count -= self._pending_control_count
         self.memberships.batched += batch.event_count
         self.pending_frames = []
