@@ -6,6 +6,7 @@ sequence, so ids, times and the log have one order.
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import NamedTuple
 
 EPOCH_MS = 1_704_067_200_000
@@ -59,4 +60,10 @@ def created_ms(number: int) -> int:
 
 def format_iso_time(ms: int) -> str:
     """Return ``ms`` (milliseconds since 1970) as ISO 8601 in UTC, the format of all times in the native API."""
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03d}Z"
+    return f"{_format_second(ms // 1000)}.{ms % 1000:03d}Z"
+
+
+@lru_cache(1024)
+def _format_second(seconds: int) -> str:
+    """Return a Unix time without its zone. Control messages ask for the present second again and again."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

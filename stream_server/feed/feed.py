@@ -10,18 +10,21 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import closing
+from functools import partial
 
 from stream_server.errors import ApiError
 from stream_server.events.bus_signature import BusSignature
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
+from stream_server.feed.heard_log import HeardLog
 from stream_server.feed.link_health import LinkHealth, LinkLost
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.log.rollbacks import Rollbacks
+from stream_server.store.redis.subscription import Work
 from stream_server.store.social.open_streams import ASK_PREFIX
 from stream_server.store.social.user_graph import RestrictedAccounts
 
@@ -84,6 +87,7 @@ class Feed:
         self._may_have_grown = asyncio.Event()
         self.canary_seconds = canary_seconds
         self._monotonic = monotonic
+        self.heard_log = HeardLog(lambda: hub.head)
         self.detector = RollbackDetector(log, rollbacks, hub, self._on_rollback)
         self._is_account_status_loaded = False
         self._missing_write: tuple[Position, float] | None = None
@@ -105,6 +109,7 @@ class Feed:
         """Publish all log entries to the hub until cancelled. Reconnect after an error of Redis; raise other errors."""
         while True:
             reason = await self._run_link()
+            self._forget_heard()
             self.reconnects += 1
             if isinstance(reason, SwitchToReplica):
                 logger.info("subscription to Redis moved: %s", reason)
@@ -140,42 +145,47 @@ class Feed:
         return errors[0]
 
     async def _listen(self) -> None:
-        """Subscribe to the log. Once Redis confirms, publish the missed entries to the hub, then each received one."""
+        """Subscribe to the log. Publish the missed entries to the hub, then each received one."""
         self.detector.recheck_failed.clear()
-        async with aclosing(self._log.subscribe()) as messages:
-            async for message in messages:
-                if message is None:
-                    head = await self.detector.check(check_all=True)
-                    self._on_log_readable()
-                    if not self._is_account_status_loaded:
-                        await self._load_account_status()
-                    await self._catch_up(head)
-                    self.link_health.mark_healthy()
-                else:
-                    await self._handle_message(message)
+        with closing(await self._log.subscribe()) as subscription:
+            started_at = self._monotonic()
+            head = await self.detector.check(check_all=True)
+            self._on_log_readable()
+            if not self._is_account_status_loaded:
+                await self._load_account_status()
+            await self._catch_up(head)
+            self.heard_log.record_check(started_at, head)
+            self.link_health.mark_healthy()
+            await subscription.deliver(self._handle_message, self.hub.flusher.flush_if_due)
 
-    async def _handle_message(self, message: bytes) -> None:
-        """Publish the entry of one message to the hub. If earlier entries are missing, first read them from the log."""
+    def _handle_message(self, message: bytes) -> Work | None:
+        """Publish the entry of one message to the hub. Return the work that must precede the next message, if any.
+
+        If earlier entries are missing, this work reads them from the log.
+        """
         plain = message if self._signature is None else self._signature.open(message)
         if plain is None:
             self._handle_unsigned(message)
-            return
+            return None
         try:
             entry = parse_published(plain)
         except MalformedEntry:
             self.malformed += 1
-            return
+            return None
         self._require_valid_head()
-        next_number = self.hub.head.n + 1
-        if entry.position.n == next_number and entry.position > self.hub.head:
-            self.hub.publish(entry)
-            if self.hub.flusher.is_busy:
-                # In a burst, let further messages wait in Redis and not here, once for each client.
-                await self.hub.flusher.drained()
-        elif entry.position.n >= next_number:
-            await self._catch_up(entry.position)
-            self.malformed += entry.position.n > self.hub.head.n  # the log does not have this position
-        elif self.hub.ring.contains(entry.position):
+        head = self.hub.head
+        if entry.position.n != head.n + 1 or entry.position <= head:
+            return partial(self._handle_unexpected, entry.position)
+        self.hub.publish(entry)
+        # In a burst, let further messages wait in Redis and not here, once for each client.
+        return self.hub.flusher.drained if self.hub.flusher.is_busy else None
+
+    async def _handle_unexpected(self, position: Position) -> None:
+        """Act on a message whose entry does not follow the head: entries are missing, or it is known already."""
+        if position.n > self.hub.head.n:
+            await self._catch_up(position)
+            self.malformed += position.n > self.hub.head.n  # the log does not have this position
+        elif self.hub.ring.contains(position):
             self.duplicates += 1
         else:
             await self.detector.check()  # a known number with another id: a rollback, or an invalid message
@@ -221,7 +231,13 @@ class Feed:
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
         """Move the hub's head past missed entries, or back. Let the account status, which may differ, be read again."""
         self._is_account_status_loaded = False
+        self._forget_heard()
         self.hub.move_head(position, reason, missed_count or None)
+
+    def _forget_heard(self) -> None:
+        """Let nothing be believed that rests on the entries received so far: some may be missing."""
+        self.heard_log.forget()
+        self.hub.on_rights_change(None)
 
     def _on_rollback(self, resume_after: Position) -> None:
         self.rollbacks += 1
@@ -254,8 +270,9 @@ class Feed:
         await self.link_health.healthy.wait()
         while True:
             await self._wait_for_next_check()
-            received = self.hub.head
+            received, started_at = self.hub.head, self._monotonic()
             head = await self.detector.check()
+            self.heard_log.record_check(started_at, head)
             self._on_log_readable()
             await self._check_own_write()
             if head.n > self.hub.head.n:

@@ -22,6 +22,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``client``            one client: its request, position and socket
 ``batch``             the clients of a group, and one joined write to them, in slices
 ``group``             the live clients with equal subscriptions: one index entry, one list of frames
+``flush_pause``       how long a flush waits so that more entries join it
 ``flusher``           when waiting frames are written
 ``client_registry``   all clients by user
 ``saved_rules``       saved rules of users, changed by the log

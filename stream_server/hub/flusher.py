@@ -1,11 +1,10 @@
 """When frames leave: they wait in their groups for a flush, and a flush is written in slices.
 
-A flush runs at the end of the event loop's iteration. Then comes a pause of three times its duration, at most 20 ms, so
-a busy process spends a quarter of its time on flushes. Sending twenty events together costs the same as sending one. No
-flush begins while another one is being written, so overload makes joined writes larger and not the queue longer.
+A flush runs at the end of the event loop's iteration. `FlushPause` decides when the next one may begin. No flush begins
+while another one is being written, so overload makes joined writes larger and not the queue longer.
 
-uvloop sends at the end of its iteration. So a slice is limited by the number of writes and not by time, and the
-duration of a flush is measured in the next iteration.
+The event loops, uvloop's and asyncio's own, send inside `write` if a client has no unsent bytes. So the duration of a
+flush is the time that its writes took.
 
 Waiting frames are cut into waves, and one iteration writes only one wave. So a burst becomes neither one write that is
 too large for every client, nor many writes in one iteration that all count as unsent.
@@ -16,17 +15,12 @@ from collections import deque
 from time import perf_counter
 
 from stream_server.hub.batch import Batch, WriteLimits
+from stream_server.hub.flush_pause import FlushPause
 from stream_server.hub.framing import WrapBytes
 from stream_server.hub.group import ClientGroup
 
 MAX_SLICE_WRITES = 512
 """Most writes in one iteration of the event loop, about 4 ms, so that other tasks get their turn."""
-
-FLUSH_PAUSE_FACTOR = 3
-"""Pause after a flush, as a multiple of the flush's duration. Entries that arrive meanwhile leave in one write."""
-
-MAX_FLUSH_PAUSE_SECONDS = 0.020
-"""Longest pause after a flush, in seconds."""
 
 MAX_WAVE_BYTES = 65_536
 """Most bytes of entries in one wave. Half of a client's buffer, if that is less."""
@@ -41,20 +35,24 @@ DRAIN_POLL_SECONDS = 0.001
 class Flusher:
     """Writes the encoded messages (frames) that wait in groups of clients, joined into batches.
 
-    ``delivered`` counts the events written to clients, once for each client. ``flushes`` counts the flushes.
+    Attributes:
+        delivered: Number of events written to clients, once for each client.
+        flushes: Number of flushes.
+        pause: Decides when the next flush begins.
     """
 
     def __init__(self, limits: WriteLimits) -> None:
         self.delivered = 0
         self.flushes = 0
+        self.pause = FlushPause()
         self.set_limits(limits)
         self._loop = asyncio.get_running_loop()
         self._pending_groups: dict[ClientGroup, None] = {}
         self._batches: deque[Batch] = deque()
         self._flush_handle: asyncio.Handle | None = None
         self._slice_handle: asyncio.Handle | None = None
-        self._flush_started_at: float | None = None
-        self._next_flush_at = 0.0
+        self._is_flushing = False
+        self._flush_seconds = 0.0
         self._wave_number = 0
         self._wave_filled_bytes = 0
 
@@ -77,6 +75,19 @@ class Flusher:
         """Include a group in the next flush. Call it when the first frame waits in the group."""
         self._pending_groups[group] = None
         self._schedule_flush()
+
+    def flush_if_due(self) -> None:
+        """Flush the waiting frames now instead of after the event loop's other work, unless the flush must wait.
+
+        Call it after the last entry of a read. An error is reported to the event loop and not raised.
+        """
+        if self._flush_handle is None or self.pause.next_flush_at > perf_counter():
+            return
+        self._flush_handle.cancel()
+        try:
+            self._flush()
+        except Exception as error:  # noqa: BLE001 - the caller must go on receiving entries
+            self._loop.call_exception_handler({"message": "a flush failed", "exception": error})
 
     def add_bytes(self, entry_bytes: int) -> None:
         """Count the bytes of a published entry. When a wave (up to 64 KiB of a burst) is full, begin the next."""
@@ -117,14 +128,14 @@ class Flusher:
         self._pending_groups.clear()
 
     def _schedule_flush(self) -> None:
-        if self._flush_handle is None and self._flush_started_at is None:
-            wait = self._next_flush_at - perf_counter()
+        if self._flush_handle is None and not self._is_flushing:
+            wait = self.pause.next_flush_at - perf_counter()
             loop = self._loop
             self._flush_handle = loop.call_later(wait, self._flush) if wait > 0 else loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._flush_handle = None
-        self._flush_started_at = perf_counter()
+        self._is_flushing = True
         self.flushes += 1
         self._seal_wave()
         self._run_slice()
@@ -133,13 +144,15 @@ class Flusher:
         if self._slice_handle is not None:
             self._slice_handle.cancel()  # or this iteration would write two waves
             self._slice_handle = None
+        started_at = perf_counter()
         try:
             self._write_slice()
         finally:  # an error costs the batch in which it occurred, and must not block all later batches
+            self._flush_seconds += perf_counter() - started_at
             if self._batches:
                 self._schedule_slice()
-            elif self._flush_started_at is not None:
-                self._loop.call_soon(self._finish_flush, self._flush_started_at)
+            elif self._is_flushing:
+                self._finish_flush()
 
     def _write_slice(self) -> None:
         writes_left = MAX_SLICE_WRITES
@@ -152,12 +165,11 @@ class Flusher:
             if not batch.remaining_count:
                 self._batches.popleft()
 
-    def _finish_flush(self, started_at: float) -> None:
-        """End the flush and schedule the next. Runs one iteration after the last write: then uvloop has sent it."""
-        ended = perf_counter()
-        self._next_flush_at = ended + min(MAX_FLUSH_PAUSE_SECONDS, FLUSH_PAUSE_FACTOR * (ended - started_at))
-        self._flush_started_at = None
-        if self._pending_groups or self._batches:
+    def _finish_flush(self) -> None:
+        self.pause.end_flush(self._flush_seconds)
+        self._flush_seconds = 0.0
+        self._is_flushing = False
+        if self._pending_groups:
             self._schedule_flush()
 
     def _schedule_slice(self) -> None:

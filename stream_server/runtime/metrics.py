@@ -41,6 +41,8 @@ _HELP_BY_NAME = {
     "events_duplicate_total": "Published messages that had arrived before; skipped.",
     "events_recovered_total": "Entries read from the log because their message did not arrive.",
     "flushes_total": "Flushes: one write to every client with waiting frames.",
+    "flush_share": "Share of the last tenths of a second that flushes took.",
+    "flush_pressure": "Share of the last tenths of a second in which the process worked; near 1, flushes wait to join.",
     "slow_client_demotions_total": "Live clients that were too slow and went back to catching up.",
     "filter_failures_total": "Exceptions raised by filters.",
     "subscriptions_without_keys": "Subscriptions without index keys; each event is matched against all of them.",

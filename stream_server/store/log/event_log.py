@@ -3,7 +3,7 @@
 Only Lua scripts append to the log. Entries are never removed from its middle.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -13,9 +13,11 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.log.page_sizer import PageSizer
 from stream_server.store.redis import replies
-from stream_server.store.redis.client import Command, RedisClient
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.subscription import Subscription
 from stream_server.store.social.open_streams import ASK_CHANNEL
 
 MAX_INVALID_ROWS = 8
@@ -202,13 +204,13 @@ class EventLog:
             present |= await _find_existing_keys(self._redis, id_by_key.keys() - present)
         return {id_by_key[key] for key in present}
 
-    def subscribe(self) -> AsyncGenerator[bytes | None, None]:
-        """Subscribe to all kinds of log entries and to questions about streams. Yield each message.
+    async def subscribe(self) -> Subscription:
+        """Subscribe to all kinds of log entries and to questions about streams. Return when Redis has confirmed it.
 
-        The first item is None: Redis has confirmed the subscription. Entries written before that are not among the
-        messages; the caller must read them from the log. Raises `Unavailable` when the connection ends.
+        The messages are those of entries that are written from now on. The caller must read older entries from the log,
+        and close the subscription. Raises `Unavailable` if Redis does not answer.
         """
-        return self.replica_router.current.subscribe((*CHANNELS, ASK_CHANNEL))
+        return await self.replica_router.current.subscribe((*CHANNELS, ASK_CHANNEL))
 
 
 async def _find_existing_keys(redis: RedisClient, candidates: Collection[str]) -> set[str]:

@@ -10,7 +10,7 @@ from aiohttp import hdrs, web
 from stream_server.errors import BadRequest, Forbidden, Unauthorized
 from stream_server.security.tokens import Claims
 from stream_server.store.social.sessions import TokenId
-from stream_server.web.http.app_keys import AUTH, CONFIG, KEY_SET, STORE, SUBJECTS
+from stream_server.web.http.app_keys import AUTH, CONFIG, KEY_SET, STORE, SUBJECTS, TOKEN_STATUSES
 from stream_server.web.http.query import query_pairs
 from stream_server.web.route import Route
 
@@ -30,7 +30,7 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
     Raises Forbidden if the account is suspended.
     """
     claims = await _to_own_user(request, await _read_claims(request, route))
-    token_status = await request.app[STORE].sessions.get_token_status(token_id(claims))
+    token_status = await request.app[TOKEN_STATUSES].get(token_id(claims))
     if not token_status.user_exists:
         raise Unauthorized("the token's user does not exist")
     if token_status.revoked:

@@ -4,6 +4,8 @@ A page needs this if it comes from another origin than the server. Tokens are in
 without a token can do no more than any stranger.
 """
 
+from collections.abc import MutableMapping
+
 from aiohttp import hdrs, web
 
 from stream_server.web.http.app_keys import CONFIG
@@ -49,9 +51,9 @@ def cors_headers(request: web.Request) -> dict[str, str]:
     return vary
 
 
-def add_cors_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Put `cors_headers` into the answer, beside what its own `Vary` names already."""
-    own_vary = response.headers.get(hdrs.VARY)
-    response.headers.update(cors_headers(request))
-    if own_vary is not None and response.headers[hdrs.VARY] != own_vary:
-        response.headers[hdrs.VARY] += f", {own_vary}"
+def add_cors_headers(request: web.Request, headers: MutableMapping[str, str]) -> None:
+    """Put `cors_headers` among the headers of an answer, beside what its own `Vary` names already."""
+    own_vary = headers.get(hdrs.VARY)
+    headers.update(cors_headers(request))
+    if own_vary is not None and headers[hdrs.VARY] != own_vary:
+        headers[hdrs.VARY] += f", {own_vary}"

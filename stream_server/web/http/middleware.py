@@ -5,7 +5,6 @@ Access is denied by default: a route missing from the URL table needs a scope th
 
 import logging
 import re
-import secrets
 import time
 from contextlib import nullcontext
 
@@ -41,6 +40,7 @@ from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.query import check_parameter_names, read_query
+from stream_server.web.http.random_ids import random_id
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SAFETY_HEADERS, error_response, http_exception_to_api_error
 from stream_server.web.limits.rate_limit import ANONYMOUS
@@ -68,7 +68,7 @@ async def handle_errors(request: web.Request, handler: Handler) -> web.StreamRes
     """Give the request an id, turn every exception into an error answer, and record the metrics."""
     started_at = time.monotonic()
     client_id = request.headers.get(X_REQUEST_ID, "")
-    request[REQUEST_ID] = client_id if _REQUEST_ID_PATTERN.fullmatch(client_id) else secrets.token_hex(8)
+    request[REQUEST_ID] = client_id if _REQUEST_ID_PATTERN.fullmatch(client_id) else random_id()
     try:
         response = await handler(request)
     except ConnectionError:
@@ -81,7 +81,7 @@ async def handle_errors(request: web.Request, handler: Handler) -> web.StreamRes
         response.headers[X_REQUEST_ID] = request[REQUEST_ID]
         for name, value in SAFETY_HEADERS:
             response.headers.setdefault(name, value)
-        add_cors_headers(request, response)
+        add_cors_headers(request, response.headers)
         if ALLOWANCE in request:
             response.headers.update(_rate_limit_headers(request))
         if request.app[HUB].is_stopping:

@@ -63,7 +63,7 @@ async def poll_events(request: web.Request) -> web.Response:
     headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
     body = _encode_answer(polled, hub.now_ms())
     response = web.Response(body=body, headers=headers, zlib_executor_size=MAX_BYTES_COMPRESSED_HERE)
-    add_vary(request, response)
+    add_vary(request, response.headers)
     if coding == GZIP and len(body) >= MIN_COMPRESSED_BYTES:
         response.enable_compression(web.ContentCoding.gzip)
     return response

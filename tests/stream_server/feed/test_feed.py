@@ -2,9 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -16,6 +14,7 @@ from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import BACKOFF_SECONDS, LinkLost
 from stream_server.store import keys
 from stream_server.store.log.page_sizer import PAGE_BYTES
+from stream_server.store.redis.subscription import Subscription
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.feed.node import LogWriter, Node, now_ms
 from tests.waiting import eventually
@@ -212,11 +211,9 @@ async def test_the_connection_attempts_of_an_outage_are_bounded(
 ) -> None:
     dials: list[float] = []
 
-    async def refused() -> AsyncIterator[bytes | None]:
+    async def refused() -> NoReturn:
         dials.append(time.monotonic())
-        if dials:
-            raise Unavailable("refused by the test", retry_after=1)
-        yield None
+        raise Unavailable("refused by the test", retry_after=1)
 
     await node.expect_received([writer.write()])
     begun, listen = time.monotonic(), node.store.log.subscribe
@@ -304,12 +301,10 @@ async def test_a_ready_feed_has_read_what_was_written_before_its_subscription(
     listen = node.store.log.subscribe
     positions: list[Position] = []
 
-    async def late() -> AsyncGenerator[bytes | None, None]:
-        async with aclosing(listen()) as messages:
-            async for message in messages:
-                if message is None:
-                    positions.append(writer.write(published=False))
-                yield message
+    async def late() -> Subscription:
+        subscription = await listen()
+        positions.append(writer.write(published=False))
+        return subscription
 
     monkeypatch.setattr(node.store.log, "subscribe", late)
     await node.open()
