@@ -217,7 +217,9 @@ class Report:
 
     def show(self, notes: list[str]) -> None:
         """Print the table and the notes."""
-        table = Table(title=f"medians of {self._plan.rounds} interleaved rounds [least..greatest]", title_justify="left")
+        table = Table(
+            title=f"medians of {self._plan.rounds} interleaved rounds [least..greatest]", title_justify="left"
+        )
         for column in ("figure", self._ours, self._base or "yardstick", "ratio", *(() if self._base else (REACHED))):
             table.add_column(column, justify="left" if column == "figure" else "right")
         last = ""
@@ -236,9 +238,7 @@ class Report:
         parts = dict.fromkeys(row.part for row in rows(self._plan))
         found = {part: self._results.greatest(part, "client_cpu_share") for part in (*parts, "echo", "bare")}
         busy = {part: self._results.greatest(part, "core_busy_share") for part in found}
-        text = ", ".join(
-            f"{part} {100 * share:.0f} ({100 * busy[part]:.0f})" for part, share in found.items() if share
-        )
+        text = ", ".join(f"{part} {100 * share:.0f} ({100 * busy[part]:.0f})" for part, share in found.items() if share)
         return [f"clients' CPU, and in brackets how busy their core was, % of a core: {text}"] if text else []
 
 
