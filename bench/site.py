@@ -21,6 +21,18 @@ from bench.process import end, last_core, pin, wait_for_line
 AUTHORS = 20
 """Number of users who post."""
 
+USERS_AT_ONCE = 1000
+"""Most users that one request creates."""
+
+READERS = 32
+"""Number of users whose home timelines are read."""
+
+FRIENDS = 10
+"""Number of users whom each reader follows."""
+
+HOME_POSTS = 30
+"""Number of posts in each home timeline."""
+
 LIMITS_OF_A_LOAD = {
     "STREAM_SERVER_TRUSTED_PROXIES": "127.0.0.1",
     **{
@@ -40,23 +52,28 @@ ROOT = Path(__file__).resolve().parents[1]
 class Site:
     """The folder of one run, and the writer: a server that owns the Redis and accepts the posts."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, checkout: Path = ROOT, python: str = sys.executable) -> None:
         self.folder = folder
+        self.checkout = checkout
+        self.python = python
         self.secret = secrets.token_urlsafe(32)
+        self.bus_secret = secrets.token_urlsafe(32)
         self.data = folder / "data"
         self.address = ""
         self.redis_socket = ""
         self.authors: list[str] = []
         self.admin = ""
+        self.readers: list[str] = []
+        self._users: dict[str, list[str]] = {}
 
     def start(self, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
         """Start a child process. Its output goes to ``<name>.out`` and ``<name>.err`` in the folder."""
         with (self.folder / f"{name}.out").open("wb") as out, (self.folder / f"{name}.err").open("wb") as err:
-            return subprocess.Popen(command, cwd=ROOT, env=self._environment(), stdout=out, stderr=err)
+            return subprocess.Popen(command, cwd=self.checkout, env=self._environment(), stdout=out, stderr=err)
 
-    def serve(self, name: str, *flags: str) -> "tuple[subprocess.Popen[bytes], str]":
-        """Start `stream-server serve`. Return the process and its address."""
-        command = [sys.executable, "-m", "stream_server", "serve", "--port", "0", *flags]
+    def serve(self, name: str, *flags: str, port: int = 0) -> "tuple[subprocess.Popen[bytes], str]":
+        """Start `stream-server serve` of the checkout. Return the process and its address."""
+        command = [self.python, "-m", "stream_server", "serve", "--port", str(port), *flags]
         process = self.start(name, command)
         address = wait_for_line(self.folder / f"{name}.out", "stream-server listening on ", process)
         return process, address
@@ -69,10 +86,38 @@ class Site:
         self.authors = [self.token(uid, "write") for uid in self.users("author", AUTHORS)]
 
     def users(self, name: str, count: int) -> list[str]:
-        """Create at most 1,000 users, named by ``name`` and a number. Return their ids."""
-        logins = [{"login": f"{name}{n}", "name": f"{name.title()} {n}"} for n in range(count)]
-        made = self._post("/v1/admin/users", {"users": logins}, self.token(self.admin, "admin"))["users"]
-        return [user["id"] for user in made]
+        """Return the ids of ``count`` users, named by ``name`` and a number. Create those that do not exist yet."""
+        known = self._users.setdefault(name, [])
+        token = self.token(self.admin, "admin")
+        while (first := len(known)) < count:
+            numbers = range(first, min(count, first + USERS_AT_ONCE))
+            logins = [{"login": f"{name}{n}", "name": f"{name.title()} {n}"} for n in numbers]
+            made = self._post("/v1/admin/users", {"users": logins}, token)["users"]
+            known += [user["id"] for user in made]
+        return known[:count]
+
+    def fill_home(self) -> None:
+        """Create readers whose home timelines have a page of posts. Raises RuntimeError if they have not."""
+        friends, self.readers = self.users("friend", FRIENDS), self.users("reader", READERS)
+        for reader in self.readers:
+            self._post("/v1/users/me/following", {"follow": friends}, self.token(reader, "write"))
+        for number in range(HOME_POSTS):
+            text = f"what {number} friends say about #delayed flights at http://example.com/flights/{number}"
+            self._post("/v1/statuses", {"message": text}, self.token(friends[number % FRIENDS], "write"))
+        for reader in self.readers:
+            self._wait_for_home(self.token(reader, "read"))
+
+    def _wait_for_home(self, token: str) -> None:
+        request = urllib.request.Request(
+            f"{self.address}/v1/timelines/home?count={HOME_POSTS}", headers={"Authorization": f"Bearer {token}"}
+        )
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                if len(json.load(answer)["statuses"]) == HOME_POSTS:
+                    return
+            time.sleep(0.1)
+        raise RuntimeError("a home timeline was not filled")
 
     def token(self, sub: str, scope: str) -> str:
         """Return a token that is valid for an hour."""
@@ -91,14 +136,15 @@ class Site:
 
     def _environment(self) -> dict[str, str]:
         own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
-        return own | LIMITS_OF_A_LOAD | {"STREAM_SERVER_JWT_SECRET": self.secret}
+        secrets_of_site = {"STREAM_SERVER_JWT_SECRET": self.secret, "STREAM_SERVER_BUS_SECRET": self.bus_secret}
+        return own | LIMITS_OF_A_LOAD | secrets_of_site
 
 
 @contextmanager
-def site() -> Iterator[Site]:
+def site(checkout: Path = ROOT, python: str = sys.executable) -> Iterator[Site]:
     """Create a site with its writer on the last core. Everything is removed at the end."""
     with tempfile.TemporaryDirectory(prefix="stream-server-bench-") as folder:
-        made = Site(Path(folder))
+        made = Site(Path(folder), checkout, python)
         writer, made.address = made.serve("writer", "--data-dir", str(made.data))
         try:
             pin(writer.pid, last_core())

@@ -25,6 +25,7 @@ from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
 from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.feed.token_recheck import TokenRecheck
+from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
@@ -95,6 +96,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     key_set = RemoteKeySet(config.jwt_jwks_url, authority) if config.jwt_jwks_url else None
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
+    app[app_keys.TOKEN_STATUSES] = _make_token_statuses(store, hub, feed)
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters)
@@ -151,6 +153,14 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=verify_feed, bus_key=bus_key.to_key(config.bus_secret) if config.bus_secret else b"",
     )  # fmt: skip
+
+
+def _make_token_statuses(store: Store, hub: Hub, feed: Feed) -> TokenStatuses:
+    """Return the memory of valid tokens. It hears of changed rights from the log and from this process's writes."""
+    statuses = TokenStatuses(store.sessions, feed.heard_log.until, lambda: MAX_UNHEARD_CANARIES * feed.canary_seconds)
+    hub.on_rights_change = statuses.forget
+    store.watch_rights(statuses.forget)
+    return statuses
 
 
 class BackgroundServices(NamedTuple):

@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from aiohttp import web
@@ -18,10 +19,12 @@ FOLDER = Path(__file__).parent
 POLICY = {"Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'"}
 """Allow the page only its own script and its own origin."""
 
-FORWARDED_REQUEST_HEADERS = ("Accept", "Authorization", "Content-Type", "Last-Event-ID")
+FORWARDED_REQUEST_HEADERS = ("Accept", "Accept-Encoding", "Authorization", "Content-Type", "Last-Event-ID")
 """Request headers that this proxy forwards to the server."""
 
-FORWARDED_RESPONSE_HEADERS = ("Cache-Control", "Content-Type", "Retry-After", "WWW-Authenticate")
+FORWARDED_RESPONSE_HEADERS = (
+    "Cache-Control", "Content-Encoding", "Content-Type", "Retry-After", "Vary", "WWW-Authenticate",
+)  # fmt: skip
 """Response headers that this proxy forwards to the browser."""
 
 SERVER = web.AppKey("server", str)
@@ -53,9 +56,13 @@ async def forward(request: web.Request) -> web.StreamResponse:
 
 
 async def client(app: web.Application) -> AsyncIterator[None]:
-    """Open the session for requests to the server. It has no total timeout, because a stream has no end."""
+    """Open the session for requests to the server. It has no total timeout, because a stream has no end.
+
+    A compressed stream stays compressed: the browser asked for it, and reads it.
+    """
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=45)
-    async with aiohttp.ClientSession(timeout=timeout) as app[CLIENT]:
+    unchanged: dict[str, Any] = {"auto_decompress": False, "skip_auto_headers": ("Accept-Encoding",)}
+    async with aiohttp.ClientSession(timeout=timeout, **unchanged) as app[CLIENT]:
         yield
 
 

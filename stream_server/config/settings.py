@@ -122,6 +122,7 @@ class Config:
     password_rounds: int = row(2, "passes", "Time cost of one argon2id hash.", 1)
     message_max_chars: int = row(280, "code points", "Longest message of a status.", 1)
     detect_language: str = row("on", "name", "Detect the language of posts that give none.", choices=("on", "off"))
+    compress_streams: str = row("on", "name", "Compress streams for clients that accept gzip.", choices=("on", "off"))
     body_max_bytes: int = row(65536, "bytes", "Largest request body.", 1024)
     heartbeat_seconds: float = reloadable(15.0, "s", "Interval of the heartbeats on every stream.", 0.05)
     canary_seconds: float = reloadable(1.0, "s", "Interval of the feed's check against the head of the log.", 0.05)

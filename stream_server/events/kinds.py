@@ -11,6 +11,9 @@ FOLLOWERS_PREFIX, GROUP_PREFIX, USERS_PREFIX = "followers:", "group:", "users:"
 INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback", "stream")
 """Kinds that control the server and are not delivered. For a ``rollback`` of the log, streams get a ``gap``."""
 
+RIGHTS_KINDS = frozenset({"revoke", "suspend", "reinstate", "rollback"})
+"""Kinds of entries after which the rights of the user whom they name may be others; a ``rollback`` concerns all."""
+
 DELETION_KINDS = {"post": "delete", "comment": "uncomment"}
 """Each kind that creates a status or comment, with the kind that deletes it for every client that received it."""
 

@@ -63,7 +63,7 @@ def format_iso_time(ms: int) -> str:
     return f"{_format_second(ms // 1000)}.{ms % 1000:03d}Z"
 
 
-@lru_cache(maxsize=64)
+@lru_cache(1024)
 def _format_second(seconds: int) -> str:
-    """Return a second since 1970 as ISO 8601 without its zone. Cached: many events happen within one second."""
+    """Return a Unix time without its zone. Control messages ask for the present second again and again."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -18,6 +18,7 @@ from stream_server.events.bus_signature import BusSignature
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
+from stream_server.feed.heard_log import HeardLog
 from stream_server.feed.link_health import LinkHealth, LinkLost
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
@@ -86,6 +87,7 @@ class Feed:
         self._may_have_grown = asyncio.Event()
         self.canary_seconds = canary_seconds
         self._monotonic = monotonic
+        self.heard_log = HeardLog(lambda: hub.head)
         self.detector = RollbackDetector(log, rollbacks, hub, self._on_rollback)
         self._is_account_status_loaded = False
         self._missing_write: tuple[Position, float] | None = None
@@ -107,6 +109,7 @@ class Feed:
         """Publish all log entries to the hub until cancelled. Reconnect after an error of Redis; raise other errors."""
         while True:
             reason = await self._run_link()
+            self._forget_heard()
             self.reconnects += 1
             if isinstance(reason, SwitchToReplica):
                 logger.info("subscription to Redis moved: %s", reason)
@@ -145,11 +148,13 @@ class Feed:
         """Subscribe to the log. Publish the missed entries to the hub, then each received one."""
         self.detector.recheck_failed.clear()
         with closing(await self._log.subscribe()) as subscription:
+            started_at = self._monotonic()
             head = await self.detector.check(check_all=True)
             self._on_log_readable()
             if not self._is_account_status_loaded:
                 await self._load_account_status()
             await self._catch_up(head)
+            self.heard_log.record_check(started_at, head)
             self.link_health.mark_healthy()
             await subscription.deliver(self._handle_message, self.hub.flusher.flush_if_due)
 
@@ -226,7 +231,13 @@ class Feed:
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
         """Move the hub's head past missed entries, or back. Let the account status, which may differ, be read again."""
         self._is_account_status_loaded = False
+        self._forget_heard()
         self.hub.move_head(position, reason, missed_count or None)
+
+    def _forget_heard(self) -> None:
+        """Let nothing be believed that rests on the entries received so far: some may be missing."""
+        self.heard_log.forget()
+        self.hub.on_rights_change(None)
 
     def _on_rollback(self, resume_after: Position) -> None:
         self.rollbacks += 1
@@ -259,8 +270,9 @@ class Feed:
         await self.link_health.healthy.wait()
         while True:
             await self._wait_for_next_check()
-            received = self.hub.head
+            received, started_at = self.hub.head, self._monotonic()
             head = await self.detector.check()
+            self.heard_log.record_check(started_at, head)
             self._on_log_readable()
             await self._check_own_write()
             if head.n > self.hub.head.n:

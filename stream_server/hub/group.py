@@ -8,6 +8,7 @@ from stream_server.events.position import Position
 from stream_server.hub.batch import Batch, Memberships, WriteLimits
 from stream_server.hub.delivery import Delivery, encode_matched
 from stream_server.hub.framing import Framing, WrapBytes
+from stream_server.hub.shared_history import MIN_SHARING_CLIENTS, SharedHistory
 from stream_server.hub.visibility.private_view import PrivateView
 
 
@@ -51,8 +52,8 @@ class ClientGroup:
     """
 
     __slots__ = (
-        "_encode_entry", "_pending_control_count", "_reports_matches", "_wrap", "framing", "is_impersonal", "key",
-        "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
+        "_encode_entry", "_history", "_pending_control_count", "_reports_matches", "_wrap", "framing", "is_impersonal",
+        "key", "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
     )  # fmt: skip
 
     def __init__(
@@ -71,6 +72,7 @@ class ClientGroup:
         self._pending_control_count = 0
         self.resume_position: Position | None = None
         self.next_heartbeat_at = 0.0
+        self._history = None if framing.wrap_after is None else SharedHistory(framing.wrap_after)
 
     def queue_entry(self, entry: Entry, previous_head: Position) -> bool:
         """Add an entry's frame. Return True if a flush must be scheduled. Raises `FilterFailure` if a filter raises."""
@@ -134,8 +136,9 @@ class ClientGroup:
         """Return the waiting frames as one batch for all present clients."""
         assert self.resume_position is not None
         frames = self.pending_frames
-        data = wrapped.wrap(self._wrap, frames[0]) if len(frames) == 1 else None
-        batch = Batch(self.memberships, self._wrap, frames, data, self.resume_position)
+        history = self._history if len(self.memberships) >= MIN_SHARING_CLIENTS else None
+        data = wrapped.wrap(self._wrap, frames[0]) if len(frames) == 1 and history is None else None
+        batch = Batch(self.memberships, self._wrap, frames, data, self.resume_position, history)
         batch.event_count -= self._pending_control_count
         self.memberships.batched += batch.event_count
         self.pending_frames = []

@@ -6,6 +6,8 @@ from contextlib import suppress
 
 from filters.rules.rule import Rule
 from stream_server.events.entry import Entry
+from stream_server.events.entry_fields import MalformedEntry
+from stream_server.events.kinds import RIGHTS_KINDS
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.background_tasks import BackgroundTasks
@@ -35,6 +37,7 @@ class Hub:
         lag_ms: Returns how far this process is known to be behind the log, in ms.
         wait_for_log: Waits until the log can be read again, for at most the given seconds.
         entries_missed: Set when the log lost entries, or trimmed some that this hub did not get.
+        on_rights_change: Called with the id of a user whose tokens may no longer be valid; None means every user.
         now_ms: Returns the wall clock's time, in ms since 1970.
     """
 
@@ -45,6 +48,7 @@ class Hub:
     ) -> None:  # fmt: skip
         self.counters = HubCounters()
         self.registry = ClientRegistry()
+        self.on_rights_change: Callable[[str | None], None] = _ignore_rights
         self.background_tasks = BackgroundTasks()
         self.lag_ms = lag_ms
         self.wait_for_log = log.wait_until_readable
@@ -73,6 +77,8 @@ class Hub:
 
     def publish(self, entry: Entry) -> None:
         """Deliver the next entry of the log. Never waits, and never raises because of the entry's content."""
+        if entry.kind in RIGHTS_KINDS:
+            self.on_rights_change(_user_of(entry))
         self._router.publish(entry)
 
     def move_head(self, to: Position, reason: str, missed_count: int | None = None) -> None:
@@ -143,3 +149,15 @@ class Hub:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_seconds):
                 await self.registry.empty.wait()
+
+
+def _user_of(entry: Entry) -> str | None:
+    """Return the user whom an entry of `RIGHTS_KINDS` names. None if it names nobody: a `rollback`, or malformed."""
+    try:
+        return entry.revocation().uid
+    except MalformedEntry:
+        return None
+
+
+def _ignore_rights(user_id: str | None) -> None:
+    """Do nothing: the ``on_rights_change`` of a hub in a process that remembers no token."""

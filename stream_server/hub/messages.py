@@ -64,10 +64,11 @@ def _build_message(kind: str, position: Position, now_ms: int, **members: object
     return ControlMessage(kind, position.cursor, _encode_json(body))
 
 
-def hello_message(
-    position: Position, now_ms: int, connection_id: str, limits: dict[str, object], server: str
-) -> ControlMessage:
-    """Return the first message of a stream. The subscription is in force from ``position`` on."""
+def hello_message(position: Position, now_ms: int, connection_id: str, limits: object, server: str) -> ControlMessage:
+    """Return the first message of a stream. The subscription is in force from ``position`` on.
+
+    ``limits`` becomes a JSON object; it may be encoded already (`msgspec.Raw`).
+    """
     return _build_message("hello", position, now_ms, connection=connection_id, limits=limits, server=server)
 
 

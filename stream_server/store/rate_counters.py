@@ -8,6 +8,7 @@ from redis.exceptions import RedisError
 
 from stream_server.store.keys import RATES_PREFIX, rate_suffix
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.own_task import enter_task
 from stream_server.store.redis.refusals import unavailable_error
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class RateCounters:
 
         Raises `Unavailable` if Redis does not answer.
         """
+        await enter_task()
         key, storage = rate_suffix(limit_name, subject), self.prepare()
         try:
             async with asyncio.timeout(self._redis.timeout_seconds):

@@ -121,6 +121,13 @@ class Store:
         self.audit = AuditLog(*connections)
         self.open_streams = OpenStreams(*connections)
 
+    def watch_rights(self, on_rights_change: Callable[[str | None], None]) -> None:
+        """Call ``on_rights_change`` after each write of this process that may take rights from a user's tokens.
+
+        It gets the user's id, or None for any user. It is called before the writer gets its answer.
+        """
+        self._scripts.on_rights_change = on_rights_change
+
     @property
     def last_written(self) -> Position:
         """Position of the newest log entry that this process wrote. The feed checks that it receives this entry."""

@@ -29,6 +29,26 @@ async def test_hello_and_posts_arrive(api: Api, site: str, tab: Page) -> None:
     assert [one["id"] for one in (hello, post)] == [one["message"]["cursor"] for one in (hello, post)]
 
 
+async def test_the_stream_is_compressed_and_each_event_arrives_at_once(api: Api, site: str, tab: Page) -> None:
+    """The browser asks for gzip by itself, also when it comes back."""
+    uid = await api.user()
+    token = mint(uid)
+    posted: list[str] = []
+    since: dict[str, str] = {}
+    for turn in range(2):
+        source = await Source.opened(tab, site, await path(api, token, track="packed", **since))
+        await source.until("hello")
+        answer = await source.requests[-1].response()
+        assert answer is not None
+        assert await answer.header_value("content-encoding") == "gzip"
+        for number in range(3):
+            posted.append((await api.post(uid, f"packed {turn} {number}"))["id"])
+            posts = await source.until("post", number + 1)
+            assert posts[-1]["message"]["status"]["id"] == posted[-1]
+        since = {"since": posts[-1]["id"]}
+        await tab.goto("about:blank")
+
+
 async def test_a_used_ticket_is_an_error_for_good(api: Api, site: str, tab: Page) -> None:
     """The 401 closes the EventSource, which does not reconnect."""
     used = await path(api, mint(await api.user()), track="x")

@@ -11,7 +11,8 @@ from typing import Any
 
 from stream_server.store import keys
 from stream_server.store.jobs.queue import ClaimedJob, JobPass, JobQueue, PassOutcome, PassResult
-from stream_server.store.redis.client import Command, RedisClient
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.scripts import JOB_LEASE_MS, REFILL_AUTHORS_PER_PASS, SizeLimits
 
 TIMELINE_KEY_BY_KIND = {"home": keys.home_timeline, "list": keys.list_timeline}

@@ -13,7 +13,8 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.log.page_sizer import PageSizer
 from stream_server.store.redis import replies
-from stream_server.store.redis.client import Command, RedisClient
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import Scripts
 from stream_server.store.redis.subscription import Subscription
@@ -213,7 +214,13 @@ class EventLog:
 
 
 async def _find_existing_keys(redis: RedisClient, candidates: Collection[str]) -> set[str]:
-    replies = await redis.execute(*(("EXISTS", key) for key in candidates)) if candidates else []
+    """Return which of the keys exist. Usually all do, which one command shows; only otherwise ask for each key."""
+    if not candidates:
+        return set()
+    (count,) = await redis.execute(("EXISTS", *candidates))
+    if count == len(candidates):
+        return set(candidates)
+    replies = await redis.execute(*(("EXISTS", key) for key in candidates))
     return {key for key, exists in zip(candidates, replies, strict=True) if exists}
 
 

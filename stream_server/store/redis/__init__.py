@@ -1,17 +1,21 @@
-"""Connections to Redis: bounded, without hidden retries, and with clear errors.
+"""Connections to Redis: few, shared by all calls, without hidden retries, and with clear errors.
 
 This package distinguishes a command that was not sent (`Unavailable`) from a command that was sent and not answered
 (`NoReply`). It repeats only a write with an idempotency key, once.
 
-``client``          runs commands over a bounded pool of connections, and opens subscriptions
-``subscription``    hands the messages of one subscription to a function
-``address``         parses the URL of Redis
-``sentinel``        finds the primary or a replica through Sentinels
-``replica_router``  selects the server for log reads: a replica, or the primary
-``admission``       limits how many reads of opening streams run at once
-``timeout_budget``  limits how long one request waits for Redis in total
-``scripts``         loads and calls the Lua scripts, and repeats a lost write once
-``refusals``        the API errors for an unreachable Redis, and for refusals of scripts and of Redis
-``acl``             Redis users with the least rights that each role needs
-``replies``         parses log positions and INFO in replies
+``client``                runs commands, and opens subscriptions
+``lanes``                 decides which calls share a connection
+``connections``           opens and replaces the connections of one lane
+``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
+``subscription``          hands the messages of one subscription to a function
+``address``               parses the URL of Redis
+``sentinel``              finds the primary or a replica through Sentinels
+``replica_router``        selects the server for log reads: a replica, or the primary
+``admission``             limits how many reads of opening streams run at once
+``timeout_budget``        limits how long one request waits for Redis in total
+``own_task``              lets code that waits with a timeout run in a task
+``scripts``               loads and calls the Lua scripts, and repeats a lost write once
+``refusals``              the API errors for an unreachable Redis, and for refusals of scripts and of Redis
+``acl``                   Redis users with the least rights that each role needs
+``replies``               parses log positions and INFO in replies
 """

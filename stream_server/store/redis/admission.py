@@ -14,6 +14,7 @@ from itertools import count
 from typing import NamedTuple
 
 from stream_server.errors import Unavailable
+from stream_server.store.redis.own_task import enter_task
 from stream_server.store.redis.refusals import unavailable_error
 
 MAX_CONCURRENT = 42
@@ -114,6 +115,7 @@ class RequestAdmission:
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
         """Wait until a Redis call of this request may run, and count it as running inside the ``with`` block."""
+        await enter_task()
         if self._admission is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""The client of Redis: bounded connections, one attempt per call, separate errors for unsent and unanswered commands.
+"""The client of Redis: shared connections, one attempt per call, separate errors for unsent and unanswered commands.
 
 redis-py repeats a command whose reply was lost, ten times by default, so a write would be made twice. This client
 repeats no command. :mod:`stream_server.store.redis.scripts` repeats a write once, under its idempotency key.
@@ -12,42 +12,28 @@ from functools import partial
 from typing import Any
 
 from hiredis import pack_command
-from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
+from redis.asyncio import BlockingConnectionPool, ConnectionPool
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
-from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError, ResponseError
 
 from stream_server.errors import ApiError
 from stream_server.store.redis import address, admission, timeout_budget
-from stream_server.store.redis.refusals import (
-    is_demoted_primary,
-    outcome_unknown_error,
-    to_api_error,
-    unavailable_error,
-)
+from stream_server.store.redis.connections import LaneConnections
+from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, choose_lane
+from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection
+from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, unavailable_error
 from stream_server.store.redis.sentinel import CONNECTION_OPTIONS, Sentinels, pool_arguments
 from stream_server.store.redis.subscription import Subscription
 
-Command = Sequence[str | bytes | int]
-MAX_CONNECTIONS = 64
-"""Most connections of one process. A call waits for a free connection, at most for the timeout."""
-
-NOT_EXECUTED_ERRORS = (BusyLoadingError, AuthenticationError)
-"""Error replies that redis-py treats as a broken connection. Redis did not execute the command."""
+MAX_POOL_CONNECTIONS = 16
+"""Most connections of redis-py's pool, which only the library for rate limits uses."""
 
 
-class NoReply(Exception):
-    """Raised when a command was sent to Redis and no reply came. Redis may have executed the command."""
+def create_pool(url: str, timeout_seconds: float, sentinels: Sentinels | None = None) -> ConnectionPool:
+    """Make a redis-py pool whose connections never repeat a command. They speak RESP 2 and return bytes.
 
-
-def create_redis_py_client(
-    url: str, timeout_seconds: float, max_connections: int = MAX_CONNECTIONS, sentinels: Sentinels | None = None
-) -> Redis:
-    """Make a redis-py client that never repeats a command. It speaks RESP 2, returns bytes, and is not connected yet.
-
-    ``timeout_seconds`` limits connecting and the wait for a free connection. It does not limit the wait for a reply:
-    :class:`RedisClient` does that, because redis-py's own limit costs a task per command. If the URL names Sentinels,
-    ``sentinels`` finds the server.
+    ``timeout_seconds`` limits connecting and the wait for a free connection. It does not limit the wait for a reply. If
+    the URL names Sentinels, ``sentinels`` finds the server.
     """
     service = address.parse_sentinel_url(url)
     options: dict[str, Any] = {} if url.startswith("unix:") else {"socket_keepalive": True}
@@ -56,8 +42,8 @@ def create_redis_py_client(
     else:
         make_pool = BlockingConnectionPool
         options |= pool_arguments(service, sentinels)
-    pool = make_pool(
-        max_connections=max_connections,
+    pool: ConnectionPool = make_pool(
+        max_connections=MAX_POOL_CONNECTIONS,
         timeout=timeout_seconds,
         socket_connect_timeout=timeout_seconds,
         decode_responses=False,
@@ -65,7 +51,7 @@ def create_redis_py_client(
         **CONNECTION_OPTIONS,
         **options,
     )
-    return Redis(connection_pool=pool)
+    return pool
 
 
 class RedisClient:
@@ -79,9 +65,8 @@ class RedisClient:
         """Make an unconnected client. If ``url`` names Sentinels, ``replica`` selects a replica, not the primary."""
         service = address.parse_sentinel_url(url)
         self._sentinels = None if service is None else Sentinels(service, timeout_seconds, replica=replica)
-        self._client = create_redis_py_client(url, timeout_seconds, sentinels=self._sentinels)
-        self._pool = self._client.connection_pool
-        self._late_reply_tasks: set[asyncio.Task[None]] = set()
+        self._pool = create_pool(url, timeout_seconds, self._sentinels)
+        self._lanes = [LaneConnections(self._open_connection, MAX_CONNECTIONS[lane]) for lane in Lane]
         self.timeout_seconds = timeout_seconds
 
     @property
@@ -96,12 +81,10 @@ class RedisClient:
         return self.timeout_seconds if budget is None else max(0.0, min(self.timeout_seconds, budget.remaining_seconds))
 
     async def close(self) -> None:
-        """Close all connections, and cancel the tasks that read late replies (those that came after their timeout)."""
-        await self._client.aclose()
+        """Close all connections. Calls that wait for a reply get :class:`NoReply`."""
+        for lane in self._lanes:
+            await lane.close()
         await self._pool.disconnect()
-        for task in self._late_reply_tasks:
-            task.cancel()
-        await asyncio.gather(*self._late_reply_tasks, return_exceptions=True)
         if self._sentinels is not None:
             await self._sentinels.close()
 
@@ -145,24 +128,34 @@ class RedisClient:
             return await self._run_pipeline(commands, timeout_seconds)
 
     async def _run_pipeline(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
-        sent, start, budget = False, time.monotonic(), timeout_budget.current_budget()
-        allowed_seconds = min(timeout_seconds, self.remaining_seconds)
+        start, budget, allowed_seconds = time.monotonic(), timeout_budget.current_budget(), timeout_seconds
+        if budget is not None:
+            allowed_seconds = min(allowed_seconds, budget.remaining_seconds)
         if allowed_seconds <= 0:
             raise unavailable_error()  # otherwise the commands would be sent and given up at once
+        # hiredis packs commands in C. In Python that would be a third of the cost of a post.
+        packed = b"".join([pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
+        lane = self._lanes[choose_lane(commands, len(packed))]
         try:
-            async with asyncio.timeout(allowed_seconds) as time_limit:
-                connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]  # redis-py
-                sent = True
-                return await self._send_and_read(connection, commands, time_limit)
-        except NOT_EXECUTED_ERRORS as error:
-            raise unavailable_error() from error
-        except (RedisError, OSError, TimeoutError) as error:
-            if sent:
-                raise NoReply from error
-            raise unavailable_error() from error
+            return await self._send(lane, packed, len(commands), start + min(allowed_seconds, self.timeout_seconds))
         finally:
             if budget is not None:
                 budget.remaining_seconds -= time.monotonic() - start
+
+    async def _send(self, lane: LaneConnections, packed: bytes, command_count: int, deadline: float) -> list[Any]:
+        """Send commands once and return their replies. A connection that ends before it takes them is replaced once."""
+        try:
+            for _ in range(2):
+                connection = lane.find_free(self.timeout_seconds) or await lane.open_another(deadline)
+                call = Call(packed, command_count, deadline)
+                connection.submit(call)
+                try:
+                    return await call.future
+                except NotSent:
+                    continue
+        except (RedisError, OSError, TimeoutError) as error:
+            raise unavailable_error() from error
+        raise unavailable_error()
 
     async def subscribe(self, channels: Sequence[str]) -> Subscription:
         """Subscribe to channels on a new connection. Redis has confirmed all subscriptions when this returns.
@@ -186,45 +179,25 @@ class RedisClient:
             raise
         return subscription
 
-    async def _send_and_read(
-        self, connection: AbstractConnection, commands: Sequence[Command], time_limit: asyncio.Timeout
-    ) -> list[Any]:
-        """Send all commands, then read all replies.
+    async def _open_connection(self, on_lost: Callable[[PipelinedConnection], None]) -> PipelinedConnection:
+        """Open a connection by redis-py, and take over its transport.
 
-        The next call on the connection must not get replies to these commands. So after a timeout, a background task
-        reads the remaining replies. After another error or a cancellation, this method closes the connection.
+        redis-py must not keep the connection, because it would close it when it is collected as garbage.
         """
-        replies: list[Any] = []
-        try:
-            # redis-py packs commands in Python, which would be a third of the cost of a post.
-            packed = b"".join(pack_command(tuple(each)) for each in commands)  # type: ignore[arg-type]  # any length
-            await connection.send_packed_command(packed, check_health=False)
-            await _read_replies(connection, replies, len(commands))
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError) and time_limit.expired() and connection.is_connected:
-                draining = self._drain_late_replies(connection, len(commands) - len(replies))
-                task = asyncio.create_task(draining, name="late Redis reply")
-                self._late_reply_tasks.add(task)
-                task.add_done_callback(self._late_reply_tasks.discard)
-            else:
-                await connection.disconnect(nowait=True)
-                await self._pool.release(connection)
-            raise
-        await self._pool.release(connection)
-        return replies
-
-    async def _drain_late_replies(self, connection: AbstractConnection, reply_count: int) -> None:
-        """For one more timeout, read and discard late replies. A new connection would cost a busy Redis more work."""
+        connection: Any = self._pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py
         try:
             async with asyncio.timeout(self.timeout_seconds):
-                await _read_replies(connection, [], reply_count)
-        except (RedisError, OSError, TimeoutError, NoReply):
-            await connection.disconnect(nowait=True)
+                await connection.connect()
         except BaseException:
             await connection.disconnect(nowait=True)
             raise
-        finally:
-            await self._pool.release(connection)
+        writer = connection._writer  # noqa: SLF001 - redis-py has no public way to hand over a transport
+        connection._writer = connection._reader = None  # noqa: SLF001 - see above
+        return PipelinedConnection(writer, self.timeout_seconds, partial(self._is_current, connection), on_lost)
+
+    def _is_current(self, connection: Any) -> bool:
+        """Return whether the Sentinels, if any, still name the server of this connection."""
+        return self._sentinels is None or self._sentinels.address == (connection.host, connection.port)
 
 
 async def _ping_on_connect(connection: AbstractConnection) -> None:
@@ -232,31 +205,3 @@ async def _ping_on_connect(connection: AbstractConnection) -> None:
     await connection.on_connect()
     await connection.send_command("PING", check_health=False)
     await connection.read_response()
-
-
-async def _read_replies(connection: AbstractConnection, replies: list[Any], count: int) -> None:
-    """Read ``count`` replies and append them to ``replies``.
-
-    Raises :class:`NoReply` if a reply says that Redis did not execute the command, but an earlier command was executed.
-    If a reply says that the server is no longer the primary, closes the connection, so that the next one goes to the
-    new primary.
-    """
-    try:
-        for _ in range(count):
-            replies.append(await _read_reply(connection))  # noqa: PERF401 - after a failure the caller needs the replies so far
-    except NOT_EXECUTED_ERRORS as error:
-        if replies:
-            raise NoReply from error
-        raise
-    if any(isinstance(reply, ResponseError) and is_demoted_primary(reply) for reply in replies):
-        await connection.disconnect(nowait=True)
-
-
-async def _read_reply(connection: AbstractConnection) -> Any:
-    """Read one reply. Unlike redis-py, return an error reply as a value, and do not disconnect after a timeout."""
-    try:
-        return await connection.read_response(disconnect_on_error=False)
-    except RedisConnectionError:
-        raise
-    except ResponseError as refusal:
-        return refusal

@@ -6,7 +6,7 @@ A script is called by its SHA-1. After a restart or a failover Redis does not kn
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from importlib import resources
@@ -21,7 +21,9 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis import replies, timeout_budget
-from stream_server.store.redis.client import Command, NoReply, RedisClient
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, write_error_to_api_error
 
 JOB_GRACE_MS = 3000
@@ -41,6 +43,19 @@ MIN_ATTEMPT_SHARE = 0.25
 
 REPLICA_WAIT_SHARE = 0.8
 """Share of an attempt's time for which Redis waits for its replicas. The rest is for the reply."""
+
+RIGHTS_SCRIPTS: Mapping[str, int | None] = {
+    "password_change": 0,
+    "report_decide": None,
+    "scopes_grant": 1,
+    "session_end": 0,
+    "session_refresh": 0,
+    "session_start": 0,
+    "sessions_end_all": 0,
+    "suspension_change": 1,
+    "token_revoke": 0,
+}
+"""The scripts that may take rights from the tokens of a user, with the place of the user's id in their arguments."""
 
 ScriptArgument = str | bytes | int
 _PARTS = re.compile(r"-- parts: (.*)\n")
@@ -85,6 +100,8 @@ class Scripts:
     """Calls the Lua scripts in one Redis.
 
     Attributes:
+        on_rights_change: Called after a write that may have changed the rights of a user, with the user's id. None
+            means any user. It is called before the writer gets its answer, and also if the outcome is unknown.
         last_written: Position of the newest log entry that this process wrote. The feed checks that it arrives.
     """
 
@@ -100,6 +117,7 @@ class Scripts:
         self._min_write_replicas = min_write_replicas
         self.size_limits = size_limits
         self.last_written = LOG_START
+        self.on_rights_change: Callable[[str | None], None] = _ignore_rights
 
     async def install(self, max_seconds: float = math.inf) -> None:
         """Load all Lua scripts into Redis. Raises `Unavailable` after ``max_seconds`` or the client's timeout."""
@@ -111,7 +129,12 @@ class Scripts:
 
         Raises `Unavailable` if nothing was written, and `OutcomeUnknown` if the write may have been made.
         """
-        (reply,) = await self._run_writes([self._write_command(script_name, idempotency_key, arguments)])
+        try:
+            (reply,) = await self._run_writes([self._write_command(script_name, idempotency_key, arguments)])
+        finally:
+            if script_name in RIGHTS_SCRIPTS:
+                uid_at = RIGHTS_SCRIPTS[script_name]
+                self.on_rights_change(None if uid_at is None else str(arguments[uid_at]))
         if isinstance(reply, ResponseError):
             raise write_error_to_api_error(reply) from reply
         return reply
@@ -216,6 +239,10 @@ class Scripts:
         if position is not None and position > self.last_written:
             self.last_written = position
         return WriteReply(bool(is_repeat), value, extra)
+
+
+def _ignore_rights(user_id: str | None) -> None:
+    """Do nothing: the ``on_rights_change`` of a process that remembers no token."""
 
 
 def position_of(reply: WriteReply) -> Position:

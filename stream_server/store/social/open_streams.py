@@ -10,7 +10,7 @@ import msgspec
 
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis.client import Command
+from stream_server.store.redis.lanes import Command
 from stream_server.store.social.noun import Noun
 
 LEASE_MS = 35_000

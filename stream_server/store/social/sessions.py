@@ -10,7 +10,7 @@ import msgspec
 
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis.client import Command
+from stream_server.store.redis.lanes import Command
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.users import USER_FIELDS, UserRow
 
@@ -21,13 +21,20 @@ TOKENS_PER_CHECK = 100
 class TokenStatus(NamedTuple):
     """Whether an access token's user exists, whether the token was revoked, and whether the user is suspended.
 
-    ``granted`` are the scopes that the user has beyond those of log-ins, such as ``admin``.
+    ``granted`` are the scopes that the user has beyond those of log-ins, such as ``admin``. Redis forgets the token's
+    session ``forgotten_in_seconds`` later by itself: nobody may rely on the status for longer.
     """
 
     user_exists: bool
     revoked: bool
     suspended: bool
     granted: frozenset[str] = frozenset()
+    forgotten_in_seconds: float = math.inf
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether the token gives its user access."""
+        return self.user_exists and not self.revoked and not self.suspended
 
 
 class TokenId(NamedTuple):
@@ -80,7 +87,7 @@ class Sessions(Noun):
         for start in range(0, len(tokens), TOKENS_PER_CHECK):
             some = tokens[start : start + TOKENS_PER_CHECK]
             replies = await self._redis.execute(*(command for token in some for command in _status_commands(token)))
-            found += map(_token_status, some, replies[::2], replies[1::2])
+            found += map(_token_status, some, replies[::3], replies[1::3], replies[2::3])
         return found
 
     async def revoke(self, uid: str, jti: str, expires_ms: int, idempotency_key: IdempotencyKey) -> None:
@@ -155,19 +162,22 @@ class Sessions(Noun):
         return list(row)
 
 
-def _status_commands(token: TokenId) -> tuple[Command, Command]:
+def _status_commands(token: TokenId) -> tuple[Command, Command, Command]:
     user = ("HMGET", keys.key_for("user", token.uid), "id", "suspended", "valid_from", "scopes")
     if token.session:
-        return user, ("HEXISTS", keys.key_for("sessions", token.uid), token.session)
-    return user, ("EXISTS", keys.key_for("revoked", token.uid, token.jti))
+        sessions = keys.key_for("sessions", token.uid)
+        return user, ("PTTL", sessions), ("HEXISTS", sessions, token.session)
+    revoked = keys.key_for("revoked", token.uid, token.jti)
+    return user, ("PTTL", revoked), ("EXISTS", revoked)
 
 
-def _token_status(token: TokenId, user: list[bytes | None], found: int) -> TokenStatus:
+def _token_status(token: TokenId, user: list[bytes | None], ttl_ms: int, found: int) -> TokenStatus:
     user_id, suspended, valid_from, scopes = user
     is_too_old = not token.session and token.issued_at <= int(valid_from or 0)
     is_revoked = is_too_old or bool(found) != bool(token.session)
     granted = frozenset(scopes.decode().split()) if scopes else frozenset[str]()
-    return TokenStatus(user_id is not None, is_revoked, suspended == b"1", granted)
+    forgotten_in_seconds = ttl_ms / 1000 if token.session and ttl_ms >= 0 else math.inf
+    return TokenStatus(user_id is not None, is_revoked, suspended == b"1", granted, forgotten_in_seconds)
 
 
 def _parse_session(session_id: bytes, row: bytes) -> Session:

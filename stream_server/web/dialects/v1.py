@@ -19,7 +19,7 @@ from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
 from stream_server.web.http.request_limits import rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.route import Dialect
-from stream_server.web.streaming.stream import open_stream
+from stream_server.web.streaming.stream import compress_if_accepted, open_stream
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream
 
 SAMPLE_PERCENT = "1"
@@ -83,7 +83,8 @@ async def _plan_and_open(request: web.Request, stream: str, filters: dict[str, s
     no_statuses = v1_parameters.excludes_all_statuses(parameters)
     filters |= v1_parameters.common_filters(parameters)
     options = v1_parameters.read_framing_options(request, stream, parameters)
-    plan = await _plan(request, filters, select_v1_framing(options), count)
+    framing = compress_if_accepted(request, select_v1_framing(options))
+    plan = await _plan(request, filters, framing, count)
     return await open_stream(request, _without_statuses(plan) if no_statuses else plan, MEDIA_TYPE)
 
 

@@ -22,7 +22,7 @@ from stream_server.web.http.app_keys import HUB, STORE
 from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.http.request_limits import ALLOWANCE
 from stream_server.web.route import Dialect
-from stream_server.web.streaming.stream import open_stream, supports_chunked
+from stream_server.web.streaming.stream import compress_if_accepted, open_stream, supports_chunked
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head
 from stream_server.web.streaming.stream_start import resolve_start
 
@@ -54,6 +54,7 @@ async def sample_stream(request: web.Request) -> web.StreamResponse:
 async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.StreamResponse:
     v2_query = read_v2_query(request)
     framing = select_v2_framing(read_fields(v2_query), chunked=supports_chunked(request))
+    framing = compress_if_accepted(request, framing)
     parameters = {**filters, **_start_parameters(v2_query)}
     await count_connect(request)
     with _refuse_future_time(v2_query, "start_time"):

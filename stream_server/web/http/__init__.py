@@ -5,6 +5,7 @@ whose query, token and scope are checked. It returns a response or raises an `Ap
 the one error shape. This package imports neither `streaming` nor `api`, `openapi` or `dialects`.
 
 ``http_connection``    one connection: parse errors, deadlines for reading and writing; its server and its runner
+``early_start``        handles a request without a task until the handler must wait
 ``tcp_peer``           what the kernel knows of the client's machine: unacknowledged bytes, silence, keep-alive probes
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
 ``authentication``     checks a bearer token or a ticket, and returns its claims
@@ -18,6 +19,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``idempotency``        the ``Idempotency-Key`` header
 ``responses``          JSON answers and the one shape of errors
 ``paging``             the query parameters and answers of paged lists
+``random_ids``         random ids of requests and streams
 ``drain``              shutdown of a server without lost answers
 ``app_keys``           typed keys of the values that an app and a request carry
 """

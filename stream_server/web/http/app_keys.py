@@ -7,6 +7,7 @@ from aiohttp import web
 
 from stream_server.config.settings import Config
 from stream_server.feed.stream_directory import StreamDirectory
+from stream_server.feed.token_statuses import TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.runtime.metrics import Metrics
@@ -25,6 +26,7 @@ AUTH = web.AppKey("auth", TokenAuthority)
 PASSWORDS = web.AppKey("passwords", Passwords)
 METRICS = web.AppKey("metrics", Metrics)
 ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
+TOKEN_STATUSES = web.AppKey("token_statuses", TokenStatuses)
 KEY_SET = web.AppKey("key_set", RemoteKeySet)
 """Public keys that verify tokens, fetched from a URL. Present only if the settings name such a URL."""
 

@@ -4,10 +4,11 @@ A page needs this if it comes from another origin than the server. Tokens are in
 without a token can do no more than any stranger.
 """
 
+from collections.abc import MutableMapping
+
 from aiohttp import hdrs, web
 
 from stream_server.web.http.app_keys import CONFIG
-from stream_server.web.route import Handler
 
 ANY_ORIGIN = "*"
 
@@ -18,9 +19,8 @@ MAX_AGE_SECONDS = 600
 """Seconds for which a browser may remember what it may send."""
 
 
-@web.middleware
-async def answer_preflight(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer the question of a browser whether a page of another origin may send a request."""
+def answer_preflight(request: web.Request) -> web.StreamResponse | None:
+    """Answer the question of a browser whether a page of another origin may send a request. None if it is no such."""
     if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
         allowed = cors_headers(request)
         if hdrs.ACCESS_CONTROL_ALLOW_ORIGIN in allowed:
@@ -30,7 +30,7 @@ async def answer_preflight(request: web.Request, handler: Handler) -> web.Stream
                 hdrs.ACCESS_CONTROL_MAX_AGE: str(MAX_AGE_SECONDS),
             }
             return web.Response(status=204, headers={**allowed, **more})
-    return await handler(request)
+    return None
 
 
 def cors_headers(request: web.Request) -> dict[str, str]:
@@ -47,3 +47,11 @@ def cors_headers(request: web.Request) -> dict[str, str]:
             hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED_HEADERS,
         }
     return vary
+
+
+def add_cors_headers(request: web.Request, headers: MutableMapping[str, str]) -> None:
+    """Put `cors_headers` among the headers of an answer, beside what its own `Vary` names already."""
+    own_vary = headers.get(hdrs.VARY)
+    headers.update(cors_headers(request))
+    if own_vary is not None and headers[hdrs.VARY] != own_vary:
+        headers[hdrs.VARY] += f", {own_vary}"

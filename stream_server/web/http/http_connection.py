@@ -17,9 +17,10 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawRequestMessage
 
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
-from stream_server.web.http.app_keys import CONFIG
+from stream_server.web.http.app_keys import CONFIG, ROUTES
+from stream_server.web.http.early_start import EarlyHandler, finish_early_start, take_early_request
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.http.responses import error_response, http_exception_to_api_error
+from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
 from stream_server.web.http.tcp_peer import TcpPeer
 from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
 
@@ -55,7 +56,7 @@ SHUTDOWN_SECONDS = 0.25
 IDLE_CHECK_SECONDS = 0.01
 
 
-class HttpConnection(web.RequestHandler):
+class HttpConnection(EarlyHandler):
     """One client connection with deadlines for request heads and for writing; a stream may take over its transport.
 
     Attributes:
@@ -249,6 +250,12 @@ class HttpConnection(web.RequestHandler):
         if isinstance(resp, web.HTTPException):
             refused = http_exception_to_api_error(request.method, resp)
             resp = error_response(refused or InternalError("internal error"))
+        if isinstance(resp, JsonResponse):
+            try:
+                if await resp.send(request):
+                    return resp, False
+            except ConnectionError:
+                return resp, True
         return await super().finish_response(request, resp, start_time)
 
 
@@ -345,9 +352,15 @@ class HttpRunner(web.AppRunner):
         """Return a :class:`HttpServer` with the options of aiohttp's own server, which it replaces."""
         plain = await super()._make_server()
         options = dict(plain._kwargs)  # noqa: SLF001 - aiohttp keeps them there only
-        options |= {"request_factory": plain.request_factory, "handler_cancellation": plain.handler_cancellation}
-        loop = asyncio.get_running_loop()
-        return HttpServer(plain.request_handler, timeouts=self._timeouts, table=self._table, loop=loop, **options)
+        options |= {"handler_cancellation": plain.handler_cancellation, "early_paths": self._early_paths()}
+        options |= {"request_factory": take_early_request(plain.request_factory)}
+        loop, handler = asyncio.get_running_loop(), finish_early_start(plain.request_handler)
+        return HttpServer(handler, timeouts=self._timeouts, table=self._table, loop=loop, **options)
+
+    def _early_paths(self) -> frozenset[str]:
+        """Return the paths of the streams, whose requests are handled early. A long poll waits in any case."""
+        routes = self.app.get(ROUTES, {}).values()
+        return frozenset(route.path for route in routes if route.is_streaming and route.response is None)
 
 
 def make_runner(app: web.Application) -> HttpRunner:

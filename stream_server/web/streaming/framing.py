@@ -66,7 +66,7 @@ def negotiate_media_type(accept: str) -> str:
     for part in accept.split(","):
         name, _, parameters = part.partition(";")
         offered = _MEDIA_TYPE_BY_RANGE.get(name.strip().lower())
-        quality = _quality(parameters)
+        quality = parse_quality(parameters)
         if offered is not None and quality > best_quality:
             best, best_quality = offered, quality
     if not best:
@@ -74,8 +74,8 @@ def negotiate_media_type(accept: str) -> str:
     return best
 
 
-def _quality(parameters: str) -> float:
-    """Return the quality value `q` of a media range: 1 if absent, 0 if invalid."""
+def parse_quality(parameters: str) -> float:
+    """Return the quality value `q` of a media range or a content coding: 1 if absent, 0 if invalid."""
     for parameter in parameters.split(";"):
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "q":

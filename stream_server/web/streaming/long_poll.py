@@ -15,9 +15,10 @@ from stream_server.web.http.app_keys import CONFIG, HUB
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.fields import Cursor
 from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.streaming.compression import GZIP
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.stream import STREAM_BODY_FACTOR
+from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, accepted_coding, add_vary
 from stream_server.web.streaming.stream_plan import plan_stream, pop_number
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
@@ -26,6 +27,12 @@ WAIT_SECONDS_BOUNDS = (25, 0, 60)
 
 LIMIT_BOUNDS = (100, 1, 1000)
 """Default, minimum and maximum of the ``limit`` parameter."""
+
+MIN_COMPRESSED_BYTES = 1024
+"""Length of an answer from which gzip is worth its header and the client's time."""
+
+MAX_BYTES_COMPRESSED_HERE = 65_536
+"""Longer answers are compressed in a thread, because the event loop would wait for a millisecond and more."""
 
 
 class PolledEvents(msgspec.Struct):
@@ -46,6 +53,7 @@ async def poll_events(request: web.Request) -> web.Response:
     if limit != int(limit):
         raise BadRequest("must be a whole number", param="limit")
     framing = select_framing(NDJSON, chunked=True)
+    coding = accepted_coding(request)
     plan = await plan_stream(request, parameters, framing, start_parameter=start_parameter)
     reject_when_draining(request)
     poll = LongPoll(hub, plan.subscribe_request, limit=int(limit), initial_gap=plan.known_gap)
@@ -53,7 +61,12 @@ async def poll_events(request: web.Request) -> web.Response:
     with limits.running(request, limits.polls):
         polled = await poll.run(wait)
     headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
-    return web.Response(body=_encode_answer(polled, hub.now_ms()), headers=headers)
+    body = _encode_answer(polled, hub.now_ms())
+    response = web.Response(body=body, headers=headers, zlib_executor_size=MAX_BYTES_COMPRESSED_HERE)
+    add_vary(request, response.headers)
+    if coding == GZIP and len(body) >= MIN_COMPRESSED_BYTES:
+        response.enable_compression(web.ContentCoding.gzip)
+    return response
 
 
 def _start_parameter(parameters: dict[str, str]) -> str:

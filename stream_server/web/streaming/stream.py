@@ -1,9 +1,10 @@
 """Opens streams for `/v1/stream` and `/v1/stream/user`: one long response of Server-Sent Events or JSON lines."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from functools import partial
 
+import msgspec
 from aiohttp import hdrs, web
 
 from filters.follow import MAX_IDS
@@ -11,19 +12,21 @@ from filters.location import MAX_BOXES
 from filters.track import MAX_PHRASES
 from stream_server import __version__
 from stream_server.hub import messages
-from stream_server.hub.framing import Framing
+from stream_server.hub.framing import IDENTITY, Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
-from stream_server.web.http.cors import cors_headers
+from stream_server.web.http.cors import add_cors_headers
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.middleware import X_REQUEST_ID
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, StreamPlace, rate_limit_headers
 from stream_server.web.http.responses import SAFETY_HEADERS, SERVER_NAME
-from stream_server.web.streaming.framing import negotiate_media_type, select_framing
+from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
+from stream_server.web.streaming.framing import negotiate_media_type, select_framing, wrap_chunk, wrap_raw
 from stream_server.web.streaming.parameters import read_stream_parameters
+from stream_server.web.streaming.response_head import OPENED, encode_head
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, plan_user_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -34,8 +37,11 @@ STREAM_BODY_FACTOR = 4
 Planner = Callable[[web.Request, dict[str, str], Framing], Awaitable[StreamPlan]]
 """Turns a request, its parameters and a framing into a plan; raises for each refusal."""
 
-HELLO_LIMITS: dict[str, object] = {"track": MAX_PHRASES, "follow": MAX_IDS, "locations": MAX_BOXES}
-"""Limits that `hello` reports: most phrases, ids and boxes of one stream."""
+HELLO_LIMITS = msgspec.Raw(msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "locations": MAX_BOXES}))
+"""Limits that `hello` reports, encoded: most phrases, ids and boxes of one stream."""
+
+HELLO_SERVER = f"{SERVER_NAME}/{__version__}"
+"""Name and version of the server that `hello` reports."""
 
 COSTLY_FILTER = "costly_filter"
 """Code of the ``warning`` for a filter without index keys. The hub must test such a filter on every event."""
@@ -50,18 +56,19 @@ STREAM_HEADERS = {
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream``: send live events that match the filters in the parameters."""
-    return await _plan_and_open(request, plan_stream)
+    return await _plan_and_open(request, plan_stream, is_personal=False)
 
 
 async def user_stream(request: web.Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream/user``: send live events by users whom the caller follows, or about the caller."""
-    return await _plan_and_open(request, plan_user_stream)
+    return await _plan_and_open(request, plan_user_stream, is_personal=True)
 
 
-async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamResponse:
+async def _plan_and_open(request: web.Request, planner: Planner, *, is_personal: bool) -> web.StreamResponse:
     """Check the request with ``planner``, then open the stream. All errors come before the first byte of the answer."""
     media_type = negotiate_media_type(request.headers.get(hdrs.ACCEPT, "*/*"))
     framing = select_framing(media_type, chunked=supports_chunked(request))
+    framing = compress_if_accepted(request, framing, apart=is_personal)
     max_bytes = STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
     separators = request.app[SUBSCRIPTION_PARSER].separators
     plan = await planner(request, await read_stream_parameters(request, max_bytes, separators), framing)
@@ -71,6 +78,27 @@ async def _plan_and_open(request: web.Request, planner: Planner) -> web.StreamRe
 def supports_chunked(request: web.Request) -> bool:
     """Whether the client understands chunked responses. HTTP/1.0 does not."""
     return request.version >= (1, 1)
+
+
+def compress_if_accepted(request: web.Request, framing: Framing, *, apart: bool = False) -> Framing:
+    """Return ``framing`` with gzip if the client accepts it. For ``apart``, see `compress_framing`.
+
+    Raises NotAcceptable if the client accepts neither gzip nor plain bytes.
+    """
+    return framing if accepted_coding(request) == IDENTITY else compress_framing(framing, apart=apart)
+
+
+def accepted_coding(request: web.Request) -> str:
+    """Return the content coding for the request's `Accept-Encoding`. Raises NotAcceptable if there is none."""
+    if request.app[CONFIG].compress_streams == "off":
+        return IDENTITY
+    return negotiate_content_coding(request.headers.get(hdrs.ACCEPT_ENCODING))
+
+
+def add_vary(request: web.Request, headers: MutableMapping[str, str]) -> None:
+    """Tell caches that the answer depends on `Accept-Encoding`, whether it is compressed or not (RFC 9110 §12.5.5)."""
+    if request.app[CONFIG].compress_streams == "on":
+        headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
 
 
 async def open_stream(
@@ -84,38 +112,39 @@ async def open_stream(
     reject_when_draining(request)
     place = request.app[LIMITS].take_stream(request)
     try:
-        return await _send_head_and_hand_over(request, stream_plan, content_type, extra_headers, place)
+        return _send_head_and_hand_over(request, stream_plan, content_type, extra_headers, place)
     except BaseException:
         place()
         raise
 
 
-async def _send_head_and_hand_over(
+def _send_head_and_hand_over(
     request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None,
     place: StreamPlace,
 ) -> web.StreamResponse:  # fmt: skip
-    response = web.StreamResponse(headers={**STREAM_HEADERS, **(extra_headers or {}), hdrs.CONTENT_TYPE: content_type})
-    response.headers[X_REQUEST_ID] = request[REQUEST_ID]
-    response.headers.update(cors_headers(request))
+    headers = {**STREAM_HEADERS, **(extra_headers or {}), hdrs.CONTENT_TYPE: content_type}
+    headers[X_REQUEST_ID] = request[REQUEST_ID]
+    add_vary(request, headers)
+    add_cors_headers(request, headers)
     if ALLOWANCE in request and not extra_headers:
-        response.headers.update(rate_limit_headers(request[ALLOWANCE]))
-    chunked = supports_chunked(request)
-    if chunked:
-        response.enable_chunked_encoding()
-    response.force_close()  # the connection ends with the stream, so the client must not send another request
-    await response.prepare(request)
-    await response.write(_hello_bytes(request, stream_plan))
+        headers.update(rate_limit_headers(request[ALLOWANCE]))
+    framing = stream_plan.subscribe_request.framing
+    if framing.content_coding != IDENTITY:
+        headers[hdrs.CONTENT_ENCODING] = framing.content_coding
+    head = encode_head(request.version, headers)
+    wrap = wrap_chunk if supports_chunked(request) else wrap_raw
+    first = wrap(begin_body(framing, _hello_bytes(request, stream_plan)))
     protocol = request.protocol
     if not isinstance(protocol, HttpConnection):
         raise TypeError("streams need web.http.http_connection.HttpRunner")
-    protocol.hand_over(partial(_make_connection, request, stream_plan, place, chunked=chunked))
-    return response
+    protocol.hand_over(partial(_make_connection, request, stream_plan, place, head + first))
+    return OPENED
 
 
 def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
     """Return a stream's first messages: `hello`, a `gap` if entries are lost, and a `warning` per costly filter."""
-    asked, server, now_ms = stream_plan.subscribe_request, f"{SERVER_NAME}/{__version__}", request.app[HUB].now_ms()
-    hello = messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, server)
+    asked, now_ms = stream_plan.subscribe_request, request.app[HUB].now_ms()
+    hello = messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, HELLO_SERVER)
     first = [hello._replace(retry_ms=request.app[CONFIG].retry_ms)]
     if stream_plan.known_gap is not None:  # in the same write, because the cursor of `hello` lies behind the gap
         first.append(messages.gap_message(stream_plan.known_gap, now_ms))
@@ -129,18 +158,19 @@ def _make_connection(
     request: web.Request,
     stream_plan: StreamPlan,
     place: StreamPlace,
+    first_bytes: bytes,
     transport: asyncio.Transport,
     release: Callable[[], None],
-    *,
-    chunked: bool,
 ) -> StreamConnection:
     """Make a `StreamConnection` from a transport of the HTTP server, and start the planned stream on it.
 
+    ``first_bytes`` are the head of the response and the first messages.
     The stream gives ``place`` and, by ``release``, that of the connection back when the connection has ended.
     """
     hub, config = request.app[HUB], request.app[CONFIG]
     sizes = {"buffer_bytes": hub.limits.buffer_bytes, "send_buffer_bytes": config.send_buffer_bytes}
-    connection = StreamConnection(transport, chunked=chunked, **sizes)
+    connection = StreamConnection(transport, chunked=supports_chunked(request), **sizes)
+    connection.write(first_bytes)
     place.release = release
     attach_stream(hub, stream_plan, connection, place)
     return connection

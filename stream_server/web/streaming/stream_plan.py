@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import secrets
 import sys
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -23,7 +22,9 @@ from stream_server.hub.messages import Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
+from stream_server.store.redis.own_task import enter_task
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
+from stream_server.web.http.random_ids import random_id
 from stream_server.web.streaming.stream_start import StreamStart, resolve_start
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
@@ -159,7 +160,7 @@ def _make_plan(
     """Return the plan of a stream: a subscribe request with a random connection id, and the gap before the start."""
     claims = request[CLAIMS]
     subscribe_request = SubscribeRequest(
-        secrets.token_hex(8), claims.sub, _stream_token(claims), subscription, framing, position,
+        random_id(), claims.sub, _stream_token(claims), subscription, framing, position,
         viewer=viewer, private_view=private_view, rules_read_at=rules_known,
         opened_ms=request.app[HUB].now_ms(), path=sys.intern(request.path),
     )  # fmt: skip
@@ -187,6 +188,9 @@ async def _read_start(request: web.Request, since: str | None, start_parameter: 
 
 async def wait_for_head(hub: Hub, position: Position) -> None:
     """Wait until this server's hub has reached ``position``. Raises Unavailable after :data:`HEAD_WAIT_SECONDS`."""
+    if hub.head.n >= position.n:
+        return
+    await enter_task()
     try:
         async with asyncio.timeout(HEAD_WAIT_SECONDS):
             while hub.head.n < position.n:  # noqa: ASYNC110 - rare and short; an asyncio.Event would cost time for each entry

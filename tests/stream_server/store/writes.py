@@ -100,7 +100,7 @@ WRITES: dict[str, Write] = {
     "session_end": Write(lambda s, x, r: s.sessions.end(x.mia, "s1", r), 1),
     "sessions_end_all": Write(lambda s, x, r: s.sessions.end_all(x.mia, r), 1),
     "password_change": Write(lambda s, x, r: s.sessions.change_password(x.mia, PASSWORD_HASH, "new", "", r), 1),
-    "scopes_grant": Write(lambda s, x, r: s.users.grant_scopes("", x.mia, "admin", r), 0, False),
+    "scopes_grant": Write(lambda s, x, r: s.users.grant_scopes("", x.mia, "admin", r), 1, False),
     "user_update": Write(lambda s, x, r: s.users.update(x.dora, {"bio": "x", "protected": False}, r), 2),
     "status_post": Write(
         lambda s, x, r: s.statuses.create(x.ann, StatusDraft(message="@u1 hello", in_reply_to=x.fresh), r), 2

@@ -1,6 +1,7 @@
 """The routes on a real store and a real socket, with a hub without a feed."""
 
 import logging
+import math
 import random
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from filters.registry import Registry
 from stream_server.config.settings import Config
 from stream_server.events.language import detect_language
 from stream_server.feed.stream_directory import StreamDirectory
+from stream_server.feed.token_statuses import TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.runtime.metrics import Metrics
 from stream_server.security.passwords import Passwords
@@ -53,6 +55,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[LIMITS] = RequestLimits(config, store.rate_counters)
     app[app_keys.HUB] = hub_world.World().hub
     app[app_keys.STREAMS] = StreamDirectory(app[app_keys.HUB], store.open_streams, lambda: config.streams_per_user)
+    app[app_keys.TOKEN_STATUSES] = TokenStatuses(store.sessions, lambda: -math.inf, lambda: 0.0)  # hears no log
     app[app_keys.REFUSE_WRITES], app[app_keys.SUBJECTS] = lambda: None, {}
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
     app[SUBSCRIPTION_PARSER] = SubscriptionParser(Registry.from_entry_points())

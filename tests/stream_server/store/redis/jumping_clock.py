@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hiredis import Reader
 
-from stream_server.store.redis import client, scripts
+from stream_server.store.redis import client, connections, pipelined_connection, scripts
 from tests.stream_server.store.redis.scripted_redis import UnixServer
 
 CHUNK = 65_536
@@ -27,7 +27,7 @@ class JumpingClock:
         self._select = loop._selector.select
         monkeypatch.setattr(loop, "time", self.now)
         monkeypatch.setattr(loop._selector, "select", self._jump)
-        for module in (client, scripts):
+        for module in (client, connections, pipelined_connection, scripts):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=self.now))
 
     def now(self) -> float:
@@ -43,12 +43,15 @@ class JumpingClock:
 
 
 class FarRedis(UnixServer):
-    """A proxy to a real Redis that delays each answer by ``seconds`` of the jumping clock."""
+    """A proxy to a real Redis that delays its answers by the jumping clock.
+
+    All commands that come together wait ``seconds``, and each of them ``seconds_each`` more.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._far = str(path)
-        self.seconds = 0.0
+        self.seconds = self.seconds_each = 0.0
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked, answered = Reader(), Reader()
@@ -57,14 +60,15 @@ class FarRedis(UnixServer):
             while data := await reader.read(CHUNK):
                 asked.feed(data)
                 far.sendall(data)
-                answers, missing = b"", _complete(asked)
+                count = missing = _complete(asked)
+                answers = b""
                 while missing > 0:
                     got = far.recv(CHUNK)
                     assert got, "Redis has left"
                     answers += got
                     answered.feed(got)
                     missing -= _complete(answered)
-                await asyncio.sleep(self.seconds)  # the delay that the test asks for
+                await asyncio.sleep(self.seconds + count * self.seconds_each)  # the delay that the test asks for
                 writer.write(answers)
 
 

@@ -8,7 +8,7 @@ import pytest
 from stream_server.errors import Unavailable
 from stream_server.store.redis import admission
 from stream_server.store.redis.admission import ReadAdmission
-from stream_server.store.redis.client import MAX_CONNECTIONS, RedisClient
+from stream_server.store.redis.client import RedisClient
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.redis.jumping_clock import FarRedis, JumpingClock
 from tests.waiting import PATIENCE, eventually
@@ -115,8 +115,8 @@ async def test_the_timeout_of_a_read_begins_with_its_slot(
     JumpingClock(monkeypatch)
     async with FarRedis(redis_server.socket) as far:
         link, shared = RedisClient(far.url, TIMEOUT_SECONDS), ReadAdmission()
-        await asyncio.gather(*(link.execute(("ECHO", "connected")) for _ in range(MAX_CONNECTIONS)))
-        far.seconds = TIMEOUT_SECONDS / 4
+        await link.execute(("ECHO", "connected"))
+        far.seconds_each = TIMEOUT_SECONDS / (4 * admission.MAX_CONCURRENT)
 
         async def ask() -> bool:
             with admission.admit_through(shared) if admitted else nullcontext():
@@ -126,7 +126,7 @@ async def test_the_timeout_of_a_read_begins_with_its_slot(
                     return False
             return True
 
-        answered = await asyncio.gather(*(ask() for _ in range(6 * MAX_CONNECTIONS)))
+        answered = await asyncio.gather(*(ask() for _ in range(8 * admission.MAX_CONCURRENT)))
         assert all(answered) is admitted
         await link.close()
 

@@ -325,7 +325,7 @@ async def _is(link: RedisClient, server: RedisProcess) -> bool:
 
 async def _gone(link: RedisClient) -> bool:
     try:
-        await link.execute(("PING",))
+        await _port(link)  # by the connection of the same lane
     except Unavailable:
         return True
     return False

@@ -11,6 +11,7 @@ import redis
 from stream_server.errors import OutcomeUnknown, Unavailable
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lanes import Lane
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
@@ -55,9 +56,8 @@ async def test_a_busy_redis_and_a_killed_script_are_unavailable(trouble: Trouble
 
 
 async def test_a_refused_connection_is_unavailable(trouble: Trouble) -> None:
-    run(trouble.server, "CONFIG", "SET", "maxclients", "2")
     with trouble.server.client() as looking:
-        looking.ping()  # one connection is the store's
+        looking.config_set("maxclients", len(looking.client_list()))
         other = Store(trouble.server.url, timeout_seconds=PATIENCE)
         with pytest.raises(Unavailable):
             await other.statuses.create(trouble.author, StatusDraft(message="x"), new_key())
@@ -109,7 +109,8 @@ async def test_killed_connections_of_a_waiting_write_have_an_unknown_outcome(tro
 async def test_a_write_has_an_unknown_outcome_when_redis_dies(trouble: Trouble) -> None:
     trouble.server.pause()
     writing = asyncio.create_task(trouble.post())
-    await eventually(lambda: trouble.store._redis.pool._in_use_connections, what="a write on its way")
+    (connection,) = trouble.store._redis._lanes[Lane.WRITE]._connections
+    await eventually(lambda: connection._unanswered, what="a write on its way")
     trouble.server.kill()
     with pytest.raises(OutcomeUnknown):
         await writing

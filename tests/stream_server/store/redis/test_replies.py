@@ -10,7 +10,9 @@ import pytest
 from stream_server.errors import ApiError, OutcomeUnknown, Unavailable
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis import scripts as scripts_module
-from stream_server.store.redis.client import MAX_CONNECTIONS, Command, NoReply, RedisClient
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.pipelined_connection import MAX_UNANSWERED_COMMANDS, NoReply
 from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
 from tests.stream_server.store.people import new_key
 from tests.stream_server.store.redis.scripted_redis import CUT, SILENCE, Reply, ScriptedRedis
@@ -102,14 +104,14 @@ async def test_a_write_without_an_answer_is_tried_twice_and_has_an_unknown_outco
 
 
 async def test_a_write_has_an_unknown_outcome_when_redis_vanishes_before_the_retry() -> None:
-    async with ScriptedRedis(EVALSHA=[CUT]) as redis:
+    async with ScriptedRedis(EVALSHA=[MADE, CUT]) as redis:
         link = RedisClient(redis.url, PATIENCE)
-        connected = await link.execute(("PING",))
+        scripts = Scripts(link, SizeLimits())
+        await scripts.write("like", new_key())
         redis.vanish()
         with pytest.raises(OutcomeUnknown):
-            await Scripts(link, SizeLimits()).write("like", new_key())
-        assert connected == [b"PONG"]
-        assert (redis.count("EVALSHA"), redis.connections) == (1, 1)
+            await scripts.write("like", new_key())
+        assert (redis.count("EVALSHA"), redis.connections) == (2, 1)
         await link.close()
 
 
@@ -164,11 +166,11 @@ async def test_a_batch_that_redis_refuses_half_way_has_an_unknown_outcome(why: s
         assert redis.count("EVALSHA") >= 3
 
 
-async def test_a_write_without_a_free_connection_is_unavailable() -> None:
-    async with ScriptedRedis(GET=[SILENCE]) as redis:
+async def test_a_write_behind_too_many_unanswered_commands_is_unavailable() -> None:
+    async with ScriptedRedis(SET=[SILENCE]) as redis:
         link = RedisClient(redis.url, SHORT)
-        waiting = [asyncio.create_task(link.execute(("GET", "k"))) for _ in range(MAX_CONNECTIONS)]
-        await eventually(lambda: redis.count("GET") == MAX_CONNECTIONS, what="all connections taken")
+        waiting = [asyncio.create_task(link.execute(("SET", "k", "v"))) for _ in range(MAX_UNANSWERED_COMMANDS)]
+        await eventually(lambda: redis.count("SET"), what="the commands sent")
         with pytest.raises(Unavailable):
             await Scripts(link, SizeLimits()).write("like", new_key())
         assert redis.count("EVALSHA") == 0

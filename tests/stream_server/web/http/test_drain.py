@@ -9,11 +9,11 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from stream_server import app
 from stream_server.hub.disconnect import MIN_RETRY_SECONDS, ReconnectSpread
 from stream_server.web.http import app_keys
+from stream_server.web.http.http_connection import HttpConnection
 from tests.stream_server.web.running_server import RunningServer, running_server
 from tests.waiting import eventually
 
@@ -108,19 +108,26 @@ def wait_before(
 
 
 async def test_a_stream_whose_head_is_sent_gets_goodbye(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    hub, asked, answers = server.app[app_keys.HUB], asyncio.Event(), asyncio.Event()
-    real = web.StreamResponse.write
-    monkeypatch.setattr(web.StreamResponse, "write", wait_before(real, asked, answers))
+    stop_before_hand_over(server, monkeypatch)
     reader, writer = await server.send_raw("GET /v1/stream?track=x HTTP/1.1")
-    await asked.wait()
-    await server.begin_to_stop()
-    assert len(hub.registry) == 0
-    answers.set()
     came = await reader.read()
     assert came.endswith(b"\r\n0\r\n\r\n")
-    assert b'"code":"shutdown"' in came
+    assert came.index(b'"kind":"hello"') < came.index(b'"code":"shutdown"')
     writer.close()
+    server.leave.set()
     await server.ended
+
+
+def stop_before_hand_over(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the server begin to stop after a stream was accepted, and before the hub knows the stream."""
+    hub, shutdown, real = server.app[app_keys.HUB], server.app[app_keys.SHUTDOWN], HttpConnection.hand_over
+
+    def hand_over(connection: HttpConnection, *arguments: Any) -> None:
+        assert len(hub.registry) == 0
+        hub.stop(shutdown.next_disconnect_reason)
+        real(connection, *arguments)
+
+    monkeypatch.setattr(HttpConnection, "hand_over", hand_over)
 
 
 async def test_a_known_gap_is_in_one_write_with_hello(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,15 +135,11 @@ async def test_a_known_gap_is_in_one_write_with_hello(server: RunningServer, mon
     assert (await server.request("POST", "/v1/statuses", json={"message": "x"}))[0] == 201
     await eventually(lambda: server.app[app_keys.HUB].head.n > 0)
     head = server.app[app_keys.HUB].head
-    asked, answers = asyncio.Event(), asyncio.Event()
-    monkeypatch.setattr(web.StreamResponse, "write", wait_before(web.StreamResponse.write, asked, answers))
+    stop_before_hand_over(server, monkeypatch)
     astray = f"{head.ms - 1}-7"
     reader, writer = await server.send_raw(
         f"GET /v1/stream?track=y&since={astray} HTTP/1.1\r\nAccept: application/x-ndjson"
     )
-    await asked.wait()
-    await server.begin_to_stop()
-    answers.set()
     await reader.readuntil(b"\r\n\r\n")
     sent = [json.loads(line) for line in (await reader.readexactly(await chunk_size(reader))).splitlines()]
     assert [message["kind"] for message in sent] == ["hello", "gap"]
@@ -145,6 +148,7 @@ async def test_a_known_gap_is_in_one_write_with_hello(server: RunningServer, mon
     assert b'"kind":"goodbye"' in rest
     assert b'"kind":"gap"' not in rest
     writer.close()
+    server.leave.set()
     await server.ended
 
 
@@ -155,7 +159,7 @@ async def chunk_size(reader: asyncio.StreamReader) -> int:
 async def test_a_write_whose_body_completes_during_a_stop_is_answered(server: RunningServer) -> None:
     body = json.dumps({"message": "half of it before, half of it after"})
     reader, writer = await server.send_raw(f"POST /v1/statuses HTTP/1.1\r\nContent-Length: {len(body)}", body[:10])
-    requests = server.app[app_keys.METRICS].requests
+    requests = server.app[app_keys.METRICS].http.requests
     await server.begin_to_stop()
     await eventually(lambda: refuses_connections(server.port))
     writer.write(body[10:].encode() + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -163,7 +167,7 @@ async def test_a_write_whose_body_completes_during_a_stop_is_answered(server: Ru
     assert came.startswith(b"HTTP/1.1 201 ")
     assert came.count(b"HTTP/1.1 ") == 1
     assert b"Connection: close" in came
-    assert requests.labels("GET", "/healthz", "200")._value.get() == 0
+    assert requests["GET", "/healthz", 200] == 0
     writer.close()
     await server.ended
 

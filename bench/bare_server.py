@@ -1,0 +1,44 @@
+"""The yardstick of requests and connects: an aiohttp server that does nothing else than the protocol.
+
+    python -m bench.bare_server
+
+``POST /echo`` parses a JSON body and answers it. ``GET /stream`` opens a chunked answer, as a stream of our server
+does, and keeps it open. It has no tokens, filters, limits or Redis.
+"""
+
+import asyncio
+import json
+
+import uvloop
+from aiohttp import web
+
+
+async def echo(request: web.Request) -> web.Response:
+    """Answer the body as JSON."""
+    return web.json_response(json.loads(await request.read()))
+
+
+async def stream(request: web.Request) -> web.StreamResponse:
+    """Open an answer, and keep it open until the client disconnects."""
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    await response.write(b": hello\n\n")
+    await asyncio.Event().wait()
+    return response
+
+
+async def serve() -> None:
+    """Serve on a free port, and print it. Runs until the process ends."""
+    app = web.Application()
+    app.router.add_post("/echo", echo)
+    app.router.add_get("/stream", stream)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()
+    print(f"listening on http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    uvloop.run(serve())

@@ -1,0 +1,152 @@
+"""Handles a request in the callback that received it, without a task, until the handler must wait for something.
+
+A stream whose token and user this process knows opens without waiting. For such a request the two tasks of aiohttp cost
+more than the whole handler. Python 3.12 starts tasks this way itself (`eager_start`); this module does it for 3.11.
+
+A handler that must wait goes on in aiohttp's task. Until then it has no task, and `asyncio.timeout` needs one. So code
+that waits with a timeout calls :func:`stream_server.store.redis.own_task.enter_task` before.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
+from contextvars import copy_context
+from types import coroutine
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.http_writer import StreamWriter
+
+Handling = Coroutine[Any, Any, web.StreamResponse]
+
+
+class EarlyStart:
+    """One request whose handler runs before aiohttp gives it a task.
+
+    Attributes:
+        request: The request. The task must use this object, because the handler has noted in it what it found.
+    """
+
+    __slots__ = ("_awaited", "_context", "_error", "_handling", "_response", "request")
+
+    def __init__(self, request: web.BaseRequest, handler: Callable[[Any], Handling]) -> None:
+        """Do not begin yet."""
+        self.request = request
+        self._handling = handler(request)
+        self._context = copy_context()  # the handler's context variables must not reach the caller
+        self._awaited: Any = None
+        self._response: web.StreamResponse | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Run the handler until it waits for the first time, or ends. Keep an exception for :meth:`finish`."""
+        try:
+            self._awaited = self._context.run(self._handling.send, None)
+        except StopIteration as ended:
+            self._response = ended.value
+        except BaseException as error:  # noqa: BLE001 - the task raises it
+            self._error = error
+
+    async def finish(self) -> web.StreamResponse:
+        """Return what the handler returned, or raise what it raised. Before, let it go on in this task if it waits."""
+        if self._error is not None:
+            raise self._error
+        return await self._go_on() if self._response is None else self._response
+
+    @coroutine
+    def _go_on(self) -> Generator[Any, Any, web.StreamResponse]:
+        """Run the rest of the handler as a part of the present task, in the handler's own context."""
+        try:
+            while True:
+                try:
+                    value = yield self._awaited
+                except BaseException as error:  # noqa: BLE001 - such as a cancellation; the handler decides about it
+                    self._awaited = self._context.run(self._handling.throw, error)
+                else:
+                    self._awaited = self._context.run(self._handling.send, value)
+        except StopIteration as ended:
+            response: web.StreamResponse = ended.value
+            return response
+
+    def close(self) -> None:
+        """End a handler that waits, because the connection was lost before a task could go on with it."""
+        self._context.run(self._handling.close)
+
+
+class EarlyHandler(web.RequestHandler):
+    """aiohttp's connection, which handles requests for some paths early.
+
+    Attributes:
+        early_start: The request that began early and now waits for aiohttp's task, or None.
+    """
+
+    __slots__ = ("_early_paths", "early_start")
+
+    def __init__(self, manager: web.Server, *, early_paths: Collection[str] = (), **options: Any) -> None:
+        """Handle `GET` requests for ``early_paths`` early. The server's handler and factory must know early starts."""
+        super().__init__(manager, **options)
+        self._early_paths = early_paths
+        self.early_start: EarlyStart | None = None
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """End a handler that waits for a task."""
+        early, self.early_start = self.early_start, None
+        if early is not None:
+            early.close()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass data to aiohttp. If its task waits for a request, begin to handle the request before the task wakes."""
+        waiter = self._waiter
+        if waiter is None or waiter.done() or self._messages:
+            super().data_received(data)
+            return
+        self._waiter = None  # so that aiohttp does not wake its task
+        try:
+            super().data_received(data)
+        finally:
+            self._waiter = waiter
+        if self._messages:
+            self._start_early()
+        if self._messages and not waiter.done():
+            waiter.set_result(None)
+
+    def _start_early(self) -> None:
+        """Begin to handle the only request if its path is an early one. Drop the request if its connection was lost."""
+        message, payload = self._messages[0]
+        if len(self._messages) > 1 or not isinstance(message, RawRequestMessage) or message.method != "GET":
+            return
+        if message.upgrade or message.path.partition("?")[0] not in self._early_paths:
+            return
+        task: Any = self._task_handler
+        make_request, handler = self._request_factory, self._request_handler
+        assert make_request is not None
+        assert handler is not None
+        early = EarlyStart(make_request(message, payload, self, StreamWriter(self, self._loop), task), handler)  # type: ignore[arg-type]  # a coroutine function
+        early.run()
+        if self.transport is None:  # a stream took it over, so aiohttp's task has ended
+            self._messages.clear()
+            early.close()
+        else:
+            self.early_start = early
+
+
+def take_early_request(make_request: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a factory of requests that returns the request of an early start instead, if there is one."""
+
+    def make(message: Any, payload: Any, protocol: EarlyHandler, writer: Any, task: Any) -> Any:
+        early = protocol.early_start
+        return make_request(message, payload, protocol, writer, task) if early is None else early.request
+
+    return make
+
+
+def finish_early_start(handle: Callable[[Any], Awaitable[web.StreamResponse]]) -> Callable[[Any], Handling]:
+    """Return a handler of requests that goes on with an early start instead, if there is one."""
+
+    async def finish(request: web.BaseRequest) -> web.StreamResponse:
+        protocol = request.protocol
+        assert isinstance(protocol, EarlyHandler)
+        early, protocol.early_start = protocol.early_start, None
+        return await (handle(request) if early is None else early.finish())
+
+    return finish
