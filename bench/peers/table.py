@@ -55,6 +55,7 @@ def rows(results: Results, columns: Sequence[Column], plan: Plan) -> list[Row]:
     idle = f"{plan.idle_conns:,} idle connections: "
     found.append(_row(f"{idle}memory of one, KiB", results, columns, "idle", "kib_per_idle_conn"))
     found.append(_row("… opened per second", results, columns, "idle", "open_per_s"))
+    found.append(_row("… opened per server-CPU-second", results, columns, "idle", "open_per_cpu_s"))
     return found
 
 
