@@ -4,7 +4,7 @@
 
 The mark ``"t":<digits>`` identifies an event; the digits are the CLOCK_MONOTONIC nanoseconds of its post.
 
-Python reads about 100,000 events a second, and sends about 2,000 requests. If this process is saturated, the latency
+Python reads about 100,000 events a second, and sends about 20,000 requests. If this process is saturated, the latency
 is its own.
 """
 
