@@ -17,7 +17,7 @@ from bench.clients import Clients
 from bench.lineup import BareServer, Floor, Kind, QueueServer, Server, StreamServer
 from bench.native import Programs, compiled
 from bench.parts import Measured, Plan
-from bench.process import busy_seconds, last_core, own_seconds, pin
+from bench.process import busy_seconds, end_cleanly, last_core, own_seconds, pin
 from bench.progress import Progress
 from bench.report import Report, Results
 from bench.site import Site, site
@@ -181,6 +181,7 @@ def main() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     pin(os.getpid(), last_core())
+    end_cleanly()
     disturbance = Disturbance()
     with bench_of(options) as (bench, base), (progress := Progress()):
         bench.run(progress)
