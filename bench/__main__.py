@@ -5,6 +5,7 @@ import os
 import resource
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from bench.clients import Clients
 from bench.lineup import BareServer, Floor, Kind, QueueServer, Server, StreamServer
 from bench.native import Programs, compiled
 from bench.parts import Measured, Plan
-from bench.process import last_core, pin
+from bench.process import busy_seconds, end_cleanly, last_core, own_seconds, pin
 from bench.progress import Progress
 from bench.report import Report, Results
 from bench.site import Site, site
@@ -30,11 +31,14 @@ IDLE_AT_MOST = 4000
 CROWD = 10_000
 """Number of streams that return at once, if the system allows so many open files."""
 
+DISTURBED = 0.1
+"""Share of a core of other work from which on the figures are doubtful."""
+
 CROWD_FILES = 4096
 """File descriptors that such a crowd needs besides its streams."""
 
 PARTS = ("firehose", "tracks", "joined", "requests", "connects", "idle", "crowd")
-"""The parts of a run, in order."""
+"""The parts of a run, in order. A quick run leaves out the last one."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def options_from(arguments: list[str]) -> Options:
     parser.add_argument("--seconds", type=float, default=0, help="length of each measurement (5)")
     parser.add_argument("--json", default="", metavar="FILE", help="write the figures there as well")
     given = parser.parse_args(arguments)
-    wanted = tuple(given.only.split(",")) if given.only else PARTS
+    wanted = tuple(given.only.split(",")) if given.only else PARTS[: -1 if given.quick else None]
     if unknown := set(wanted) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     room = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - SPARE_FILES
@@ -131,13 +135,26 @@ class Bench:
         return servers
 
 
+class Disturbance:
+    """How much other programs work during the run. It is known when all processes of the run have ended."""
+
+    def __init__(self) -> None:
+        self._start, self._before = time.monotonic(), busy_seconds() - own_seconds()
+
+    def note(self) -> str:
+        """Return a sentence for below the table."""
+        share = (busy_seconds() - own_seconds() - self._before) / (time.monotonic() - self._start)
+        doubt = ": the figures are doubtful" if share > DISTURBED else ""
+        return f"other programs used {100 * max(0.0, share):.0f} % of a core during the run{doubt}"
+
+
 def notes_on(programs: Programs) -> list[str]:
     """Return what the reader of the table must know about the clients and the floor."""
     if not programs.missing:
         return []
     return [
         f"no floor, because its program could not be compiled: {programs.missing}",
-        "the clients are the ones in Python: above about 100,000 events or 2,000 requests a second they are the limit",
+        "the clients are the ones in Python: above about 100,000 events or 20,000 requests a second they are the limit",
     ]
 
 
@@ -164,10 +181,12 @@ def main() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     pin(os.getpid(), last_core())
+    end_cleanly()
+    disturbance = Disturbance()
     with bench_of(options) as (bench, base), (progress := Progress()):
         bench.run(progress)
     report = Report(bench.results, options.plan, "ours", base)
-    report.show(notes_on(bench.programs))
+    report.show([*notes_on(bench.programs), disturbance.note()])
     if options.json:
         Path(options.json).write_text(report.json(), encoding="utf-8")
 

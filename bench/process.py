@@ -1,7 +1,9 @@
 """A child process of the benchmark: its CPU core, its CPU time and its memory."""
 
 import os
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -50,6 +52,17 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | CPU_CLOCK)
 
 
+def busy_seconds() -> float:
+    """Return how long the cores of this machine have worked since its start, all of them together."""
+    user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8])
+    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds() -> float:
+    """Return the CPU time of this process and of all its descendants that have ended."""
+    return sum(os.times()[:4])
+
+
 def memory_kib(pid: int) -> int:
     """Return anonymous and shared memory of a process in KiB, without the kernel's socket buffers."""
     rows = dict(row.split(":", 1) for row in Path(f"/proc/{pid}/status").read_text().splitlines())
@@ -69,6 +82,11 @@ def wait_for_line(path: Path, start: str, process: "subprocess.Popen[bytes]", se
         time.sleep(0.02)
     errors = path.with_suffix(".err").read_text()[-2000:]
     raise RuntimeError(f"the process behind {path.name} did not start: {errors}")
+
+
+def end_cleanly() -> None:
+    """Let SIGTERM end this program as an exception, so that it ends its child processes and removes its folders."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:

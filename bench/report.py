@@ -268,7 +268,7 @@ class Report:
 REACHED = ("asked", "reached")
 """The columns that only a comparison with yardsticks has."""
 
-NOTHING = "-"
+NOTHING = "\N{EN DASH}"
 """What stands for a figure that was not measured."""
 
 
