@@ -65,6 +65,7 @@ def _fan_out(results: Results, columns: Sequence[Column], part: Part, prefix: st
         ("… CPU of the server, % of a core", ["cpu_percent"]),
         ("… time to a client, p50 / p99, ms", ["p50_ms", "p99_ms"]),
         ("… delivered of what was due", ["share_delivered"]),
+        ("… busy share of the clients' core", ["core_busy_share"]),
     ]
     return [_row(title, results, columns, part, *names) for title, names in figures]
 
