@@ -4,9 +4,8 @@ A request calls Redis several times (authentication, the write, the first timeli
 time spent waiting for Redis uses up the budget. A slow request body or password hashing does not.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
+from types import TracebackType
 
 from stream_server.errors import Unavailable
 from stream_server.store.redis.refusals import outcome_unknown_error
@@ -30,20 +29,24 @@ def current_budget() -> TimeoutBudget | None:
     return _CURRENT.get()
 
 
-@contextmanager
-def limit_total_wait(seconds: float) -> Iterator[None]:
+class limit_total_wait:  # noqa: N801 - used as a function. A generator would cost each request four times as much
     """Limit the total time in seconds for which the code inside the ``with`` block waits for Redis.
 
     If a write inside the block succeeded and a later call raises `Unavailable`, the block raises `OutcomeUnknown`
     instead, because `Unavailable` promises that nothing was written.
     """
-    budget = TimeoutBudget(seconds)
-    token = _CURRENT.set(budget)
-    try:
-        yield
-    except Unavailable as error:
-        if not budget.has_written:
-            raise
-        raise outcome_unknown_error() from error
-    finally:
-        _CURRENT.reset(token)
+
+    __slots__ = ("_budget", "_token")
+
+    def __init__(self, seconds: float) -> None:
+        self._budget = TimeoutBudget(seconds)
+
+    def __enter__(self) -> None:
+        self._token = _CURRENT.set(self._budget)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _CURRENT.reset(self._token)
+        if isinstance(error, Unavailable) and self._budget.has_written:
+            raise outcome_unknown_error() from error
