@@ -18,7 +18,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from stream_server.store.redis.refusals import is_demoted_primary
 
-MAX_UNANSWERED_COMMANDS = 256
+MAX_UNANSWERED_COMMANDS = 512
 """Most commands without a reply on one connection. Further calls wait unsent, so an overloaded Redis is not given work
 whose callers have left."""
 
