@@ -103,6 +103,7 @@ class PipelinedConnection(asyncio.Protocol):
         self._is_flush_scheduled = self._is_blocked = self._is_retired = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._has_read_first = False
         self._closed = self._loop.create_future()
         transport.set_protocol(self)
         # What the socket does not take stays here, where it can be removed. With a limit of 0, TLS would never write.
@@ -197,7 +198,7 @@ class PipelinedConnection(asyncio.Protocol):
         self._is_flush_scheduled = False
         if self._is_blocked or not self._waiting:
             return
-        if self._is_retired or not self._is_current():
+        if self._is_retired or self._transport.is_closing() or not self._is_current():
             self.retire()
             return
         now = time.monotonic()
@@ -261,7 +262,8 @@ class PipelinedConnection(asyncio.Protocol):
     def _on_timer(self) -> None:
         """Give up the calls whose deadline has passed, and the connection if even late replies do not come."""
         now, was_due_at, self._timer = time.monotonic(), self._timer_at, None
-        if now - was_due_at > LATE_TIMER_SECONDS:
+        self._has_read_first = now - was_due_at > LATE_TIMER_SECONDS and not self._has_read_first
+        if self._has_read_first:  # once, so that a process that is always late gives up its calls too
             self._wake_at(now + READ_FIRST_SECONDS)
             return
         for call in self._unanswered:

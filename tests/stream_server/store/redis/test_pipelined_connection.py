@@ -1,6 +1,7 @@
 """Calls that share a connection: written together, answered in order, given up in time, and never made later."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,8 @@ class Writes:
         self.count += 1
         self._write(data)
 
-    def abort(self) -> None:
-        """Do nothing: the test closes the server."""
+    def is_closing(self) -> bool:
+        return False
 
 
 async def test_the_commands_of_one_turn_leave_in_one_write(puppet: PuppetRedis) -> None:
@@ -187,6 +188,46 @@ async def test_waiting_for_replicas_delays_no_other_call() -> None:
         await client.close()
 
 
+async def test_a_crowd_of_reads_delays_no_write() -> None:
+    async with ScriptedRedis(GET=[SILENCE], EVALSHA=[b"+page\r\n"], SET=[b"+OK\r\n"]) as redis:
+        client = RedisClient(redis.url, PATIENCE)
+        reads = [asyncio.create_task(client.execute(("GET", "k"))) for _ in range(10 * CROWD)]
+        await eventually(lambda: redis.count("GET"), what="the reads sent")
+        assert await client.execute_write(("SET", "k", "v")) == [b"OK"]
+        assert await client.execute(("EVALSHA", "sha", 1, "{core}:meta")) == [b"page"]
+        assert not any(read.done() for read in reads)
+        for read in reads:
+            read.cancel()
+        await client.close()
+
+
+async def test_each_caller_gets_its_own_answer_although_others_give_up(redis_url: str) -> None:
+    """Calls of random sizes end by their answer, by a deadline of up to 5 ms, or by their caller."""
+    chance, client = random.Random(1), RedisClient(redis_url, PATIENCE)
+
+    async def call(number: int) -> bool:
+        texts = [f"{number}-{part}-" + "x" * chance.randrange(2000) for part in range(chance.randrange(1, 5))]
+        try:
+            answers = await client.execute(*(("ECHO", text) for text in texts), max_seconds=chance.random() * 0.005)
+        except Unavailable:
+            return False
+        assert answers == [text.encode() for text in texts]
+        return True
+
+    answered = 0
+    for turn in range(20):
+        calls = [asyncio.create_task(call(number)) for number in range(turn, turn + 20)]
+        await asyncio.sleep(0)  # the calls wait for the end of the turn
+        for each in chance.sample(calls, 3):
+            asyncio.get_running_loop().call_later(chance.random() * 0.002, each.cancel)
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert not [result for result in results if isinstance(result, AssertionError)]
+        answered += results.count(True)  # noqa: FBT003 - one of the results
+    assert await _echo(client, "at the end") == b"at the end"
+    assert answered
+    await client.close()
+
+
 async def test_concurrent_waits_use_several_connections(client: RedisClient, puppet: PuppetRedis) -> None:
     puppet.speaks.clear()
     count = MAX_CONNECTIONS[Lane.BLOCKING] + 4
@@ -207,7 +248,6 @@ async def test_a_lost_connection_fails_what_was_sent_and_moves_what_was_not(
     unsent = asyncio.create_task(client.execute_write(("SET", "unsent", "v")))
     await asyncio.sleep(0)  # the call waits for the end of the turn
     _connection(client, Lane.WRITE)._transport.abort()
-    _connection(client, Lane.WRITE)._is_blocked = True
     puppet.speaks.set()
     with pytest.raises(OutcomeUnknown):
         await sent
@@ -241,6 +281,18 @@ async def test_answers_that_came_while_the_process_stood_still_count(
     clock._now += 2 * PATIENCE
     puppet.speaks.set()
     assert await asked == b"answered"
+    await client.close()
+
+
+async def test_a_process_that_is_always_late_gives_up_its_calls(
+    monkeypatch: pytest.MonkeyPatch, puppet: PuppetRedis
+) -> None:
+    JumpingClock(monkeypatch)
+    monkeypatch.setattr(pipelined_connection, "LATE_TIMER_SECONDS", -1.0)
+    client = RedisClient(puppet.url, PATIENCE)
+    puppet.speaks.clear()
+    with pytest.raises(Unavailable):
+        await _echo(client, "unanswered")
     await client.close()
 
 
