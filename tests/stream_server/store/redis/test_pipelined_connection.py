@@ -222,7 +222,7 @@ async def test_each_caller_gets_its_own_answer_although_others_give_up(redis_url
             asyncio.get_running_loop().call_later(chance.random() * 0.002, each.cancel)
         results = await asyncio.gather(*calls, return_exceptions=True)
         assert not [result for result in results if isinstance(result, AssertionError)]
-        answered += results.count(True)  # noqa: FBT003 - one of the results
+        answered += results.count(True)
     assert await _echo(client, "at the end") == b"at the end"
     assert answered
     await client.close()
