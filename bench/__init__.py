@@ -39,5 +39,6 @@ The other commands load one process with many streams and check that each client
                      clients, slope.py decides what counts as growth
     progress.py      progress bars
     compression.py   streams with gzip beside plain streams: bytes, CPU time, latency; packed_reader.py has the clients
+    replay.py        how many past entries a second a selective stream goes through, from the ring and from the log
     matching.py      the cost of matching one event; matching_rivals.py has other methods, matching_world.py the data
 """

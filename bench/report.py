@@ -259,9 +259,7 @@ class Report:
         parts = dict.fromkeys(row.part for row in rows(self._plan))
         found = {part: self._results.greatest(part, "client_cpu_share") for part in (*parts, "echo", "bare")}
         busy = {part: self._results.greatest(part, "core_busy_share") for part in found}
-        text = ", ".join(
-            f"{part} {100 * share:.0f} ({100 * busy[part]:.0f})" for part, share in found.items() if share
-        )
+        text = ", ".join(f"{part} {100 * share:.0f} ({100 * busy[part]:.0f})" for part, share in found.items() if share)
         return [f"clients' CPU, and in brackets how busy their core was, % of a core: {text}"] if text else []
 
 

@@ -18,8 +18,11 @@ TENTH = "app.bsky.graph.follow"
 ACCOUNTS = 50
 """Accounts of the simulated network. Jetstream reads their data before it begins to stream."""
 
+EVENTS_A_COMMIT = 1.42
+"""Mean number of events that Jetstream makes of one commit of the simulator."""
+
 SLOWEST_RATE = 0.01
-"""Events a second of the simulator while connections are idle. It accepts no rate of zero."""
+"""Commits a second of the simulator while connections are idle. It accepts no rate of zero."""
 
 
 class Jetstream(Peer):
@@ -53,7 +56,7 @@ class Jetstream(Peer):
         simulator = [
             self.simulator, "serve", "--addr", f"127.0.0.1:{upstream}", "--public-url", address,
             "--data-dir", str(folder / "network"), "--accounts", str(ACCOUNTS), "--initial-records-per-account", "1",
-            "--commits-per-sec", str(max(rate, SLOWEST_RATE)),
+            "--commits-per-sec", str(max(rate / EVENTS_A_COMMIT, SLOWEST_RATE)),
         ]  # fmt: skip
         server = [
             *ONE_THREAD, self.program, "serve", "--addr", f"127.0.0.1:{port}", "--relay-url", address,

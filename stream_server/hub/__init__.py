@@ -15,6 +15,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``limits``            the bounds of a hub, and its counters
 ``background_tasks``  the tasks of streams that catch up
 ``slow_client``       timers for clients that take no bytes or gain nothing on the head
+``shared_history``    the bytes that all clients of a group have got, to which compression refers
 ``framing``           how messages become bytes on the socket
 ``visibility/``       which entries a user may see, and in which form
 ``delivery``          the decision what a client receives of an entry

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from stream_server.events.position import Position
 from stream_server.hub.client import Client
 from stream_server.hub.framing import WrapBytes
+from stream_server.hub.shared_history import SharedHistory
 
 logger = logging.getLogger(__name__)
 
@@ -27,14 +28,16 @@ class Memberships:
 
     ``batched`` counts the events in all batches of the group, and ``written`` those in the batches whose writing has
     begun. So a client's own number of events costs nothing while it is live: see `LiveClients.delivered_to`.
+    ``only`` is the recipient of a group with one client, else None.
     """
 
-    __slots__ = ("_by_client", "_snapshot", "batched", "version", "written")
+    __slots__ = ("_by_client", "_snapshot", "batched", "only", "version", "written")
 
     def __init__(self) -> None:
         self.version = 0
         self.batched = 0
         self.written = 0
+        self.only: Recipient | None = None
         self._by_client: dict[Client, Recipient] = {}
         self._snapshot: tuple[Recipient, ...] | None = None
 
@@ -66,6 +69,7 @@ class Memberships:
     def _mark_changed(self) -> None:
         self.version += 1
         self._snapshot = None
+        self.only = next(iter(self._by_client.values())) if len(self._by_client) == 1 else None
 
 
 class WriteLimits(NamedTuple):
@@ -75,13 +79,14 @@ class WriteLimits(NamedTuple):
         warning_bytes: Up to this many unsent bytes, a batch is written to the client without further checks.
         max_bytes: Most unsent bytes, including the batch that is about to be written.
         on_slow: Called with client, resume position and unsent bytes when a client has more than `warning_bytes`.
+            Returns whether it wrote something to the client.
         on_overflow: Called with client and resume position when a client has no room for a batch, or its transport is
             closed. The resume position is the position before the first frame of the batch.
     """
 
     warning_bytes: int
     max_bytes: int
-    on_slow: Callable[[Client, Position, float], None]
+    on_slow: Callable[[Client, Position, float], bool]
     on_overflow: Callable[[Client, Position], None]
 
 
@@ -95,13 +100,15 @@ class Batch:
     """
 
     __slots__ = (
-        "_data", "_frames", "_next_index", "_recipients", "_version", "_wrap", "event_count", "frame_count",
+        "_data", "_frames", "_history", "_next_index", "_recipients", "_version", "_wrap", "event_count", "frame_count",
         "memberships", "resume_position", "served_count", "wave_number",
     )  # fmt: skip
 
     def __init__(
-        self, memberships: Memberships, wrap: WrapBytes, frames: list[bytes], data: bytes | None, resume: Position
-    ) -> None:
+        self, memberships: Memberships, wrap: WrapBytes, frames: list[bytes], data: bytes | None, resume: Position,
+        history: SharedHistory | None = None,
+    ) -> None:  # fmt: skip
+        """``data`` are the joined and wrapped frames, if they are known. ``history`` is the group's, if it has one."""
         self.memberships = memberships
         self.resume_position = resume
         self.frame_count = self.event_count = len(frames)
@@ -109,6 +116,7 @@ class Batch:
         self.wave_number = 0
         self._frames = frames
         self._wrap = wrap
+        self._history = history
         self._data = data
         self._recipients = memberships.snapshot()
         self._next_index = 0
@@ -153,8 +161,10 @@ class Batch:
                     write(data)
                     continue
                 if unsent <= max_unsent:
-                    limits.on_slow(client, self.resume_position, unsent)
-                    write(data)
+                    if limits.on_slow(client, self.resume_position, unsent):
+                        write(self._data_after_own_bytes(data))
+                    else:
+                        write(data)
                     continue
             except RuntimeError:
                 pass  # the transport is closed already; the clients after this one must still get their frames
@@ -165,6 +175,14 @@ class Batch:
             refused_count += 1
         self.served_count += len(recipients) - refused_count
 
+    def _data_after_own_bytes(self, data: bytes) -> bytes:
+        """Return the batch for a client that has just got bytes of its own, behind which ``data`` may not fit."""
+        if self._history is None:
+            return data
+        self._history.forget()
+        return self._wrap(b"".join(self._frames))
+
     def _join(self) -> bytes:
-        self._data = self._wrap(b"".join(self._frames))  # as late as possible: groups share frames, but not this copy
+        joined = b"".join(self._frames)  # as late as possible: groups share frames, but not this copy
+        self._data = self._wrap(joined) if self._history is None else self._history.wrap(joined, self._version)
         return self._data

@@ -234,7 +234,10 @@ class Client:
             return False
 
     def send_control(self, message: ControlMessage) -> None:
-        """Write a control message to this client only. Write nothing if the client's framing has no such message."""
+        """Write a control message to this client only. Write nothing if the client's framing has no such message.
+
+        If the client is live, its group must forget its history (`SharedHistory.forget`).
+        """
         data = self.request.framing.encode_control(message)
         if data:
             self.write(self.request.framing.wrap(data))

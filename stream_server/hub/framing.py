@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from stream_server.events.entry import EncodeEntry
 from stream_server.hub.messages import ControlMessage
+from stream_server.hub.shared_history import WrapAfter
 
 EncodeControl: TypeAlias = Callable[[ControlMessage], bytes]
 """A function that encodes one control message. It returns ``b""`` if the protocol has no such message."""
@@ -23,7 +24,8 @@ class Framing(NamedTuple):
     """One output format of a stream, for example SSE in HTTP chunks. Clients with equal framings can share every byte.
 
     ``encode_entry`` and ``encode_control`` encode one message. ``wrap`` wraps the joined bytes of several messages.
-    ``content_coding`` names the compression that ``wrap`` contains.
+    ``content_coding`` names the compression that ``wrap`` contains. ``wrap_after``, if there is one, compresses better,
+    but only for clients that have got equal bytes before: see `SharedHistory`.
     """
 
     name: str
@@ -31,3 +33,4 @@ class Framing(NamedTuple):
     encode_control: EncodeControl
     wrap: WrapBytes
     content_coding: str = IDENTITY
+    wrap_after: WrapAfter | None = None

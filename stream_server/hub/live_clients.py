@@ -132,7 +132,8 @@ class LiveClients:
         self.remove(client, resume_position)
         client.on_wake()
 
-    def _on_slow(self, client: Client, position: Position, unsent_bytes: float) -> None:
+    def _on_slow(self, client: Client, position: Position, unsent_bytes: float) -> bool:
         warning = client.slow_warning(position, unsent_bytes / self.limits.buffer_bytes, self._loop.time())
         if warning is not None:
             client.send_control(messages.notice_message(warning, self._now_ms()))
+        return warning is not None

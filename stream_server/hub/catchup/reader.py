@@ -10,6 +10,7 @@ from filters.index_keys import Key
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import Position
+from stream_server.hub.catchup.raw_screen import make_screen, may_have_key
 from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.catchup.scheduler import CatchUpScheduler
@@ -142,12 +143,14 @@ class CatchUpReader:
         """
         client.use_private_view_if_needed()
         search_keys = client.search_keys
+        screen = None if search_keys is None else make_screen(search_keys)
         deadline = time.monotonic() + (MAX_PAGE_SECONDS if scanned is None else MAX_PAGE_SECONDS / 2)
         deliveries: list[Delivery] = []
         end_position = position if gap is None else gap.end
         for entry in entries:
             try:
-                delivery = self._decide_delivery(client, entry, search_keys)
+                is_candidate = screen is None or may_have_key(entry.body, screen)
+                delivery = self._decide_delivery(client, entry, search_keys) if is_candidate else None
             except FilterFailure as failed:
                 self.failures += 1
                 logger.warning("filter disabled on one stream: %s", failed)

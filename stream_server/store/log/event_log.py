@@ -214,7 +214,13 @@ class EventLog:
 
 
 async def _find_existing_keys(redis: RedisClient, candidates: Collection[str]) -> set[str]:
-    replies = await redis.execute(*(("EXISTS", key) for key in candidates)) if candidates else []
+    """Return which of the keys exist. Usually all do, which one command shows; only otherwise ask for each key."""
+    if not candidates:
+        return set()
+    (count,) = await redis.execute(("EXISTS", *candidates))
+    if count == len(candidates):
+        return set(candidates)
+    replies = await redis.execute(*(("EXISTS", key) for key in candidates))
     return {key for key, exists in zip(candidates, replies, strict=True) if exists}
 
 

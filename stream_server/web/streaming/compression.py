@@ -1,8 +1,9 @@
 """Compresses streams with gzip, once for all clients that get the same bytes.
 
 The body of a stream is one gzip member (RFC 1952): a header, then deflate blocks (RFC 1951). Each write is a run of
-blocks by a compressor of its own, so it refers to nothing before it and fits behind any bytes that a client has got.
-Therefore a group of clients can share it. A write ends at a byte (a *sync flush*), so the client decodes it at once.
+blocks by a compressor of its own. It refers to nothing before it, so it fits behind any bytes that a client has got. Or
+it refers to the last bytes that all clients of a group have got (`SharedHistory`). In both cases the clients share it.
+A write ends at a byte (a *sync flush*), so the client decodes it at once.
 
 The trailer of gzip, a checksum of the whole body, is left out: it would be another one for each client. A stream ends
 with a `goodbye` or with the connection, so programs that read streams do not miss it.
@@ -13,6 +14,7 @@ from functools import cache
 
 from stream_server.errors import NotAcceptable
 from stream_server.hub.framing import IDENTITY, Framing, WrapBytes
+from stream_server.hub.shared_history import WrapAfter
 from stream_server.web.streaming.framing import SSE, parse_quality
 
 GZIP = "gzip"
@@ -30,10 +32,13 @@ _ALIASES = {"x-gzip": GZIP}
 """Another name of a coding (RFC 9110 §8.4.1.3)."""
 
 
-def deflate(data: bytes) -> bytes:
-    """Return ``data`` as deflate blocks that end at a byte. Call it with at least one byte."""
+def deflate(data: bytes, earlier: bytes = b"") -> bytes:
+    """Return ``data`` as deflate blocks that end at a byte. Call it with at least one byte.
+
+    The blocks may refer to ``earlier``, the decoded bytes that the client has got directly before them.
+    """
     level = 6 if len(data) <= MAX_CAREFUL_BYTES else 1
-    compressor = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, MEMORY_LEVEL)
+    compressor = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS, MEMORY_LEVEL, zlib.Z_DEFAULT_STRATEGY, earlier)
     return compressor.compress(data) + compressor.flush(zlib.Z_SYNC_FLUSH)
 
 
@@ -45,7 +50,8 @@ def compress_framing(framing: Framing, *, apart: bool = False) -> Framing:
     """
     separator = (b"\n\n" if framing.name == SSE else b"\n") if apart else None
     wrap = _make_wrap(framing.wrap, separator)
-    return framing._replace(wrap=wrap, content_coding=GZIP)
+    wrap_after = None if apart else _make_wrap_after(framing.wrap)
+    return framing._replace(wrap=wrap, content_coding=GZIP, wrap_after=wrap_after)
 
 
 @cache
@@ -61,6 +67,11 @@ def _make_wrap(wrap: WrapBytes, separator: bytes | None) -> WrapBytes:
         return wrap(b"".join(deflate(part + separator) for part in parts if part))
 
     return wrap_joined if separator is None else wrap_apart
+
+
+@cache
+def _make_wrap_after(wrap: WrapBytes) -> WrapAfter:
+    return lambda earlier, data: wrap(deflate(data, earlier))
 
 
 def begin_body(framing: Framing, data: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ from stream_server.hub.poll import LongPoll
 from stream_server.hub.stream_session import StreamSession
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
+from stream_server.web.streaming.compression import compress_framing
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from tests.waiting import eventually
 
@@ -89,9 +91,10 @@ class Graph:
 
 
 class Socket:
-    """The socket of a client: what has arrived, and whether it takes more."""
+    """The socket of a client: what has arrived, and whether it takes more. ``writes`` counts the calls of `write`."""
 
     def __init__(self) -> None:
+        self.writes = 0
         self.received = bytearray()
         self.waiting = bytearray()
         self.reading = asyncio.Event()
@@ -100,6 +103,7 @@ class Socket:
         self.finished = False
 
     def write(self, data: bytes) -> None:
+        self.writes += 1
         self._put(unchunk(data))
 
     def buffered_bytes(self) -> float:
@@ -156,6 +160,14 @@ class Socket:
 
     def _put(self, data: bytes) -> None:
         (self.received if self.reading.is_set() else self.waiting).extend(data)
+
+
+class PackedSocket(Socket):
+    """The socket of a client with gzip. What has arrived stays compressed until a test reads it."""
+
+    def messages(self) -> list[dict[str, object]]:
+        plain = zlib.decompressobj(-zlib.MAX_WBITS).decompress(bytes(self.received))
+        return [json.loads(line) for line in plain.splitlines()]
 
 
 class World:
@@ -309,8 +321,13 @@ class World:
             rules_read_at=self.hub.head, until=until,
         )  # fmt: skip
 
-    def _begin(self, ask: SubscribeRequest) -> tuple[StreamSession, Socket]:
-        socket = Socket()
+    def open_packed(self, since: Position | None = None, **options: Any) -> tuple[StreamSession, "PackedSocket"]:
+        """Start a stream with gzip, with the options of :meth:`request`."""
+        asked, socket = self.request(since, **options), PackedSocket()
+        return self._begin(asked._replace(framing=compress_framing(asked.framing)), socket)[0], socket
+
+    def _begin(self, ask: SubscribeRequest, socket: Socket | None = None) -> tuple[StreamSession, Socket]:
+        socket = Socket() if socket is None else socket
         stream = StreamSession(self.hub, ask, socket, now_ms=lambda: self.now_ms)
         hello = messages.hello_message(ask.position, self.now_ms, ask.connection_id, {}, "test")
         socket.write(ask.framing.wrap(ask.framing.encode_control(hello)))
