@@ -1,23 +1,36 @@
-"""The benchmarks behind the README's figures: the server beside a plain aiohttp server, same machine, same run.
+"""The benchmarks behind the README's figures: the server beside yardsticks, on the same machine, in the same run.
 
-The one decision: equal work. Posts go in through a second instance of the server, on another core. So both measured
+The one decision: equal work. Posts go in through a second instance of the server, on another core. So all measured
 servers only receive from Redis and write to clients, and their CPU times can be compared.
 
-``python -m bench`` compares the two servers:
+``python -m bench`` compares the server with its yardsticks, or with another commit:
 
     __main__.py      the command: options, rounds, the table
+    parts.py         what is measured in each part of a run
     lineup.py        the measured servers: how each starts, and the requests of its clients
     site.py          the folder, Redis and writer that all measured servers share
     process.py       a child process: its core, its CPU time, its memory
-    poster.py        posts over HTTP, at a rate or as fast as the server answers
-    rounds.py        one round: idle connections, firehose, selective tracks, posts
-    reader.py        the clients, in one process: N connections, deliveries and their latency
-    report.py        medians and the table
-    queue_server.py  the server for comparison: one queue and one task for each client, awaited writes
+    poster.py        posts over HTTP at a rate; burst.py publishes many posts at the same moment
+    clients.py       runs the program of the clients
+    load.c           the clients: N streams or N connections that send requests, deliveries and their latency
+    reader.py        the same in Python, for a machine without a C compiler
+    native.py        compiles the programs in C
+    report.py        ratios, what is asked of them, and the table
+    against.py       another commit, for a comparison of two commits
+
+The yardsticks:
+
+    floor.c          the least that a server must do for each post and client
+    queue_server.py  an ordinary aiohttp server: one queue and one task for each client, awaited writes
+    bare_server.py   an aiohttp server that only parses and answers, or opens a chunked answer
+
+``python -m bench.peers`` compares the server with other streaming servers, if they are there:
+
+    peers/           the command; PEERS.md tells how to get each server
 
 The other commands load one process with many streams and check that each client receives what it should:
 
-    crowd.py         10,000 streams: ramp, hold, posts at several rates, a reconnect storm, the end
+    crowd.py         10,000 streams: ramp, hold, posts at several rates, a reconnect storm, a restart, the end
     mix.py           what each client of the crowd requests, and an oracle that knows what it must receive
     herd.py          the crowd's clients, in one process; pen.py controls that process
     gauges.py        the server's own metrics, and its values in /proc

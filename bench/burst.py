@@ -8,6 +8,7 @@ import asyncio
 import hmac
 import re
 import time
+from typing import Any
 
 from redis.asyncio import Redis
 
@@ -17,7 +18,6 @@ from stream_server.events.bus_signature import MAC_PREFIX, BusSignature
 from stream_server.events.position import Position
 from stream_server.security.bus_key import to_key
 from stream_server.store import keys
-
 
 CHANNEL = "events:post"
 
@@ -33,7 +33,6 @@ class Bursts:
         self._id, _, self._rest = example.split(b" ", 2)
         ms, seq = map(int, self._id.split(b"-"))
         self._status = Position(ms, seq, 0).status_number
-        self._last = (0, 0)
 
     @classmethod
     async def of(cls, site: Site) -> "Bursts":
@@ -57,16 +56,17 @@ class Bursts:
             await asyncio.sleep(max(0.0, start + number / per_second - time.monotonic()))
             await self._burst(size)
             number += 1
+        await self._redis.aclose()
 
     async def _burst(self, size: int) -> None:
-        ms, _, last = (int(value) for value in await self._redis.hmget(keys.META, "ms", "seq", "n"))
+        ms, last = (int(value or 0) for value in await self._redis.hmget(keys.META, "ms", "n"))
         ms = max(ms + 1, int(time.time() * 1000))
         kind, audience, body = self._rest.split(b" ", 2)
         async with self._redis.pipeline(transaction=True) as commands:
             for seq in range(size):
                 number, post = last + 1 + seq, self._copy(body, Position(ms, seq, 0))
                 entry_id = f"{ms}-{seq}".encode()
-                fields = {"n": number, "k": kind, "a": audience, "e": post}
+                fields: Any = {"n": number, "k": kind, "a": audience, "e": post}
                 commands.xadd(keys.LOG, fields, id=entry_id)
                 plain = b"%b %d %b %b %b" % (entry_id, number, kind, audience, post)
                 commands.publish(CHANNEL, self._signed(plain))

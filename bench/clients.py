@@ -5,8 +5,8 @@ import json
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Protocol
 
-from bench.lineup import Running
 from bench.native import Programs
 from bench.process import last_core, pin
 
@@ -15,6 +15,23 @@ Figures = dict[str, float]
 
 Work = Callable[[asyncio.Event], Awaitable[object]]
 """Posts until the event is set."""
+
+
+class Process(Protocol):
+    """The process that is measured."""
+
+    @property
+    def pid(self) -> int: ...
+
+
+class Running(Protocol):
+    """A running server: the process that is measured, and the port of its clients."""
+
+    @property
+    def process(self) -> Process: ...
+
+    @property
+    def port(self) -> int: ...
 
 
 class Clients:

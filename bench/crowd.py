@@ -1,8 +1,11 @@
 """``python -m bench.crowd``: 10,000 streams of all kinds on one server process, from the first to the last.
 
 The clients connect (ramp), stay idle (hold) and receive posts at several rates. Then all connections close at once and
-the clients resume by their cursors while posts go on (storm). At the end they leave. The exit code is 1 if a post was
-missed or arrived twice, if a stream was cut, or if anything was left behind: these are promises, not figures.
+the clients resume by their cursors while posts go on (storm). They leave, the server is started again, and they return
+to it once more: it has nothing in its ring (restart). The exit code is 1 if a post was missed or arrived twice, if a
+stream was cut, or if anything was left behind: these are promises, not figures.
+
+The yardstick of a storm is the time in which a bare aiohttp server opens as many connections of the same clients.
 """
 
 import argparse
@@ -11,8 +14,8 @@ import random
 import resource
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ import msgspec
 from bench import mix
 from bench.gauges import Seen, looked, until
 from bench.ledger import Ledger
-from bench.lineup import Running, StreamServer
+from bench.lineup import BareServer, Running, StreamServer
 from bench.pen import Pen
 from bench.poster import Connection, with_hands
 from bench.process import cpu_seconds
@@ -55,6 +58,10 @@ STORM_RATE = 100.0
 
 STORM_AROUND_SECONDS = 2.0
 """Seconds of posts before and after the storm."""
+
+
+LIVE = "until all are live"
+"""Name of the figure that is compared with the yardstick."""
 
 
 @dataclass(frozen=True)
@@ -120,14 +127,38 @@ class Press:
         return (self._oracle.posts - posted) / (time.monotonic() - start)
 
 
+class Restartable:
+    """The measured server, which can be started again on the same port."""
+
+    def __init__(self, server: StreamServer) -> None:
+        self._server = server
+        self._context: AbstractContextManager[Running] = server.running()
+        self.running = self._context.__enter__()
+
+    def restart(self) -> None:
+        """Stop the server and start it again."""
+        self.end()
+        self._context = self._server.running(self.running.port)
+        self.running = self._context.__enter__()
+
+    def end(self) -> None:
+        """Stop the server."""
+        self._context.__exit__(None, None, None)
+
+
 class Crowd:
     """One run: a measured server, its clients, and the figures noted."""
 
-    def __init__(self, running: Running, pen: Pen, press: Press, oracle: mix.Oracle, plan: Plan) -> None:
-        self.running, self.pen, self.press, self.oracle, self.plan = running, pen, press, oracle, plan
+    def __init__(self, measured: Restartable, pen: Pen, press: Press, oracle: mix.Oracle, plan: Plan) -> None:
+        self.measured, self.pen, self.press, self.oracle, self.plan = measured, pen, press, oracle, plan
         self.askers = [mix.asker(number) for number in range(plan.conns)]
         self.ledger = Ledger()
         self.progress = Progress()
+
+    @property
+    def running(self) -> Running:
+        """The server as it runs now."""
+        return self.measured.running
 
     async def run(self) -> None:
         """Run all parts in order."""
@@ -137,8 +168,14 @@ class Crowd:
             await self._hold(before)
             for rate in self.plan.rates:
                 await self._publish(rate)
-            await self._storm()
-            await self._leave(before)
+            await self._storm("storm", self.pen.drop)
+            await self._leave("leave", before)
+            await self._storm("restart", self._restart)
+            await self._leave("leave again", None)
+
+    async def _restart(self) -> None:
+        await self.pen.drop()
+        await asyncio.to_thread(self.measured.restart)
 
     async def _warm_up(self) -> Seen:
         """Connect and disconnect a few clients, so that what the server loads once does not count for each stream."""
@@ -186,40 +223,43 @@ class Crowd:
         self.ledger.note(part, "clients", 100 * (figures["cpu_s"] - last["cpu_s"]) / seconds, "% of a core")
         self._promises(part, figures, short)
 
-    async def _storm(self) -> None:
-        """Close all connections at once, and let all clients reconnect as fast as they can while posts go on."""
+    async def _storm(self, part: str, cut: Callable[[], Awaitable[None]]) -> None:
+        """Cut all connections, and let all clients reconnect as fast as they can while posts go on."""
         last = await self.pen.figures()
         done = asyncio.Event()
         posting = asyncio.create_task(self.press.run(STORM_RATE, done))
-        await self.progress.wait("before the storm", STORM_AROUND_SECONDS)
+        await self.progress.wait(f"before the {part}", STORM_AROUND_SECONDS)
+        await cut()
         start = time.monotonic()
-        await self.pen.drop()
-        with self.progress.part("storm", self.plan.conns) as told:
+        with self.progress.part(part, self.plan.conns) as told:
             opened, seconds = await self.pen.open(0, self.plan.conns, self.plan.conns, told)
         seen, _ = await self._seen(lambda seen: seen.live >= self.plan.conns)
         live = time.monotonic() - start
-        await self.progress.wait("after the storm", STORM_AROUND_SECONDS)
+        await self.progress.wait(f"after the {part}", STORM_AROUND_SECONDS)
         done.set()
         await posting
         short = await self._settled()
         figures = await self.pen.figures()
         wrong = {name: value - last["wrong"][name] for name, value in figures["wrong"].items()}
-        self.ledger.note("storm", "came back", opened, "")
-        self.ledger.note("storm", "until all are connected", seconds, "s")
-        self.ledger.note("storm", "until all are live", live, "s")
-        self.ledger.note("storm", "refused connects", wrong["refused"], "")
-        self.ledger.note("storm", "failed connects", wrong["failed"], "")
-        self.ledger.promise("storm", "streams that are not live", self.plan.conns - seen.live)
-        self._promises("storm", figures, short)
+        self.ledger.note(part, "came back", opened, "")
+        self.ledger.note(part, "until all are connected", seconds, "s")
+        self.ledger.note(part, LIVE, live, "s")
+        self.ledger.note(part, "clients", 100 * (figures["cpu_s"] - last["cpu_s"]) / live, "% of a core")
+        self.ledger.note(part, "refused connects", wrong["refused"], "")
+        self.ledger.note(part, "failed connects", wrong["failed"], "")
+        self.ledger.promise(part, "streams that are not live", self.plan.conns - seen.live)
+        self._promises(part, figures, short)
 
-    async def _leave(self, before: Seen) -> None:
+    async def _leave(self, part: str, before: Seen | None) -> None:
+        """Disconnect all clients. With ``before``, compare what is left with the state before the first of them."""
         await self.pen.drop()
-        seen, seconds = await self._seen(lambda seen: seen.streams == 0 and seen.files <= before.files)
-        self.ledger.note("leave", "until nothing is left", seconds, "s")
-        self.ledger.note("leave", "memory more than before", (seen.memory_kib - before.memory_kib) / 1024, "MiB")
-        self.ledger.promise("leave", "streams", seen.streams)
-        self.ledger.promise("leave", "open files more than before", max(0, seen.files - before.files))
-        self.ledger.promise("leave", "tasks more than before", max(0.0, seen.tasks - before.tasks))
+        seen, seconds = await self._seen(lambda seen: seen.streams == 0 and (not before or seen.files <= before.files))
+        self.ledger.note(part, "until nothing is left", seconds, "s")
+        self.ledger.promise(part, "streams", seen.streams)
+        if before:
+            self.ledger.note(part, "memory more than before", (seen.memory_kib - before.memory_kib) / 1024, "MiB")
+            self.ledger.promise(part, "open files more than before", max(0, seen.files - before.files))
+            self.ledger.promise(part, "tasks more than before", max(0.0, seen.tasks - before.tasks))
 
     def _promises(self, part: str, figures: dict[str, Any], short: mix.Shortfall) -> None:
         self.ledger.promise(part, "posts missed, all clients", short.missing)
@@ -243,36 +283,68 @@ class Crowd:
 
 
 @asynccontextmanager
-async def crowd(site: Site, running: Running, plan: Plan) -> AsyncIterator[Crowd]:
+async def crowd(site: Site, measured: Restartable, plan: Plan) -> AsyncIterator[Crowd]:
     """Start the clients' process and yield a run that is ready."""
     authors, listeners = site.users("writer", mix.AUTHORS), site.users("listener", LISTENERS)
-    tokens = [site.token(uid, "stream firehose") for uid in listeners]
-    rows = [
-        f"/v1/stream?{mix.asker(n).query(n, authors)}\tAuthorization: Bearer {tokens[n % LISTENERS]}"
-        for n in range(plan.conns)
-    ]
-    requests = site.folder / "requests"
-    requests.write_text("\n".join(rows) + "\n")
     oracle = mix.Oracle()
-    pen = await Pen.start(running.port, str(requests))
+    pen = await Pen.start(measured.running.port, _requests(site, authors, listeners, plan.conns))
     try:
-        yield Crowd(running, pen, Press(site, authors, oracle), oracle, plan)
+        yield Crowd(measured, pen, Press(site, authors, oracle), oracle, plan)
     finally:
         await pen.end()
 
 
-async def measure(plan: Plan) -> Ledger:
+def _requests(site: Site, authors: list[str], listeners: list[str], conns: int, path: str = "/v1/stream") -> str:
+    """Write the requests of all clients, and return the name of the file."""
+    tokens = [site.token(uid, "stream firehose") for uid in listeners]
+    rows = [
+        f"GET {path}?{mix.asker(n).query(n, authors)}\tAuthorization: Bearer {tokens[n % len(tokens)]}"
+        for n in range(conns)
+    ]
+    requests = site.folder / "crowd"
+    requests.write_text("\n".join(rows) + "\n")
+    return str(requests)
+
+
+async def bare_seconds(site: Site, plan: Plan) -> float:
+    """Return the seconds in which a bare aiohttp server opens as many connections as return in a storm."""
+    authors, listeners = site.users("writer", mix.AUTHORS), site.users("listener", LISTENERS)
+    with BareServer(site).running() as running:
+        pen = await Pen.start(running.port, _requests(site, authors, listeners, plan.conns, "/stream"))
+        try:
+            _, seconds = await pen.open(0, plan.conns, plan.conns, lambda _: None)
+        finally:
+            await pen.end()
+    return seconds
+
+
+async def measure(site: Site, server: StreamServer, plan: Plan) -> Ledger:
     """Run once and return the figures."""
-    with site() as shared, StreamServer(shared).running() as running:
-        async with crowd(shared, running, plan) as made:
+    measured = Restartable(server)
+    try:
+        async with crowd(site, measured, plan) as made:
             await made.run()
             return made.ledger
+    finally:
+        measured.end()
+
+
+async def measure_all(plan: Plan) -> Ledger:
+    """Run once, with the yardstick before and after, and return the figures."""
+    with site() as shared:
+        before = await bare_seconds(shared, plan)
+        ledger = await measure(shared, StreamServer(shared), plan)
+        bare = (before + await bare_seconds(shared, plan)) / 2
+    ledger.note("yardstick", "bare aiohttp opens as many", bare, "s")
+    for part in ("storm", "restart"):
+        ledger.note("yardstick", f"{part}, until all are live", ledger.value(part, LIVE) / bare, "times as long")
+    return ledger
 
 
 def main() -> None:
     """Measure and print the figures. Progress goes to stderr."""
     plan = plan_from(sys.argv[1:])
-    ledger = asyncio.run(measure(plan))
+    ledger = asyncio.run(measure_all(plan))
     ledger.show(f"{plan.conns} streams on one process")
     if plan.json:
         Path(plan.json).write_text(ledger.json(), encoding="utf-8")

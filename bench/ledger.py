@@ -31,6 +31,13 @@ class Ledger:
         """Add a figure that must be zero."""
         self.rows.append(Row(part, name, value, "", promise=True))
 
+    def value(self, part: str, name: str) -> float:
+        """Return one figure. Raises KeyError if it was not noted."""
+        for row in self.rows:
+            if (row.part, row.name) == (part, name):
+                return row.value
+        raise KeyError(name)
+
     @property
     def broken(self) -> list[Row]:
         """The promises that were broken."""

@@ -39,7 +39,7 @@ class Server(Protocol):
     """What is measured. ``column`` names it in the results."""
 
     column: str
-    missing: str
+    site: Site
 
     def running(self) -> AbstractContextManager[Running]: ...
 
@@ -48,8 +48,6 @@ class Server(Protocol):
 
 class StreamServer:
     """Our server, with one worker process, on the writer's Redis."""
-
-    missing = ""
 
     def __init__(self, site: Site, column: str = "ours") -> None:
         self.site = site
@@ -68,7 +66,7 @@ class StreamServer:
 
     def openings(self, count: int) -> list[tuple[str, list[str]]]:
         """Return the requests whose connects are measured, by name."""
-        tokens = [self.site.token(uid, "stream firehose") for uid in self.site.listeners(count)]
+        tokens = [self.site.token(uid, "stream firehose") for uid in self.site.users("listener", count)]
         different = [_stream("tracks", n, token) for n, token in enumerate(tokens)]
         alike = self.streams("firehose", count)
         return [("different", different), ("different again", different), ("one token", alike)]
@@ -87,7 +85,6 @@ class QueueServer:
     """An ordinary aiohttp server, with a queue for each client."""
 
     column = "queue"
-    missing = ""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -106,10 +103,9 @@ class QueueServer:
 class Floor:
     """The C program that does the least. With ``batch`` it joins the events of one read from Redis."""
 
-    def __init__(self, site: Site, program: str, missing: str, *, batch: bool = False) -> None:
+    def __init__(self, site: Site, program: str, *, batch: bool = False) -> None:
         self.site = site
         self.column = "floor batch" if batch else "floor"
-        self.missing = missing
         self._command = [program, "--socket", site.redis_socket, *(["--batch"] if batch else [])]
 
     @contextmanager
@@ -126,7 +122,6 @@ class BareServer:
     """An aiohttp server that does nothing else than the protocol."""
 
     column = "bare"
-    missing = ""
 
     def __init__(self, site: Site) -> None:
         self.site = site

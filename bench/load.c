@@ -7,7 +7,8 @@
  * begins with @ is the body. Connection k uses line k; with `requests` each connection goes on through the file.
  *
  * `streams` opens N streams, says "ready" on standard error, and counts the events that arrive. An event carries
- * "t":<digits>, the nanoseconds of CLOCK_MONOTONIC before it was posted. `requests` sends again as soon as the answer
+ * "t":<digits>, the nanoseconds of CLOCK_MONOTONIC before it was posted. If the answer opens a WebSocket (101), an event
+ * carries "time_us":<digits>, the microseconds of the wall clock, as Jetstream sends it. `requests` sends again as soon as the answer
  * is complete. Both print one line of JSON. CPU times come from the kernel's clock of the server's process, so they are
  * exact to nanoseconds; `client_cpu_share` and `core_busy_share` show how near the clients and their core were to
  * their limits.
@@ -41,7 +42,7 @@ typedef struct {
 
 static Client *clients[MOST_FILES];
 static Request *lines;
-static int line_count, conns = 1, port, epoll_fd, streaming, measuring;
+static int line_count, conns = 1, port, epoll_fd, streaming, measuring, websocket;
 static int started, opened, refused, closed_early, opening;
 static long events, reads, answers, bytes;
 static unsigned histogram[BUCKETS];
@@ -55,6 +56,12 @@ static void fail(const char *what) {
 static double now_s(void) {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+static double wall_s(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
     return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
 
@@ -175,19 +182,20 @@ static void lose(int fd) {
 
 /* Counts the marks in one read. What the end of the read may have cut is kept for the next one. */
 static void count_marks(Client *client, char *data, long size) {
-    static const char MARK[] = "\"t\":";
-    double now = now_s();
+    const char *sign = websocket ? "\"time_us\":" : "\"t\":";
+    long length = (long)strlen(sign);
+    double now = websocket ? wall_s() : now_s();
     char *at = data, *end = data + size, *mark, *stop;
-    while ((mark = memmem(at, (size_t)(end - at), MARK, 4))) {
-        for (stop = mark + 4; stop < end && *stop >= '0' && *stop <= '9'; stop++);
+    while ((mark = memmem(at, (size_t)(end - at), sign, (size_t)length))) {
+        for (stop = mark + length; stop < end && *stop >= '0' && *stop <= '9'; stop++);
         if (stop == end) break;
         if (measuring) {
             events++;
-            note_delay(now - (double)strtoll(mark + 4, NULL, 10) / 1e9);
+            note_delay(now - (double)strtoll(mark + length, NULL, 10) / (websocket ? 1e6 : 1e9));
         }
         at = stop;
     }
-    if (!mark) mark = end - at > 3 ? end - 3 : at;
+    if (!mark) mark = end - at > length - 1 ? end - length + 1 : at;
     client->used = end - mark < CARRY ? (int)(end - mark) : 0;
     memcpy(client->kept, mark, (size_t)client->used);
 }
@@ -213,7 +221,8 @@ static void take_head(int fd, char *data, long size) {
         return;
     }
     *end = 0;
-    if (data[9] != '2') {
+    if (!strncmp(data + 9, "101", 3)) websocket = 1;
+    if (data[9] != '2' && !websocket) {
         if (!refused++) fprintf(stderr, "refused: %.400s\n", data);
     } else if (client->next == client->number + conns) opened++;
     if (client->next == client->number + conns) opening--;
@@ -299,8 +308,8 @@ static void measure(double settle, double warmup, double duration) {
     printf("\"seconds\": %.6f, \"count\": %ld, \"server_cpu_s\": %.6f, \"p50_ms\": %.3f, \"p99_ms\": %.3f, "
            "\"joined\": %.3f, \"bytes\": %ld, \"client_cpu_share\": %.4f, \"core_busy_share\": %.4f}\n",
            seconds, total, cpu, quantile_ms(total, 0.50), quantile_ms(total, 0.99),
-           (double)total / (double)(reads ? reads : 1), bytes, seconds > 0 ? own / seconds : 0,
-           seconds > 0 ? 1 - idle / seconds : 0);
+           (double)total / (double)(reads ? reads : 1), bytes, duration > 0 ? own / seconds : 0,
+           duration > 0 && idle < seconds ? 1 - idle / seconds : 0);
 }
 
 int main(int count, char **arguments) {

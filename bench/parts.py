@@ -1,15 +1,15 @@
 """The parts of a run. Each measures every server that it concerns once, one after the other."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 
+from bench import crowd
 from bench.burst import Bursts
 from bench.clients import Clients, Figures, Work
 from bench.gauges import until
 from bench.lineup import TOPICS, BareServer, Kind, Running, Server, StreamServer
 from bench.poster import steadily
-from bench.site import Site
 
 ASKERS = 32
 """Connections that send requests at the same time."""
@@ -20,11 +20,17 @@ FEW = 20
 JOINED = (10, 20.0)
 """Posts a burst and bursts a second, for about ten events a read."""
 
+CROWD_RATE = 100.0
+"""Posts a second to the streams of the crowd."""
+
 FLOOD = (250, 2.0)
 """The same for many events a read."""
 
 Measured = Iterator[tuple[str, Figures]]
 """Names of what was measured, and the figures."""
+
+Answering = StreamServer | BareServer
+"""The servers that answer requests."""
 
 
 @dataclass(frozen=True)
@@ -40,32 +46,33 @@ class Plan:
     seconds: float
     warmup: float
     settle: float
+    crowd: int
 
 
-def fan_out(site: Site, server: Server, clients: Clients, plan: Plan, kind: Kind) -> Measured:
+def fan_out(server: Server, clients: Clients, plan: Plan, kind: Kind) -> Measured:
     """Measure clients that read while the writer posts at the planned rate."""
     rate = plan.track_rate if kind == "tracks" else plan.rate
 
-    def work(done: asyncio.Event) -> object:
-        return steadily(site, rate, done)
+    def work(done: asyncio.Event) -> Awaitable[object]:
+        return steadily(server.site, rate, done)
 
     with server.running() as running:
         share = 1 / TOPICS if kind == "tracks" else 1.0
         yield kind, _streamed(server, running, clients, plan, kind, work, rate * share)
 
 
-def joined(site: Site, server: Server, clients: Clients, plan: Plan) -> Measured:
+def joined(server: Server, clients: Clients, plan: Plan) -> Measured:
     """Measure firehose clients while posts come in bursts."""
     for name, (size, per_second) in (("joined", JOINED), ("flood", FLOOD)):
 
         async def work(done: asyncio.Event, size: int = size, per_second: float = per_second) -> None:
-            await (await Bursts.of(site)).run(size, per_second, done)
+            await (await Bursts.of(server.site)).run(size, per_second, done)
 
         with server.running() as running:
             yield name, _streamed(server, running, clients, plan, "firehose", work, size * per_second)
 
 
-def requests(server: StreamServer | BareServer, clients: Clients, plan: Plan) -> Measured:
+def requests(server: Answering, clients: Clients, plan: Plan) -> Measured:
     """Measure how many requests a second a server answers, and what one costs."""
     with server.running() as running:
         for name, lines in server.calls().items():
@@ -73,7 +80,7 @@ def requests(server: StreamServer | BareServer, clients: Clients, plan: Plan) ->
             yield name, _per_request(asyncio.run(clients.requests(running, lines, conns=ASKERS, **times)))
 
 
-def connects(server: StreamServer | BareServer, clients: Clients, plan: Plan) -> Measured:
+def connects(server: Answering, clients: Clients, plan: Plan) -> Measured:
     """Measure how many streams a second a server opens, and what opening costs."""
     with server.running() as running:
         asyncio.run(clients.streams(running, server.streams("firehose", FEW), settle=0))
@@ -97,6 +104,30 @@ def idle(server: Server, clients: Clients, plan: Plan) -> Measured:
         yield "idle", found
 
 
+def returning(server: Answering, plan: Plan) -> Measured:
+    """Measure many streams, all of which close and return at once. Of a bare server, measure how long opening takes."""
+    sizes = crowd.Plan(conns=plan.crowd, hold=plan.warmup, rates=(CROWD_RATE,), seconds=plan.seconds, json="")
+    if isinstance(server, BareServer):
+        seconds = asyncio.run(crowd.bare_seconds(server.site, sizes))
+        yield "crowd", {"storm_s": seconds, "restart_s": seconds}
+        return
+    ledger = asyncio.run(crowd.measure(server.site, server, sizes))
+    posts = f"{CROWD_RATE:g} posts/s"
+    yield "crowd", {
+        "storm_s": ledger.value("storm", crowd.LIVE),
+        "restart_s": ledger.value("restart", crowd.LIVE),
+        "refused": ledger.value("storm", "refused connects") + ledger.value("restart", "refused connects"),
+        "ramp_per_s": ledger.value("ramp", "connects"),
+        "p50_ms": ledger.value(posts, "post to client, p50"),
+        "p99_ms": ledger.value(posts, "post to client, p99"),
+        "cpu_percent": ledger.value(posts, "server"),
+        "kib_per_idle_conn": ledger.value("hold", "memory of a stream"),
+        "left_mib": ledger.value("leave", "memory more than before"),
+        "broken": len(ledger.broken),
+        "client_cpu_share": ledger.value(posts, "clients") / 100,
+    }
+
+
 def _streamed(
     server: Server, running: Running, clients: Clients, plan: Plan, kind: Kind, work: Work, due: float
 ) -> Figures:
@@ -115,6 +146,3 @@ def _streamed(
 def _per_request(found: Figures) -> Figures:
     count = max(1.0, found["count"])
     return found | {"per_s": count / found["seconds"], "cpu_us": 1e6 * found["server_cpu_s"] / count}
-
-
-Part = Callable[[Site, Server, Clients, Plan], Measured]

@@ -1,4 +1,4 @@
-"""Posts over HTTP, at a rate or as fast as the server answers."""
+"""Posts over HTTP at a rate."""
 
 import asyncio
 import itertools
@@ -74,20 +74,6 @@ async def steadily(site: Site, rate: float, done: asyncio.Event) -> int:
 
     await with_hands(site.address, 8, hand)
     return next(numbers)
-
-
-async def saturated(site: Site, port: int, hands: int, seconds: float) -> float:
-    """Return the posts per second of a server if ``hands`` clients each post again as soon as they get an answer."""
-    end, numbers = time.monotonic() + seconds, itertools.count()
-    authors = itertools.cycle(site.authors)
-
-    async def hand(connection: Connection) -> None:
-        while time.monotonic() < end:
-            await connection.post(next(authors), next(numbers))
-
-    start = time.monotonic()
-    await with_hands(f"http://127.0.0.1:{port}", hands, hand)
-    return next(numbers) / (time.monotonic() - start)
 
 
 async def with_hands(address: str, count: int, hand: Callable[[Connection], Awaitable[None]]) -> None:

@@ -50,6 +50,17 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | CPU_CLOCK)
 
 
+def busy_seconds() -> float:
+    """Return how long the cores of this machine have worked since its start, all of them together."""
+    user, nice, system, _, _, *rest = map(int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8])
+    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
+
+
+def own_seconds() -> float:
+    """Return the CPU time of this process and of all its descendants that have ended."""
+    return sum(os.times()[:4])
+
+
 def memory_kib(pid: int) -> int:
     """Return anonymous and shared memory of a process in KiB, without the kernel's socket buffers."""
     rows = dict(row.split(":", 1) for row in Path(f"/proc/{pid}/status").read_text().splitlines())

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.clients import Figures
-from bench.parts import Plan
+from bench.parts import CROWD_RATE, Plan
 
 NAMES = {
     "floor": "C floor", "floor batch": "C floor, joined", "queue": "aiohttp + queue", "bare": "bare aiohttp",
@@ -93,7 +93,10 @@ class Results:
 
 def rows(plan: Plan) -> list[Row]:
     """Return the rows to show."""
-    return [*_fan_out_rows(plan), *_joined_rows(plan), *_request_rows(), *_connect_rows(plan), *_idle_rows(plan)]
+    return [
+        *_fan_out_rows(plan), *_joined_rows(plan), *_request_rows(), *_connect_rows(plan), *_idle_rows(plan),
+        *_crowd_rows(plan),
+    ]  # fmt: skip
 
 
 def _fan_out_rows(plan: Plan) -> list[Row]:
@@ -173,6 +176,25 @@ def _idle_rows(plan: Plan) -> list[Row]:
     return [Row("idle", "idle", "kib_per_idle_conn", title, "KiB", Key("queue", "idle"))]
 
 
+def _crowd_rows(plan: Plan) -> list[Row]:
+    back = f"{plan.crowd} streams back at once"
+    titles = (
+        ("storm_s", f"{back}: until all are live", "s", "<= 2.5"),
+        ("restart_s", f"{back} to a fresh server: until all are live", "s", "<= 2.5"),
+    )
+    return [
+        *(Row("crowd", "crowd", name, title, unit, Key("bare", "crowd"), asked) for name, title, unit, asked in titles),
+        Row("crowd", "crowd", "refused", f"{back}: connects refused", ""),
+        Row("crowd", "crowd", "ramp_per_s", f"{plan.crowd} streams connect, 128 at a time", "/s"),
+        Row("crowd", "crowd", "p50_ms", f"{plan.crowd} streams, {CROWD_RATE:g} posts/s: post to client, p50", "ms"),
+        Row("crowd", "crowd", "p99_ms", f"{plan.crowd} streams, {CROWD_RATE:g} posts/s: post to client, p99", "ms"),
+        Row("crowd", "crowd", "cpu_percent", f"{plan.crowd} streams, {CROWD_RATE:g} posts/s: CPU", "% of a core"),
+        Row("crowd", "crowd", "kib_per_idle_conn", f"{plan.crowd} streams: memory of one", "KiB"),
+        Row("crowd", "crowd", "left_mib", f"memory more than before, when {plan.crowd} streams have left", "MiB"),
+        Row("crowd", "crowd", "broken", f"{plan.crowd} streams: promises broken", ""),
+    ]  # fmt: skip
+
+
 class Report:
     """The table of one run.
 
@@ -217,9 +239,8 @@ class Report:
 
     def show(self, notes: list[str]) -> None:
         """Print the table and the notes."""
-        table = Table(
-            title=f"medians of {self._plan.rounds} interleaved rounds [least..greatest]", title_justify="left"
-        )
+        title = f"medians of {self._plan.rounds} interleaved rounds [least..greatest]"
+        table = Table(title=title, title_justify="left")
         for column in ("figure", self._ours, self._base or "yardstick", "ratio", *(() if self._base else (REACHED))):
             table.add_column(column, justify="left" if column == "figure" else "right")
         last = ""
@@ -243,13 +264,17 @@ class Report:
 
 
 REACHED = ("asked", "reached")
+"""The columns that only a comparison with yardsticks has."""
+
+NOTHING = "\N{EN DASH}"
+"""What stands for a figure that was not measured."""
 
 
 def _cells(line: dict[str, Any], *, against: bool) -> list[str]:
     unit = f" {line['unit']}" if line["unit"] else ""
     name = "" if against else f" {NAMES.get(line['yardstick'], line['yardstick'])}"
-    other = "–" if line["yardstick_value"] is None else f"{_text(line['yardstick_value'])}{name}"
-    ratio = "–"
+    other = NOTHING if line["yardstick_value"] is None else f"{_text(line['yardstick_value'])}{name}"
+    ratio = NOTHING
     if line["ratio"] is not None:
         ratio = f"{line['ratio']:.2f}"
         if line["least"] != line["greatest"]:

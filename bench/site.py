@@ -64,7 +64,7 @@ class Site:
         self.authors: list[str] = []
         self.admin = ""
         self.readers: list[str] = []
-        self._listeners: list[str] = []
+        self._users: dict[str, list[str]] = {}
 
     def start(self, name: str, command: list[str]) -> "subprocess.Popen[bytes]":
         """Start a child process. Its output goes to ``<name>.out`` and ``<name>.err`` in the folder."""
@@ -86,17 +86,15 @@ class Site:
         self.authors = [self.token(uid, "write") for uid in self.users("author", AUTHORS)]
 
     def users(self, name: str, count: int) -> list[str]:
-        """Create at most 1,000 users, named by ``name`` and a number. Return their ids."""
-        logins = [{"login": f"{name}{n}", "name": f"{name.title()} {n}"} for n in range(count)]
-        made = self._post("/v1/admin/users", {"users": logins}, self.token(self.admin, "admin"))["users"]
-        return [user["id"] for user in made]
-
-    def listeners(self, count: int) -> list[str]:
-        """Return the ids of ``count`` users who open streams."""
-        while len(self._listeners) < count:
-            number = len(self._listeners)
-            self._listeners += self.users(f"listener{number}x", min(USERS_AT_ONCE, count - number))
-        return self._listeners[:count]
+        """Return the ids of ``count`` users, named by ``name`` and a number. Create those that do not exist yet."""
+        known = self._users.setdefault(name, [])
+        token = self.token(self.admin, "admin")
+        while (first := len(known)) < count:
+            numbers = range(first, min(count, first + USERS_AT_ONCE))
+            logins = [{"login": f"{name}{n}", "name": f"{name.title()} {n}"} for n in numbers]
+            made = self._post("/v1/admin/users", {"users": logins}, token)["users"]
+            known += [user["id"] for user in made]
+        return known[:count]
 
     def fill_home(self) -> None:
         """Create readers whose home timelines have a page of posts. Raises RuntimeError if they have not."""

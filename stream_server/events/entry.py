@@ -238,9 +238,9 @@ class Entry:
         frames = self._frames
         if frames is None:
             frames = self._frames = {}
-        framed = frames.get(encode)
-        if framed is None:
-            framed = frames[encode] = encode(self, None)
+        elif encode in frames:  # almost always: all groups share the frame
+            return frames[encode]
+        framed = frames[encode] = encode(self, None)
         return framed
 
     def drop_caches(self) -> None:

@@ -61,7 +61,7 @@ class TokenStatuses:
 
     async def get(self, token: TokenId) -> TokenStatus:
         """Return the status of a token: from memory, else from Redis. Raises `Unavailable` if Redis does not answer."""
-        return self.get_known(token) or await self._ask(token)
+        return self.get_known(token) or await self.ask(token)
 
     def get_known(self, token: TokenId) -> TokenStatus | None:
         """Return the remembered status of a token, or None if Redis must be asked."""
@@ -84,7 +84,8 @@ class TokenStatuses:
         else:
             self._users.pop(user_id, None)
 
-    async def _ask(self, token: TokenId) -> TokenStatus:
+    async def ask(self, token: TokenId) -> TokenStatus:
+        """Return the status that Redis has now, and remember it if it is valid. Raises `Unavailable`."""
         changes, asked_at = self._changes, self._monotonic()
         status = await self._source.get_token_status(token)
         # After a change in the meantime nobody knows whether Redis answered before it or after it.

@@ -28,14 +28,16 @@ class Memberships:
 
     ``batched`` counts the events in all batches of the group, and ``written`` those in the batches whose writing has
     begun. So a client's own number of events costs nothing while it is live: see `LiveClients.delivered_to`.
+    ``only`` is the recipient of a group with one client, else None.
     """
 
-    __slots__ = ("_by_client", "_snapshot", "batched", "version", "written")
+    __slots__ = ("_by_client", "_snapshot", "batched", "only", "version", "written")
 
     def __init__(self) -> None:
         self.version = 0
         self.batched = 0
         self.written = 0
+        self.only: Recipient | None = None
         self._by_client: dict[Client, Recipient] = {}
         self._snapshot: tuple[Recipient, ...] | None = None
 
@@ -67,6 +69,7 @@ class Memberships:
     def _mark_changed(self) -> None:
         self.version += 1
         self._snapshot = None
+        self.only = next(iter(self._by_client.values())) if len(self._by_client) == 1 else None
 
 
 class WriteLimits(NamedTuple):

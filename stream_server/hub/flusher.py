@@ -8,16 +8,19 @@ flush is the time that its writes took.
 
 Waiting frames are cut into waves, and one iteration writes only one wave. So a burst becomes neither one write that is
 too large for every client, nor many writes in one iteration that all count as unsent.
+
+The frames of a group become a batch when their turn comes, or when their wave is full. Most groups have one client and
+need no batch: their frames are written at once.
 """
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from time import perf_counter
 
 from stream_server.hub.batch import Batch, WriteLimits
 from stream_server.hub.flush_pause import FlushPause
-from stream_server.hub.framing import WrapBytes
-from stream_server.hub.group import ClientGroup
+from stream_server.hub.group import ClientGroup, WrappedFrames
 
 MAX_SLICE_WRITES = 512
 """Most writes in one iteration of the event loop, about 4 ms, so that other tasks get their turn."""
@@ -33,7 +36,7 @@ DRAIN_POLL_SECONDS = 0.001
 
 
 class Flusher:
-    """Writes the encoded messages (frames) that wait in groups of clients, joined into batches.
+    """Writes the encoded messages (frames) that wait in groups of clients, joined.
 
     Attributes:
         delivered: Number of events written to clients, once for each client.
@@ -48,13 +51,16 @@ class Flusher:
         self.set_limits(limits)
         self._loop = asyncio.get_running_loop()
         self._pending_groups: dict[ClientGroup, None] = {}
+        self._due_groups: dict[ClientGroup, None] = {}
         self._batches: deque[Batch] = deque()
+        self._wrapped = WrappedFrames()
         self._flush_handle: asyncio.Handle | None = None
         self._slice_handle: asyncio.Handle | None = None
         self._is_flushing = False
         self._flush_seconds = 0.0
         self._wave_number = 0
-        self._wave_filled_bytes = 0
+        self._wave_bytes = 0
+        self._due_bytes = 0
 
     def set_limits(self, limits: WriteLimits) -> None:
         self._limits = limits
@@ -76,6 +82,11 @@ class Flusher:
         self._pending_groups[group] = None
         self._schedule_flush()
 
+    def schedule_groups(self, groups: Iterable[ClientGroup]) -> None:
+        """Do as `schedule_group` for several groups."""
+        self._pending_groups.update(dict.fromkeys(groups))
+        self._schedule_flush()
+
     def flush_if_due(self) -> None:
         """Flush the waiting frames now instead of after the event loop's other work, unless the flush must wait.
 
@@ -90,20 +101,24 @@ class Flusher:
             self._loop.call_exception_handler({"message": "a flush failed", "exception": error})
 
     def add_bytes(self, entry_bytes: int) -> None:
-        """Count the bytes of a published entry. When a wave (up to 64 KiB of a burst) is full, begin the next."""
-        self._wave_filled_bytes += entry_bytes
-        if self._wave_filled_bytes > self._max_wave_bytes:
+        """Count the bytes of a published entry. When a wave (up to 64 KiB of a burst) is full, begin the next.
+
+        A due group may still get frames. So the due frames count as part of the wave until all are written.
+        """
+        self._wave_bytes += entry_bytes
+        if self._wave_bytes + self._due_bytes > self._max_wave_bytes:
             self._seal_wave()
 
     def discard_group(self, group: ClientGroup) -> None:
         """Drop the waiting frames of a group after its last client left."""
         self._pending_groups.pop(group, None)
+        self._due_groups.pop(group, None)
 
     def seal_group(self, group: ClientGroup) -> None:
         """Turn a group's waiting frames into a batch for its present clients. Clients that join later do not get it."""
-        if group in self._pending_groups:
-            del self._pending_groups[group]
-            self._append_batch(group, {})
+        if group in self._pending_groups or group in self._due_groups:
+            self.discard_group(group)
+            self._append_batch(group)
             self._schedule_slice()
 
     def flush_group(self, group: ClientGroup) -> None:
@@ -113,18 +128,19 @@ class Flusher:
             if batch.memberships is group.memberships:
                 self._write_batch(batch, batch.remaining_count)
 
-    def _append_batch(self, group: ClientGroup, wrapped_cache: dict[tuple[WrapBytes, bytes], bytes]) -> None:
-        batch = group.take_batch(wrapped_cache)
+    def _append_batch(self, group: ClientGroup) -> Batch:
+        batch = group.take_batch(self._wrapped)
         batch.wave_number = self._wave_number
         self._batches.append(batch)
+        return batch
 
     def _seal_wave(self) -> None:
         """Turn the waiting frames of all groups into batches. They are one wave, written before later frames."""
-        wrapped_cache: dict[tuple[WrapBytes, bytes], bytes] = {}
-        self._wave_filled_bytes = 0
-        self._wave_number += bool(self._pending_groups)
-        for group in self._pending_groups:
-            self._append_batch(group, wrapped_cache)
+        self._wave_bytes = self._due_bytes = 0
+        self._wave_number += 1
+        for group in (*self._due_groups, *self._pending_groups):
+            self._append_batch(group)
+        self._due_groups.clear()
         self._pending_groups.clear()
 
     def _schedule_flush(self) -> None:
@@ -137,7 +153,9 @@ class Flusher:
         self._flush_handle = None
         self._is_flushing = True
         self.flushes += 1
-        self._seal_wave()
+        self._wave_number += 1
+        self._due_groups, self._pending_groups = self._pending_groups, self._due_groups
+        self._due_bytes, self._wave_bytes = self._wave_bytes, 0
         self._run_slice()
 
     def _run_slice(self) -> None:
@@ -146,17 +164,20 @@ class Flusher:
             self._slice_handle = None
         started_at = perf_counter()
         try:
-            self._write_slice()
+            if self._batches:
+                self._write_batches(MAX_SLICE_WRITES)
+            else:
+                self._write_due_groups(MAX_SLICE_WRITES)
         finally:  # an error costs the batch in which it occurred, and must not block all later batches
             self._flush_seconds += perf_counter() - started_at
-            if self._batches:
+            if self._batches or self._due_groups:
                 self._schedule_slice()
             elif self._is_flushing:
                 self._finish_flush()
 
-    def _write_slice(self) -> None:
-        writes_left = MAX_SLICE_WRITES
-        wave = self._batches[0].wave_number if self._batches else 0
+    def _write_batches(self, writes_left: int) -> int:
+        """Write the batches of the first wave, up to the end of the slice. Return how many writes are left in it."""
+        wave = self._batches[0].wave_number
         while self._batches and writes_left > 0 and self._batches[0].wave_number == wave:
             batch = self._batches[0]
             writes = min(batch.remaining_count, writes_left)
@@ -164,11 +185,27 @@ class Flusher:
             writes_left -= writes
             if not batch.remaining_count:
                 self._batches.popleft()
+        return writes_left
+
+    def _write_due_groups(self, writes_left: int) -> None:
+        """Write the frames of due groups, up to the end of the slice. There must be no older frames, in batches."""
+        due, limits, wrapped = self._due_groups, self._limits, self._wrapped
+        while due and writes_left > 0:
+            group, _ = due.popitem()
+            events = group.write_to_only_member(limits, wrapped)
+            if events is not None:
+                self.delivered += events
+                writes_left -= 1
+            else:
+                self._append_batch(group)
+                writes_left = self._write_batches(writes_left)
 
     def _finish_flush(self) -> None:
         self.pause.end_flush(self._flush_seconds)
         self._flush_seconds = 0.0
         self._is_flushing = False
+        self._due_bytes = 0
+        self._wrapped.clear()
         if self._pending_groups:
             self._schedule_flush()
 

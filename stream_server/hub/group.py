@@ -5,11 +5,38 @@ from collections.abc import Hashable
 from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
-from stream_server.hub.batch import Batch, Memberships
+from stream_server.hub.batch import Batch, Memberships, WriteLimits
 from stream_server.hub.delivery import Delivery, encode_matched
 from stream_server.hub.framing import Framing, WrapBytes
 from stream_server.hub.shared_history import MIN_SHARING_CLIENTS, SharedHistory
 from stream_server.hub.visibility.private_view import PrivateView
+
+
+class WrappedFrames:
+    """Remembers the single frames that were wrapped during one flush.
+
+    At low rates most groups have one frame, and this frame is the same in all of them.
+    """
+
+    __slots__ = ("_data_by_frame", "_last_data", "_last_frame", "_last_wrap")
+
+    def __init__(self) -> None:
+        self._data_by_frame: dict[tuple[WrapBytes, bytes], bytes] = {}
+        self._last_wrap: WrapBytes | None = None
+        self._last_frame = self._last_data = b""
+
+    def wrap(self, wrap: WrapBytes, frame: bytes) -> bytes:
+        """Return ``wrap(frame)``, made once."""
+        if frame is not self._last_frame or wrap is not self._last_wrap:  # the usual case calls no other function
+            key = (wrap, frame)
+            data = self._data_by_frame.get(key) or self._data_by_frame.setdefault(key, wrap(frame))
+            self._last_wrap, self._last_frame, self._last_data = wrap, frame, data
+        return self._last_data
+
+    def clear(self) -> None:
+        """Forget all frames."""
+        self._data_by_frame.clear()
+        self._last_wrap, self._last_frame, self._last_data = None, b"", b""
 
 
 class ClientGroup:
@@ -25,8 +52,8 @@ class ClientGroup:
     """
 
     __slots__ = (
-        "_encode_entry", "_history", "_pending_control_count", "_reports_matches", "framing", "is_impersonal", "key",
-        "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
+        "_encode_entry", "_history", "_pending_control_count", "_reports_matches", "_wrap", "framing", "is_impersonal",
+        "key", "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
     )  # fmt: skip
 
     def __init__(
@@ -36,6 +63,7 @@ class ClientGroup:
         self.subscription = subscription
         self.framing = framing
         self._encode_entry = framing.encode_entry
+        self._wrap = framing.wrap
         self._reports_matches = subscription.reports_matches
         self.private_view = private_view
         self.is_impersonal = subscription.viewer_independent
@@ -48,8 +76,10 @@ class ClientGroup:
 
     def queue_entry(self, entry: Entry, previous_head: Position) -> bool:
         """Add an entry's frame. Return True if a flush must be scheduled. Raises `FilterFailure` if a filter raises."""
-        matched = encode_matched(self.subscription, entry) if self._reports_matches else None
-        frame = entry.frame(self._encode_entry, matched)
+        if self._reports_matches:
+            frame = entry.frame(self._encode_entry, encode_matched(self.subscription, entry))
+        else:
+            frame = entry.frame(self._encode_entry)
         if not frame:
             return False
         # `_queue_frame` without the call: this runs once per matching group and event.
@@ -77,22 +107,41 @@ class ClientGroup:
         self.resume_position = previous_head
         return True
 
-    def take_batch(self, wrapped_cache: dict[tuple[WrapBytes, bytes], bytes]) -> Batch:
-        """Return the waiting frames as one batch for all present clients.
+    def write_to_only_member(self, limits: WriteLimits, wrapped: WrappedFrames) -> int | None:
+        """Write the waiting frames to the only client of the group. Return the number of events among them.
 
-        ``wrapped_cache`` holds single frames that were wrapped for other groups of the same flush. At low rates most
-        groups have one frame, and this frame is the same in all of them.
+        Returns None and leaves the frames if there are several clients, or if the client has many unsent bytes or a
+        closed transport. A batch then does what is right. This runs for every client and flush, so it makes few calls.
         """
+        memberships, frames = self.memberships, self.pending_frames
+        if memberships.only is None:
+            return None
+        write, buffered_bytes, _ = memberships.only
+        try:
+            data = wrapped.wrap(self._wrap, frames[0]) if len(frames) == 1 else self._wrap(b"".join(frames))
+            if buffered_bytes() > limits.warning_bytes or len(data) > limits.max_bytes - limits.warning_bytes:
+                return None
+            write(data)
+        except Exception:  # noqa: BLE001 - nothing was written, and the batch finds the same error
+            return None
+        event_count = len(frames) - self._pending_control_count
+        memberships.batched += event_count
+        memberships.written += event_count
+        frames.clear()
+        self.resume_position = None
+        self._pending_control_count = 0
+        return event_count
+
+    def take_batch(self, wrapped: WrappedFrames) -> Batch:
+        """Return the waiting frames as one batch for all present clients."""
         assert self.resume_position is not None
-        frames, wrap, data = self.pending_frames, self.framing.wrap, None
+        frames = self.pending_frames
         history = self._history if len(self.memberships) >= MIN_SHARING_CLIENTS else None
-        if len(frames) == 1 and history is None:
-            key = (wrap, frames[0])
-            data = wrapped_cache.get(key) or wrapped_cache.setdefault(key, wrap(frames[0]))
-        batch = Batch(self.memberships, wrap, frames, data, self.resume_position, history)
+        data = wrapped.wrap(self._wrap, frames[0]) if len(frames) == 1 and history is None else None
+        batch = Batch(self.memberships, self._wrap, frames, data, self.resume_position, history)
         batch.event_count -= self._pending_control_count
         self.memberships.batched += batch.event_count
         self.pending_frames = []
-        self._pending_control_count = 0
         self.resume_position = None
+        self._pending_control_count = 0
         return batch

@@ -113,12 +113,30 @@ class Router:
         private_groups: dict[ClientGroup, None] = {}
         for form in self._forms_to_match(entry, renderings.public_view):
             everyone, public_view = (_matched_as(form, entry, rendered) for rendered in renderings)
-            for group in self._live.index.match(form.event):
-                if group.private_view is not None:
-                    private_groups[group] = None
-                elif (rendered := everyone if group.is_impersonal else public_view) is not None:
-                    self._queue_entry(group, rendered)
+            matching = self._live.index.match(form.event)
+            if self._live.private_group_count:
+                private_groups.update((group, None) for group in matching if group.private_view is not None)
+                matching = [group for group in matching if group.private_view is None]
+            self._queue_for_shared_groups(matching, everyone, public_view)
         return list(private_groups)
+
+    def _queue_for_shared_groups(
+        self, groups: list[ClientGroup], everyone: Entry | None, public_view: Entry | None
+    ) -> None:
+        """Queue an entry in the form that each group may see. The loop runs for every group and makes few calls."""
+        head, first = self._live.head, []
+        try:
+            for group in groups:
+                rendered = everyone if group.is_impersonal else public_view
+                try:
+                    if rendered is not None and group.queue_entry(rendered, head):
+                        first.append(group)
+                except FilterFailure:
+                    self._counters.filter_failures += 1
+                    self._demote_group(group)
+        finally:
+            if first:
+                self._live.flusher.schedule_groups(first)
 
     def _forms_to_match(self, entry: Entry, public_rendering: Entry | None) -> list[Entry]:
         """Return the forms of an entry to match: two for a quote that some users see without its original, else one."""
@@ -140,16 +158,6 @@ class Router:
             self._demote_group(group)
             return
         if delivery is not None and group.queue_delivery(delivery, self._live.head):
-            self._live.flusher.schedule_group(group)
-
-    def _queue_entry(self, group: ClientGroup, entry: Entry) -> None:
-        try:
-            is_first = group.queue_entry(entry, self._live.head)
-        except FilterFailure:
-            self._counters.filter_failures += 1
-            self._demote_group(group)
-            return
-        if is_first:
             self._live.flusher.schedule_group(group)
 
     def _demote_unmatched_groups(self) -> None:

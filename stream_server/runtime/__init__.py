@@ -14,4 +14,5 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``logs``            JSON log lines: bounded, redacted and throttled
 ``machine_memory``  the memory of this machine or container
 ``metrics``         the table of Prometheus metrics
+``http_counters``   counts requests in plain integers
 """

@@ -7,12 +7,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, Info, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Info, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from stream_server import __version__
+from stream_server.runtime.http_counters import HttpCounters
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """Media type of :meth:`Metrics.render`."""
@@ -75,45 +76,19 @@ _HELP_BY_NAME = {
 }
 
 WATCHED_METRICS = tuple(WatchedMetric(f"stream_server_{name}", text) for name, text in _HELP_BY_NAME.items())
-"""The metrics of hub, feed, jobs and log. :class:`Metrics` declares those of HTTP itself."""
+"""The metrics of hub, feed, jobs and log. :class:`HttpCounters` declares those of HTTP."""
 
 
 class Metrics(Collector):
-    """The metrics of one server process: its own counters of HTTP, and the values registered with :meth:`watch`."""
+    """The metrics of one server process: the counters of HTTP in ``http``, and the values registered with `watch`."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
         self._readers: dict[str, Callable[[], float | Mapping[str, float]]] = {}
-        self.requests = Counter(
-            "stream_server_http_requests_total", "Answers by method, route and status.",
-            ("method", "route", "status"), registry=registry,
-        )  # fmt: skip
-        self.refusals = Counter(
-            "stream_server_http_refusals_total", "Error answers by code.", ("code",), registry=registry
-        )
-        self.request_seconds = Histogram(
-            "stream_server_http_request_seconds", "Time to answer a request, without streams.",
-            ("route",), registry=registry,
-        )  # fmt: skip
-        self._request_counts: dict[tuple[str, str, int], Counter] = {}
-        self._route_seconds: dict[str, Histogram] = {}
+        self.http = HttpCounters()
         process = Info("stream_server_process", "The process that answers: each worker has its own.", registry=registry)
         process.info({"pid": str(os.getpid()), "version": __version__})
         registry.register(self)
-
-    def count_request(self, method: str, route: str, status: int) -> None:
-        """Count one answer. The values of ``method`` and ``route`` must be few: each combination is kept for good."""
-        count = self._request_counts.get((method, route, status))
-        if count is None:  # `labels` takes longer than all the rest
-            count = self._request_counts[method, route, status] = self.requests.labels(method, route, str(status))
-        count.inc()
-
-    def observe_request(self, route: str, seconds: float) -> None:
-        """Count the time in seconds that one answer took."""
-        histogram = self._route_seconds.get(route)
-        if histogram is None:
-            histogram = self._route_seconds[route] = self.request_seconds.labels(route)
-        histogram.observe(seconds)
 
     def watch(self, name: str, read: Callable[[], float | Mapping[str, float]]) -> None:
         """Register the function ``read`` for the metric ``name``. Each request for the metrics calls ``read``.
@@ -126,7 +101,8 @@ class Metrics(Collector):
         self._readers[name] = read
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the present values of the metrics registered with :meth:`watch`. The Prometheus library calls this."""
+        """Yield the present values of all metrics but that of the process. The Prometheus library calls this."""
+        yield from self.http.collect()
         for row in WATCHED_METRICS:
             if row.name not in self._readers:
                 continue

@@ -60,8 +60,12 @@ class ListPosition(NamedTuple):
         return f"{self.score}-{self.member}-{_list_digest(list_name)}"
 
 
-PositionedItem = tuple[ListPosition, bytes]
-"""An item and its position."""
+PositionedItem = tuple[bytes, bytes, bytes]
+"""Score and member of an item, as Redis sent them, and its JSON. Only the ends of a page become a `ListPosition`."""
+
+
+def _position_of(item: PositionedItem) -> ListPosition:
+    return ListPosition(int(item[0]), item[1].decode())
 
 
 def parse_cursor(cursor: str, list_name: str, param: str) -> ListPosition:
@@ -98,7 +102,7 @@ async def read_page(
         flat, stopped_at, *extra = await scripts.call(
             script_name, key, key, direction, score, member, max_items, skip, *arguments
         )
-        found += [(ListPosition(int(flat[i]), flat[i + 1].decode()), flat[i + 2]) for i in range(0, len(flat), 3)]
+        found += zip(flat[::3], flat[1::3], flat[2::3], strict=True)
         if not stopped_at or len(found) > page_request.count:
             stopped_at = None
             break
@@ -125,8 +129,8 @@ def make_page(
     shown = found[: page_request.count]
     if backwards:
         shown.reverse()
-    items = [item for _, item in shown]
-    first, last = (shown[0][0].cursor(list_name), shown[-1][0].cursor(list_name)) if shown else (None, None)
+    items = [item for _, _, item in shown]
+    first, last = (_position_of(shown[at]).cursor(list_name) if shown else None for at in (0, -1))
     if backwards:
         return Page(items, last, first if has_more else None)
     return Page(items, last if has_more else None, first if started_at_cursor or (page_request.page or 1) > 1 else None)

@@ -1,7 +1,7 @@
 """One row of the URL table (``routes.py``): the definition of one HTTP route."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -62,6 +62,8 @@ class Route:
         limits: The rate limits of the route. None takes those of its kind, see :attr:`rate_limits`.
         works_when_full: Whether a write is accepted while Redis is nearly full, because it adds little or frees memory.
         dialect: The foreign protocol that the route speaks, or None. A dialect ignores unknown parameters.
+        rate_limits: The rate limits of the route: its own, else those of anonymous requests, connects, reads or writes.
+        grows_data: Whether a request may add data for good. Such a request is refused while Redis is nearly full.
     """
 
     method: str
@@ -83,10 +85,14 @@ class Route:
     limits: tuple[RateLimit, ...] | None = None
     works_when_full: bool = False
     dialect: Dialect | None = None
+    rate_limits: tuple[RateLimit, ...] = field(init=False)
+    grows_data: bool = field(init=False)
 
-    @property
-    def rate_limits(self) -> tuple[RateLimit, ...]:
-        """The rate limits of the route: its own, else those of anonymous requests, of connects, reads or writes."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate_limits", self._choose_limits())  # the dataclass is frozen
+        object.__setattr__(self, "grows_data", self._may_grow_data())
+
+    def _choose_limits(self) -> tuple[RateLimit, ...]:
         if self.limits is not None:
             return self.limits
         if self.scope == NO_TOKEN:
@@ -95,9 +101,7 @@ class Route:
             return (CONNECTS,)
         return (READS,) if self.method == "GET" else (WRITES,)
 
-    @property
-    def grows_data(self) -> bool:
-        """Whether a request may add data for good. Such a request is refused while Redis is nearly full."""
+    def _may_grow_data(self) -> bool:
         is_growing_method = self.method in {"POST", "PUT", "PATCH"}
         return is_growing_method and self.is_write and not self.is_streaming and not self.works_when_full
 

@@ -38,8 +38,8 @@ BULK_BYTES = 1 << 16
 
 _LANE_BY_COMMAND: dict[str | bytes | int, Lane] = {
     **dict.fromkeys(
-        ("DBSIZE", "ECHO", "EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HMGET", "INFO", "LRANGE", "PING", "TIME",
-         "ZCARD", "ZCOUNT", "ZRANGE"), Lane.READ
+        ("DBSIZE", "ECHO", "EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HMGET", "INFO", "LRANGE", "PING", "PTTL",
+         "TIME", "ZCARD", "ZCOUNT", "ZRANGE"), Lane.READ
     ),
     **dict.fromkeys(("MEMORY", "SCAN", "XRANGE", "XREVRANGE"), Lane.BULK),
     "WAIT": Lane.BLOCKING,

@@ -103,7 +103,7 @@ class PipelinedConnection(asyncio.Protocol):
         self._timer_at = 0.0
         self._closed = self._loop.create_future()
         transport.set_protocol(self)
-        # What the socket does not take stays here, where it can be removed. The limit is not 0, because TLS would block.
+        # What the socket does not take stays here, where it can be removed. With a limit of 0 TLS would block.
         transport.set_write_buffer_limits(high=1, low=0)
 
     @property

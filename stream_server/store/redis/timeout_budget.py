@@ -4,8 +4,6 @@ A request calls Redis several times (authentication, the write, the first timeli
 time spent waiting for Redis uses up the budget. A slow request body or password hashing does not.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from stream_server.errors import Unavailable
@@ -13,13 +11,24 @@ from stream_server.store.redis.refusals import outcome_unknown_error
 
 
 class TimeoutBudget:
-    """Seconds for which a request may still wait for Redis, and whether Redis has confirmed a write of the request."""
+    """Seconds for which a request may still wait for Redis, and whether Redis has confirmed a write of the request.
 
-    __slots__ = ("has_written", "remaining_seconds")
+    As a context manager it is the budget of the block. A generator would cost each request twice as much.
+    """
+
+    __slots__ = ("_token", "has_written", "remaining_seconds")
 
     def __init__(self, seconds: float) -> None:
         self.remaining_seconds = seconds
         self.has_written = False
+
+    def __enter__(self) -> None:
+        self._token = _CURRENT.set(self)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        _CURRENT.reset(self._token)
+        if isinstance(error, Unavailable) and self.has_written:
+            raise outcome_unknown_error() from error
 
 
 _CURRENT: ContextVar[TimeoutBudget | None] = ContextVar("timeout budget", default=None)
@@ -30,20 +39,10 @@ def current_budget() -> TimeoutBudget | None:
     return _CURRENT.get()
 
 
-@contextmanager
-def limit_total_wait(seconds: float) -> Iterator[None]:
+def limit_total_wait(seconds: float) -> TimeoutBudget:
     """Limit the total time in seconds for which the code inside the ``with`` block waits for Redis.
 
     If a write inside the block succeeded and a later call raises `Unavailable`, the block raises `OutcomeUnknown`
     instead, because `Unavailable` promises that nothing was written.
     """
-    budget = TimeoutBudget(seconds)
-    token = _CURRENT.set(budget)
-    try:
-        yield
-    except Unavailable as error:
-        if not budget.has_written:
-            raise
-        raise outcome_unknown_error() from error
-    finally:
-        _CURRENT.reset(token)
+    return TimeoutBudget(seconds)

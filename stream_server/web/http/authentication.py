@@ -29,23 +29,31 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
     Raises Unauthorized if the token or ticket is missing, invalid, expired or revoked, or if its user does not exist.
     Raises Forbidden if the account is suspended.
     """
-    claims = await _to_own_user(request, await _read_claims(request, route))
-    token_status = await request.app[TOKEN_STATUSES].get(token_id(claims))
+    app = request.app
+    if route.accepts_ticket or route.dialect is not None or app.get(KEY_SET) is not None:
+        claims = await _read_claims(request, route)
+    else:  # the usual case, which waits for nothing
+        claims = app[AUTH].verify(read_bearer_token(request), time.time())
+    if claims.profile is not None:
+        claims = await _to_own_user(request, claims)
+    token, statuses = token_id(claims), app[TOKEN_STATUSES]
+    token_status = statuses.get_known(token)
+    if token_status is None:
+        token_status = await statuses.ask(token)
     if not token_status.user_exists:
         raise Unauthorized("the token's user does not exist")
     if token_status.revoked:
         raise Unauthorized("the token was revoked", code="token_revoked")
     if token_status.suspended:
         raise Forbidden("this account is suspended", code="suspended")
-    if token_status.granted and (claims.session or request.app[CONFIG].external_subjects == "on"):
+    if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
         return replace(claims, scopes=claims.scopes | token_status.granted)
     return claims
 
 
 async def _to_own_user(request: web.Request, claims: Claims) -> Claims:
-    """Return the claims with this server's id of the user, whom another issuer may call by another id."""
-    if claims.profile is None:
-        return claims
+    """Return the claims with this server's id of the user, whom another issuer calls by another id."""
+    assert claims.profile is not None
     known = request.app[SUBJECTS]
     uid = known.get(claims.sub)
     if uid is None:
@@ -67,9 +75,11 @@ async def _read_claims(request: web.Request, route: Route) -> Claims:
     if ticket is not None:
         return await redeem_ticket(request, ticket)
     token = read_bearer_token(request) if route.dialect is None else await route.dialect.read_token(request)
-    if KEY_SET in request.app:
-        await request.app[KEY_SET].ensure_key_for(token)
-    return request.app[AUTH].verify(token, time.time())
+    app = request.app
+    key_set = app.get(KEY_SET)
+    if key_set is not None:
+        await key_set.ensure_key_for(token)
+    return app[AUTH].verify(token, time.time())
 
 
 def read_bearer_token(request: web.Request) -> str:

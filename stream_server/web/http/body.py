@@ -38,6 +38,11 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
 async def _receive_body(request: web.Request, max_bytes: int) -> bytes:
     body = bytearray()
     try:
+        if request.content.is_eof():  # all of it came with the head, so there is nothing to wait for
+            whole = request.content.read_nowait()
+            if len(whole) > max_bytes:
+                raise TooLarge(_TOO_LARGE.format(max_bytes))
+            return whole
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
             async for part in request.content.iter_any():
                 body += part

@@ -9,7 +9,6 @@ from collections.abc import MutableMapping
 from aiohttp import hdrs, web
 
 from stream_server.web.http.app_keys import CONFIG
-from stream_server.web.route import Handler
 
 ANY_ORIGIN = "*"
 
@@ -20,9 +19,8 @@ MAX_AGE_SECONDS = 600
 """Seconds for which a browser may remember what it may send."""
 
 
-@web.middleware
-async def answer_preflight(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer the question of a browser whether a page of another origin may send a request."""
+def answer_preflight(request: web.Request) -> web.StreamResponse | None:
+    """Answer the question of a browser whether a page of another origin may send a request. None if it is no such."""
     if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
         allowed = cors_headers(request)
         if hdrs.ACCESS_CONTROL_ALLOW_ORIGIN in allowed:
@@ -32,7 +30,7 @@ async def answer_preflight(request: web.Request, handler: Handler) -> web.Stream
                 hdrs.ACCESS_CONTROL_MAX_AGE: str(MAX_AGE_SECONDS),
             }
             return web.Response(status=204, headers={**allowed, **more})
-    return await handler(request)
+    return None
 
 
 def cors_headers(request: web.Request) -> dict[str, str]:

@@ -20,7 +20,7 @@ from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
 from stream_server.web.http.app_keys import CONFIG, ROUTES
 from stream_server.web.http.early_start import EarlyHandler, finish_early_start, take_early_request
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.http.responses import error_response, http_exception_to_api_error
+from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
 from stream_server.web.http.tcp_peer import TcpPeer
 from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
 
@@ -250,6 +250,12 @@ class HttpConnection(EarlyHandler):
         if isinstance(resp, web.HTTPException):
             refused = http_exception_to_api_error(request.method, resp)
             resp = error_response(refused or InternalError("internal error"))
+        if isinstance(resp, JsonResponse):
+            try:
+                if await resp.send(request):
+                    return resp, False
+            except ConnectionError:
+                return resp, True
         return await super().finish_response(request, resp, start_time)
 
 

@@ -1,4 +1,4 @@
-"""The middlewares of every request: request id, error answers, metrics, and the checks that its route demands.
+"""The middleware of every request: request id, error answers, metrics, and the checks that its route demands.
 
 Access is denied by default: a route missing from the URL table needs a scope that no token has.
 """
@@ -6,7 +6,6 @@ Access is denied by default: a route missing from the URL table needs a scope th
 import logging
 import re
 import time
-from contextlib import nullcontext
 
 from aiohttp import hdrs, web
 
@@ -42,7 +41,12 @@ from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.random_ids import random_id
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
-from stream_server.web.http.responses import SAFETY_HEADERS, error_response, http_exception_to_api_error
+from stream_server.web.http.responses import (
+    SAFETY_HEADERS,
+    JsonResponse,
+    error_response,
+    http_exception_to_api_error,
+)
 from stream_server.web.limits.rate_limit import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, Route
 
@@ -64,50 +68,75 @@ UNDECLARED_ROUTE = Route("*", "(undeclared)", _refuse_undeclared_route, scope="(
 
 
 @web.middleware
-async def handle_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Give the request an id, turn every exception into an error answer, and record the metrics."""
+async def handle_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Give the request an id, check it, turn every exception into an error answer, and record the metrics.
+
+    One middleware does all this, because each further one would cost as much as a check.
+    """
     started_at = time.monotonic()
-    client_id = request.headers.get(X_REQUEST_ID, "")
-    request[REQUEST_ID] = client_id if _REQUEST_ID_PATTERN.fullmatch(client_id) else random_id()
+    route = request.app[ROUTES].get(request.match_info.route)
+    client_id = request.headers.get(X_REQUEST_ID)
+    is_valid_id = client_id is not None and _REQUEST_ID_PATTERN.fullmatch(client_id)
+    request[REQUEST_ID] = client_id if client_id is not None and is_valid_id else random_id()
     try:
-        response = await handler(request)
+        response = await _check_and_answer(request, route, handler)
     except ConnectionError:
         raise  # the client has disconnected: it cannot receive an answer, and the server has not failed
     except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
         if isinstance(error, RateLimited):
             await request.app[LIMITS].delay_refusal(request)
-        response = _error_answer(request, error)
+        response = _error_answer(request, route, error)
     if not response.prepared:
-        response.headers[X_REQUEST_ID] = request[REQUEST_ID]
-        for name, value in SAFETY_HEADERS:
-            response.headers.setdefault(name, value)
-        add_cors_headers(request, response.headers)
-        if ALLOWANCE in request:
-            response.headers.update(_rate_limit_headers(request))
-        if request.app[HUB].is_stopping:
-            response.force_close()  # the client's next request finds another server
-    _record_metrics(request, response, time.monotonic() - started_at)
+        _complete_headers(request, route, response)
+    _record_metrics(request, route, response.status, time.monotonic() - started_at)
     return response
 
 
-@web.middleware
-async def check_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+MIDDLEWARES = (handle_request,)
+
+
+def _complete_headers(request: web.Request, route: Route | None, response: web.StreamResponse) -> None:
+    """Add the headers that every answer has, and those of the limit that is nearest."""
+    headers = response.headers
+    headers[X_REQUEST_ID] = request[REQUEST_ID]
+    if not isinstance(response, JsonResponse):  # which has them already
+        for name, value in SAFETY_HEADERS:
+            headers.setdefault(name, value)
+    if request.app[CONFIG].cors_origins:
+        add_cors_headers(request, headers)
+    allowance = request.get(ALLOWANCE)
+    if allowance is not None:
+        dialect = None if route is None else route.dialect
+        make_headers = rate_limit_headers if dialect is None else dialect.rate_limit_headers
+        headers.update(make_headers(allowance))
+    if request.app[HUB].is_stopping:
+        response.force_close()  # the client's next request finds another server
+
+
+async def _check_and_answer(request: web.Request, route: Route | None, handler: Handler) -> web.StreamResponse:
     """Check the query and the token against the route's row in the URL table, then call the handler.
 
-    The middleware checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
+    The function checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
     error. It checks parameter values after the token, so a client without access sees no error about values. While a
     stream opens, its Redis calls wait in a queue (admission). On other routes, the requests of an address take
     turns, and one timeout limits all Redis calls of a request together.
     """
-    if request.match_info.http_exception is not None:
-        return await handler(request)
-    route = request.app[ROUTES].get(request.match_info.route, UNDECLARED_ROUTE)
+    if request.method == "OPTIONS" and (preflight := answer_preflight(request)) is not None:
+        return preflight
+    if route is None:
+        if request.match_info.http_exception is not None:
+            return await handler(request)
+        route = UNDECLARED_ROUTE
+    app = request.app
     if route.is_streaming:
-        with admission.admit_through(request.app[STORE].read_admission):
+        with admission.admit_through(app[STORE].read_admission):
             return await _check_and_handle(request, route, handler)
-    with timeout_budget.limit_total_wait(request.app[CONFIG].redis_timeout_seconds):
+    limits = app[LIMITS]
+    with timeout_budget.limit_total_wait(app[CONFIG].redis_timeout_seconds):
         # A route without limits, such as a probe of the server's health, must not wait for other requests.
-        async with request.app[LIMITS].turn(request) if route.rate_limits else nullcontext():
+        if not route.rate_limits or not limits.are_on:
+            return await _check_and_handle(request, route, handler)
+        async with limits.turn(request):
             return await _check_and_handle(request, route, handler)
 
 
@@ -117,12 +146,15 @@ async def _check_and_handle(request: web.Request, route: Route, handler: Handler
     if route.is_streaming:
         reject_when_draining(request)  # before the request uses up its ticket
     if route.scope != NO_TOKEN:
-        request[CLAIMS] = await _authenticate(request, route)
-        if route.scope != ANY_TOKEN and route.scope not in request[CLAIMS].scopes:
+        claims = request[CLAIMS] = await _authenticate(request, route)
+        if route.scope != ANY_TOKEN and route.scope not in claims.scopes:
             raise Forbidden(f"the token lacks the scope {route.scope}")
-    await request.app[LIMITS].check(request, route.rate_limits)
+    app = request.app
+    limits = app[LIMITS]
+    if limits.are_on:
+        await limits.check(request, route.rate_limits)
     if route.grows_data:
-        request.app[REFUSE_WRITES]()
+        app[REFUSE_WRITES]()
     if route.query is not None:
         request[QUERY] = read_query(request, route.query)
     return await handler(request)
@@ -137,18 +169,7 @@ async def _authenticate(request: web.Request, route: Route) -> Claims:
         raise
 
 
-def _rate_limit_headers(request: web.Request) -> dict[str, str]:
-    """Return the headers that tell what is left of a limit, in the format of the route's dialect."""
-    route = request.app[ROUTES].get(request.match_info.route)
-    dialect = None if route is None else route.dialect
-    make_headers = rate_limit_headers if dialect is None else dialect.rate_limit_headers
-    return make_headers(request[ALLOWANCE])
-
-
-MIDDLEWARES = (handle_errors, answer_preflight, check_request)
-
-
-def _error_answer(request: web.Request, error: Exception) -> web.Response:
+def _error_answer(request: web.Request, route: Route | None, error: Exception) -> web.Response:
     """Return the error answer; log an unexpected exception. Raises ConnectionResetError if an answer has begun."""
     refused = _to_api_error(request, error)
     if refused is None:
@@ -156,8 +177,7 @@ def _error_answer(request: web.Request, error: Exception) -> web.Response:
         refused = InternalError("internal error; it was logged")
     if request.writer.output_size > 0:
         raise ConnectionResetError("the response had started; closing the connection") from None
-    request.app[METRICS].refusals.labels(refused.error_code).inc()
-    route = request.app[ROUTES].get(request.match_info.route)
+    request.app[METRICS].http.refusals[refused.error_code] += 1
     if route is not None and route.dialect is not None:
         return route.dialect.error_response(refused)
     response = error_response(refused, token_sent=hdrs.AUTHORIZATION in request.headers)
@@ -186,12 +206,10 @@ def _to_api_error(request: web.Request, error: Exception) -> ApiError | None:
     return None
 
 
-def _record_metrics(request: web.Request, response: web.StreamResponse, seconds: float) -> None:
+def _record_metrics(request: web.Request, route: Route | None, status: int, seconds: float) -> None:
     """Count the request, and measure its duration unless it is a stream. Each label has a limited set of values."""
-    metrics = request.app[METRICS]
-    route = request.app[ROUTES].get(request.match_info.route)
+    counters, method = request.app[METRICS].http, request.method
     path = "(unmatched)" if route is None else route.path
-    method = request.method if request.method in COUNTED_METHODS else "other"
-    metrics.count_request(method, path, response.status)
+    counters.requests[method if method in COUNTED_METHODS else "other", path, status] += 1
     if route is not None and not route.is_streaming:
-        metrics.observe_request(path, seconds)
+        counters.add_time(path, seconds)

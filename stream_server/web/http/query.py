@@ -61,6 +61,10 @@ def _unknown_parameter(name: str, message: str) -> BadRequest:
 
 def read_query(request: web.Request, query_type: type[QueryType]) -> QueryType:
     """Parse the query into a ``query_type``. Raises an ApiError that names a missing or invalid parameter."""
+    if not request.rel_url.raw_query_string:
+        empty: QueryType | None = _empty_query(query_type)
+        if empty is not None:
+            return empty
     readers = _parameter_readers(query_type)
     parameters = {name: readers[name](name, text) for name, text in query_pairs(request)}
     for name in _required_parameters(query_type):
@@ -100,6 +104,12 @@ def _parameter_readers(query_type: type[msgspec.Struct]) -> dict[str, ParameterR
     if not isinstance(shape, inspect.StructType):
         raise TypeError(f"{query_type.__name__} is not a msgspec.Struct")
     return {field.encode_name: _reader_for_type(field.type, required=field.required) for field in shape.fields}
+
+
+@cache
+def _empty_query(query_type: type[msgspec.Struct]) -> Any:
+    """Return what an empty query means. None if a parameter is required, or if a handler could change the object."""
+    return None if _required_parameters(query_type) or not query_type.__struct_config__.frozen else query_type()
 
 
 @cache

@@ -160,7 +160,9 @@ class RequestLimits:
         if not self.are_on or not maximum:
             return
         subject = self._subject(request, limit, login)
-        allowance = await self._limiter.use(limit, subject, maximum, amount)
+        allowance = self._limiter.use_known(limit, subject, maximum, amount)
+        if allowance is None:
+            allowance = await self._limiter.use(limit, subject, maximum, amount)
         earlier = request.get(ALLOWANCE)
         if earlier is None or not allowance.admitted or _share_left(allowance) < _share_left(earlier):
             request[ALLOWANCE] = allowance

@@ -1,12 +1,16 @@
 """JSON answers, and the shape of all errors: `{"error": {"code", "message", "param"?, "column"?, "retry_after"?}}`."""
 
 import math
+import time
 from collections.abc import Iterable
+from email.utils import formatdate
+from functools import lru_cache
 from typing import Annotated
 
 import msgspec
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 from msgspec import UNSET, Meta, UnsetType
+from multidict import CIMultiDict
 
 from stream_server.errors import STATUS_BY_CODE, ApiError, BadRequest, MethodNotAllowed, NotFound, TooLarge
 
@@ -20,11 +24,9 @@ SAFETY_HEADERS = (
 )
 """Headers of every answer: a browser must not run, frame or reinterpret what the server sends."""
 
-JSON_HEADERS = {
-    hdrs.CONTENT_TYPE: "application/json; charset=utf-8",
-    hdrs.CACHE_CONTROL: "no-store",
-    **dict(SAFETY_HEADERS),
-}
+JSON_HEADERS = CIMultiDict(
+    ((hdrs.CONTENT_TYPE, "application/json; charset=utf-8"), (hdrs.CACHE_CONTROL, "no-store"), *SAFETY_HEADERS)
+)
 BEARER_ERRORS = {401: "invalid_token", 403: "insufficient_scope"}
 """The error name of RFC 6750 §3.1 for each status that carries a `WWW-Authenticate` challenge."""
 
@@ -49,9 +51,57 @@ class _CreatedObject(msgspec.Struct):
     id: str
 
 
+class JsonResponse(web.Response):
+    """A JSON answer that is ready. :meth:`send` writes it in one go, for half of what aiohttp's general way costs.
+
+    aiohttp prepares any response in eight steps, for chunks, compression, cookies and ranges, which JSON does not have.
+    """
+
+    _was_sent = False
+
+    def __init__(self, body: bytes, status: int) -> None:
+        super().__init__(body=body, status=status, headers=JSON_HEADERS)
+
+    @property
+    def keep_alive(self) -> bool | None:
+        """Whether the connection goes on after the answer, None if that is not decided."""
+        return True if self._was_sent else super().keep_alive
+
+    @property
+    def prepared(self) -> bool:
+        """Whether the answer has begun."""
+        return self._was_sent or super().prepared
+
+    async def send(self, request: web.BaseRequest) -> bool:
+        """Write the answer, and return whether that was done.
+
+        False means that the request needs aiohttp's own way: HEAD, another version, the end of the connection, an
+        upgrade. Raises ConnectionError if the client has left.
+        """
+        body = self.body
+        is_plain = request.method != hdrs.METH_HEAD and request.version == HttpVersion11 and request.keep_alive
+        if not is_plain or not isinstance(body, bytes) or self.prepared or super().keep_alive is not None:
+            return False
+        if hdrs.UPGRADE in request.headers:
+            return False
+        writer, headers = request.writer, self.headers
+        headers[hdrs.CONTENT_LENGTH] = str(len(body))
+        headers[hdrs.DATE] = _http_date(int(time.time()))
+        self._was_sent = True
+        await writer.write_headers(f"HTTP/1.1 {self.status} {self.reason}", headers)
+        await writer.write_eof(body)
+        return True
+
+
+@lru_cache(4)
+def _http_date(seconds: int) -> str:
+    """Return a Unix time as in a `Date` header."""
+    return formatdate(seconds, usegmt=True)
+
+
 def json_response(body: bytes, *, status: int = 200) -> web.Response:
     """Return an HTTP answer with JSON that is already encoded."""
-    return web.Response(body=body, status=status, headers=JSON_HEADERS)
+    return JsonResponse(body, status)
 
 
 def created_response(body: bytes, path: str) -> web.Response:

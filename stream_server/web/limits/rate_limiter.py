@@ -67,16 +67,28 @@ class RateLimiter:
         self._clock = clock
         self._windows: dict[tuple[str, str], _Window] = {}
 
+    def use_known(self, limit: RateLimit, subject: str, maximum: int, amount: int = 1) -> Allowance | None:
+        """Count ``amount`` uses as :meth:`use` does if that takes no question to Redis. Otherwise return None."""
+        window = self._window(limit, subject)
+        admitted = window.admits(amount, maximum)
+        if admitted:
+            window.balance -= amount
+        elif not window.is_exhausted:
+            return None
+        return self._allowance(window, maximum, admitted=admitted)
+
     async def use(self, limit: RateLimit, subject: str, maximum: int, amount: int = 1) -> Allowance:
         """Count ``amount`` uses, and return whether they are admitted: all of them, or none.
 
         If Redis does not answer, the uses are admitted, because a request that needs Redis fails anyway.
         """
+        known = self.use_known(limit, subject, maximum, amount)
+        if known is not None:
+            return known
         window = self._window(limit, subject)
-        if not window.admits(amount, maximum) and not window.is_exhausted:
-            async with window.lock:  # another request may buy meanwhile
-                if not window.admits(amount, maximum) and not window.is_exhausted:
-                    await self._buy(window, limit, subject, maximum, amount)
+        async with window.lock:  # another request may buy meanwhile
+            if not window.admits(amount, maximum) and not window.is_exhausted:
+                await self._buy(window, limit, subject, maximum, amount)
         admitted = window.admits(amount, maximum)
         if admitted:
             window.balance -= amount

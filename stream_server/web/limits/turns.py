@@ -45,21 +45,22 @@ class Turns:
         self._latest_address = ""
         self._shared_until = -math.inf
 
+    def take_free(self, address: str) -> bool:
+        """Take a turn if one is free, and return whether it was. The caller must :meth:`release` the turn."""
+        line = self._enter(address)
+        if not self._has_room(line):
+            return False
+        line.running += 1
+        return True
+
     async def take(self, address: str) -> None:
         """Wait for a turn. Raises `Unavailable` if none comes within :data:`MAX_WAIT_SECONDS`.
 
         The caller must :meth:`release` a turn that it got.
         """
-        line = self._lines.get(address)
-        if line is None:
-            line = self._lines[address] = _Line()
-        if address != self._latest_address:
-            if self._latest_address:
-                self._shared_until = self._clock() + SHARED_SECONDS
-            self._latest_address = address
-        if self._has_room(line):
-            line.running += 1
+        if self.take_free(address):
             return
+        line = self._lines[address]
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.waiting.append(turn)
         try:
@@ -71,6 +72,17 @@ class Turns:
         except asyncio.CancelledError:
             self._leave(address, line, turn)
             raise
+
+    def _enter(self, address: str) -> _Line:
+        """Return the line of an address that sends a request, and note that it is not alone if it is not."""
+        line = self._lines.get(address)
+        if line is None:
+            line = self._lines[address] = _Line()
+        if address != self._latest_address:
+            if self._latest_address:
+                self._shared_until = self._clock() + SHARED_SECONDS
+            self._latest_address = address
+        return line
 
     def release(self, address: str) -> None:
         """Give the turn back. The requests of the address that have waited for longest get the turns that are free."""
@@ -106,7 +118,8 @@ class Turn:
         self._is_held = False
 
     async def __aenter__(self) -> None:
-        await self._turns.take(self._address)
+        if not self._turns.take_free(self._address):
+            await self._turns.take(self._address)
         self._is_held = True
 
     async def __aexit__(self, *_: object) -> None:

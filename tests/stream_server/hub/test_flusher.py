@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from stream_server.hub import flusher
 from stream_server.hub.batch import Batch, WriteLimits
 from stream_server.hub.disconnect import TOO_SLOW
 from stream_server.hub.heartbeats import Heartbeats
-from tests.stream_server.hub.world import World
+from tests.stream_server.hub.world import Socket, World
 from tests.waiting import eventually
 
 
@@ -47,6 +48,71 @@ async def test_an_iteration_of_the_loop_writes_one_wave_only(
     assert {len(one) for one in waves.values()} == {1}
 
 
+async def _begin_long_flush(monkeypatch: pytest.MonkeyPatch, large_buffer: World) -> list[Socket]:
+    """Open three clients with different filters, and begin a flush in slices of one write.
+
+    One client is served when this returns, and the others are due. The socket of the first comes first.
+    """
+    monkeypatch.setattr(flusher, "MAX_SLICE_WRITES", 1)
+    sockets = [large_buffer.open(track=f"word,other{number}")[1] for number in range(3)]
+    await large_buffer.until_live(3)
+    large_buffer.post("word 1")
+    large_buffer.hub.flusher.flush_if_due()
+    return sorted(sockets, key=lambda socket: len(socket.texts()), reverse=True)
+
+
+async def test_a_slice_ends_after_its_last_write(monkeypatch: pytest.MonkeyPatch, large_buffer: World) -> None:
+    sockets = await _begin_long_flush(monkeypatch, large_buffer)
+    assert [len(socket.texts()) for socket in sockets] == [1, 0, 0]
+    await asyncio.sleep(0)
+    assert sum(len(socket.texts()) for socket in sockets) == 2
+    await asyncio.sleep(0)
+    assert sum(len(socket.texts()) for socket in sockets) == 3
+
+
+async def test_an_entry_that_arrives_during_a_flush_joins_the_writes_that_are_due(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
+    sockets = await _begin_long_flush(monkeypatch, large_buffer)
+    large_buffer.post("word 2")
+    for socket in sockets:
+        await socket.expect_texts("word 1", "word 2")
+    assert [socket.writes for socket in sockets] == [3, 2, 2]  # the first of each is its hello
+
+
+async def test_a_client_that_joins_a_due_group_gets_no_older_frame(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
+    sockets = await _begin_long_flush(monkeypatch, large_buffer)
+    newcomers = [large_buffer.open(track=f"word,other{number}")[1] for number in range(3)]
+    large_buffer.post("word 2")
+    for newcomer in newcomers:
+        await newcomer.expect_texts("word 2")
+    for socket in sockets:
+        await socket.expect_texts("word 1", "word 2")
+
+
+async def test_clients_that_leave_a_due_group_get_its_frames(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
+    sockets = await _begin_long_flush(monkeypatch, large_buffer)
+    for stream in large_buffer.streams:
+        large_buffer.hub.live.leave(stream.client)
+    assert [socket.texts() for socket in sockets] == [["word 1"]] * 3
+
+
+async def test_a_due_group_collects_no_more_in_a_burst_than_its_client_may_have_unsent(
+    monkeypatch: pytest.MonkeyPatch, large_buffer: World
+) -> None:
+    sockets = await _begin_long_flush(monkeypatch, large_buffer)
+    said = [f"word {number} {'x' * 200}" for number in range(2, 60)]
+    for text in said:
+        large_buffer.post(text)
+    for socket in sockets:
+        await socket.expect_texts("word 1", *said)
+    assert large_buffer.hub.counters.slow_demotions == 0
+
+
 def _fail_once(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> list[Exception]:
     """Let the next call of a method raise. Returns the list of errors that the loop reports."""
     errors: list[Exception] = []
@@ -67,14 +133,15 @@ def _fail_once(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> list[E
 async def test_an_error_while_joining_a_batch_costs_no_client_an_event(
     monkeypatch: pytest.MonkeyPatch, large_buffer: World
 ) -> None:
-    stream, socket = large_buffer.open(firehose="true")
+    opened = [large_buffer.open(firehose="true") for _ in range(2)]  # the frames of a single client make no batch
     errors = _fail_once(monkeypatch, Batch, "_join")
     for text in ("one", "two"):  # a single frame is not joined
         large_buffer.post(text)
     await eventually(lambda: errors, what="the fault")
-    await eventually(lambda: stream.client in large_buffer.hub.live, what="it is live again")
+    await large_buffer.until_live(2)
     large_buffer.post("three")
-    await socket.expect_texts("one", "two", "three")
+    for _, socket in opened:
+        await socket.expect_texts("one", "two", "three")
     assert [type(error) for error in errors] == [ZeroDivisionError]
 
 

@@ -91,9 +91,10 @@ class Graph:
 
 
 class Socket:
-    """The socket of a client: what has arrived, and whether it takes more."""
+    """The socket of a client: what has arrived, and whether it takes more. ``writes`` counts the calls of `write`."""
 
     def __init__(self) -> None:
+        self.writes = 0
         self.received = bytearray()
         self.waiting = bytearray()
         self.reading = asyncio.Event()
@@ -102,6 +103,7 @@ class Socket:
         self.finished = False
 
     def write(self, data: bytes) -> None:
+        self.writes += 1
         self._put(unchunk(data))
 
     def buffered_bytes(self) -> float:

@@ -39,9 +39,26 @@ def test_a_labelled_metric_has_one_line_for_each_label() -> None:
 
 def test_two_apps_do_not_share_metrics() -> None:
     one, other = Metrics(), Metrics()
-    one.refusals.labels("not_found").inc()
+    one.http.refusals["not_found"] += 1
     assert b'code="not_found"' in one.render()
     assert b'code="not_found"' not in other.render()
+
+
+def test_requests_are_counted_by_method_route_and_status_and_timed_by_route() -> None:
+    metrics = Metrics()
+    for seconds in (0.001, 0.005, 0.3, 60.0):
+        metrics.http.requests["GET", "/v1/x", 200] += 1
+        metrics.http.add_time("/v1/x", seconds)
+    text = metrics.render().decode()
+    assert 'stream_server_http_requests_total{method="GET",route="/v1/x",status="200"} 4.0' in text
+    buckets = re.findall(
+        r'^stream_server_http_request_seconds_bucket\{le="(.*)",route="/v1/x"\} (.*)$', text, re.MULTILINE
+    )
+    counts = {float(bound): float(count) for bound, count in buckets}
+    assert counts | {0.005: 2, 0.25: 2, 0.5: 3, 10.0: 3, float("inf"): 4} == counts
+    assert 'stream_server_http_request_seconds_count{route="/v1/x"} 4.0' in text
+    assert 'stream_server_http_request_seconds_sum{route="/v1/x"} 60.306' in text
+    assert "# TYPE stream_server_http_request_seconds histogram" in text
 
 
 def test_the_metrics_name_their_process() -> None:

@@ -159,7 +159,7 @@ async def chunk_size(reader: asyncio.StreamReader) -> int:
 async def test_a_write_whose_body_completes_during_a_stop_is_answered(server: RunningServer) -> None:
     body = json.dumps({"message": "half of it before, half of it after"})
     reader, writer = await server.send_raw(f"POST /v1/statuses HTTP/1.1\r\nContent-Length: {len(body)}", body[:10])
-    requests = server.app[app_keys.METRICS].requests
+    requests = server.app[app_keys.METRICS].http.requests
     await server.begin_to_stop()
     await eventually(lambda: refuses_connections(server.port))
     writer.write(body[10:].encode() + b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -167,7 +167,7 @@ async def test_a_write_whose_body_completes_during_a_stop_is_answered(server: Ru
     assert came.startswith(b"HTTP/1.1 201 ")
     assert came.count(b"HTTP/1.1 ") == 1
     assert b"Connection: close" in came
-    assert requests.labels("GET", "/healthz", "200")._value.get() == 0
+    assert requests["GET", "/healthz", 200] == 0
     writer.close()
     await server.ended
 

@@ -1,0 +1,52 @@
+"""Puts another commit beside this one, so that both can be measured in one run."""
+
+import filecmp
+import io
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.site import ROOT
+
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+"""Files that name the libraries of an environment."""
+
+
+class Checkout(NamedTuple):
+    """A commit in a folder of its own, and the Python that runs it."""
+
+    name: str
+    folder: Path
+    python: str
+
+
+@contextmanager
+def checkout(commit: str) -> Iterator[Checkout]:
+    """Copy the commit's files into a temporary folder, and remove it at the end.
+
+    If it has the same locked libraries as this commit, it is run in this environment. Otherwise it gets its own, as
+    ``make env`` does. Raises CalledProcessError if git does not know the commit.
+    """
+    name = _git("rev-parse", "--short", f"{commit}^{{commit}}").decode().strip()
+    with tempfile.TemporaryDirectory(prefix="stream-server-base-") as made:
+        folder = Path(made)
+        with tarfile.open(fileobj=io.BytesIO(_git("archive", name))) as files:
+            files.extractall(folder, filter="data")
+        yield Checkout(name, folder, _python_of(folder))
+
+
+def _python_of(folder: Path) -> str:
+    """Return the Python for a checkout. Both servers start in their own folder, whose modules therefore go first."""
+    if all(filecmp.cmp(ROOT / lock, folder / lock, shallow=False) for lock in LOCKS):
+        return sys.executable
+    subprocess.run([sys.executable, ".ci/bootstrap.py"], cwd=folder, check=True, stdout=sys.stderr)
+    return str(folder / ".venv/bin/python")
+
+
+def _git(*arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout

@@ -1,0 +1,31 @@
+"""The other commit of a comparison."""
+
+import subprocess
+import sys
+
+import pytest
+
+from bench import against
+from bench.site import ROOT
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="the checkout has no history")
+def test_a_commit_is_copied_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy is a checkout of its own."""
+    monkeypatch.setattr(against, "_python_of", lambda _: "python")
+    with against.checkout("HEAD") as other:
+        assert (other.folder / "stream_server" / "__init__.py").exists()
+        assert other.name
+        assert other.python == "python"
+    assert not other.folder.exists()
+
+
+def test_a_commit_with_the_same_libraries_runs_in_this_environment() -> None:
+    """It needs no environment of its own."""
+    assert against._python_of(ROOT) == sys.executable
+
+
+def test_an_unknown_commit_is_an_error() -> None:
+    """Nothing is measured then."""
+    with pytest.raises(subprocess.CalledProcessError), against.checkout("no-such-commit"):
+        pass

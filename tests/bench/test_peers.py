@@ -1,0 +1,174 @@
+"""The comparison with other servers: what it shows of a peer that is missing, and what it gives to each peer."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jwt
+import pytest
+
+from bench.peers import __main__ as command
+from bench.peers.centrifugo import Centrifugo
+from bench.peers.event import Event
+from bench.peers.figures import Results
+from bench.peers.jetstream import Jetstream
+from bench.peers.mercure import Mercure
+from bench.peers.nchan import MODULE, Nchan
+from bench.peers.peer import Peer
+from bench.peers.programs import Missing, Programs
+from bench.peers.table import NOTHING, Column, markdown
+from bench.peers.works import PARTS, TOPICS
+from tests.architecture.source import ROOT
+
+PLAN = command.options_from(["--rounds", "2"]).plan
+EVENT = Event({"kind": "post", "status": {"message": "", "meta": None}})
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Any:
+    return SimpleNamespace(folder=tmp_path)
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Programs:
+    """Every program of the peers, none of which does anything."""
+    for name in ("bin/centrifugo", "bin/mercure", "usr/sbin/nginx", "jetstream", "jetstream-simulator"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    module = tmp_path / "usr/lib/nginx/modules" / MODULE
+    module.parent.mkdir(parents=True)
+    module.write_bytes(b"nchan version: %s\x001.2.3\x00")
+    return Programs([tmp_path])
+
+
+@pytest.fixture
+def peers(site: Any, programs: Programs) -> list[Peer]:
+    return [
+        Centrifugo(site, programs, EVENT), Mercure(site, programs, EVENT), Nchan(site, programs, EVENT),
+        Jetstream(site, programs),
+    ]  # fmt: skip
+
+
+def test_a_peer_that_is_not_installed_has_a_column_of_dashes_and_a_note(
+    site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run goes on with the others."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    makers = {"centrifugo": lambda: Centrifugo(site, Programs([]), EVENT)}
+    found, missing = command.gathered(makers, ["centrifugo"])
+    columns = command.columns_of(found, missing, {})
+    text = markdown(Results(), list(columns.values()), PLAN)
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "Centrifugo" not in line]
+    assert found == []
+    assert len(rows) > 10
+    assert {row.split("|")[2].strip() for row in rows} == {NOTHING}
+    assert "- Centrifugo: not measured: centrifugo not found (see bench/PEERS.md)." in text
+
+
+def test_the_table_shows_medians_and_a_dash_for_what_a_peer_cannot_do() -> None:
+    """A figure that was not measured is no zero."""
+    results = Results()
+    for value in (100_000, 300_000, 200_000):
+        results.add("one", "firehose", {"per_cpu_s": value, "p50_ms": value / 20_000, "p99_ms": value / 1000})
+    text = markdown(results, [Column("one", "1.2", "SSE"), Column("two", missing="two not found")], PLAN)
+    assert f"events/s: deliveries per server-CPU-second | 200,000 | {NOTHING} |" in text
+    assert f"| … time to a client, p50 / p99, ms | 10.0 / 200 | {NOTHING} |" in text
+    assert "- two: not measured: two not found." in text
+
+
+def test_a_peer_that_fails_is_left_out_from_then_on() -> None:
+    """Its column has a note, and the other peers are measured."""
+    peer = SimpleNamespace(name="broken", chooses={"firehose": "all"}, starts=0)
+
+    def running(rate: float) -> Any:
+        peer.starts += 1
+        raise RuntimeError("broken did not start: a long story\nand more")
+
+    peer.running = running
+    results = command.run([peer], list(PARTS), None, PLAN)  # type: ignore[list-item, arg-type] # no clients are started
+    assert peer.starts == 1
+    assert results.failed == {"broken": "broken did not start: a long story"}
+
+
+def test_programs_are_found_in_folders_and_else_missing(programs: Programs, tmp_path: Path) -> None:
+    """A folder may hold a program directly, or below as a package does."""
+    assert programs.program("jetstream") == str(tmp_path / "jetstream")
+    assert programs.program("nginx") == str(tmp_path / "usr/sbin/nginx")
+    with pytest.raises(Missing, match="no-such-program not found"):
+        programs.program("no-such-program")
+    with pytest.raises(Missing, match="no-such-module"):
+        programs.file("no-such-module")
+
+
+def test_centrifugos_configuration_is_json_on_loopback_without_statistics(site: Any, programs: Programs) -> None:
+    """It verifies the token of the clients' requests."""
+    peer = Centrifugo(site, programs, EVENT)
+    made = json.loads(json.dumps(peer.configuration(1)))
+    assert made["http_server"] == {"address": "127.0.0.1", "port": 1}
+    assert made["usage_stats"] == {"disabled": True}
+    assert made["client"]["token"]["hmac_secret_key"] == peer.secret
+
+
+def test_configurations_name_the_port_and_balance_their_braces(site: Any, programs: Programs) -> None:
+    """The templates of nginx and Caddy have all values, and listen on loopback only."""
+    nginx = Nchan(site, programs, EVENT).configuration(4321)
+    caddy = Mercure(site, programs, EVENT).configuration(4321)
+    for made in (nginx, caddy):
+        assert made.count("{") == made.count("}")
+        assert "127.0.0.1:4321" in made
+        assert "{{" not in made
+    assert f"load_module {site.folder}/usr/lib/nginx/modules/{MODULE};" in nginx
+
+
+def test_nchan_tells_the_version_of_its_module(site: Any, programs: Programs) -> None:
+    """The module's own version is in the file of the module."""
+    assert Nchan(site, programs, EVENT).version() == "1.2.3, nginx unknown"
+
+
+def test_mercures_token_has_what_version_1_requires(site: Any, programs: Programs) -> None:
+    """A token without one of these is refused."""
+    peer = Mercure(site, programs, EVENT)
+    token = peer.requests("firehose", 1)[0].rpartition(" ")[2]
+    claims = jwt.decode(token, peer.secret, algorithms=["HS256"], audience="https://bench.example/hub")
+    assert jwt.get_unverified_header(token)["typ"] == "at+jwt"
+    assert {"iss", "exp", "sub", "client_id", "iat", "jti"} <= set(claims)
+    assert claims["authorization_details"][0]["actions"] == ["subscribe"]
+
+
+def test_clients_of_one_topic_are_a_tenth_of_all(peers: list[Peer]) -> None:
+    """Each peer gives every client a request, and ten different ones where clients choose a topic."""
+    for peer in peers:
+        assert len(set(peer.requests("firehose", 20))) == 1
+        assert len(peer.requests("topic", 20)) == 20
+        assert len(set(peer.requests("topic", 20))) == (1 if peer.name == "Jetstream" else TOPICS)
+
+
+def test_no_peer_claims_to_filter_by_words(peers: list[Peer]) -> None:
+    """The row of filters of each client's own has figures of this server and the aiohttp server only."""
+    assert [peer.name for peer in peers if "own" in peer.chooses] == []
+
+
+def test_an_event_has_the_mark_that_clients_search() -> None:
+    """Its time is an integer before a brace, as in what this server sends."""
+    assert EVENT.number(13).count(b'"meta":{"t":') == 1
+    assert "topic3 " in json.loads(EVENT.number(13))["status"]["message"]
+
+
+def test_the_page_names_each_peer_and_its_programs(peers: list[Peer]) -> None:
+    """A peer that is not found refers to this page."""
+    page = (ROOT / "bench" / "PEERS.md").read_text(encoding="utf-8")
+    for peer in peers:
+        assert peer.name in page
+    for program in ("centrifugo", "mercure", "nginx", "jetstream", "jetstream-simulator", MODULE):
+        assert f"`{program}`" in page
+
+
+@pytest.mark.parametrize("arguments", [["--only", "nosuch"], ["--parts", "nosuch"]])
+def test_an_unknown_name_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The message lists the known names."""
+    with pytest.raises(SystemExit):
+        command.options_from(arguments)
+    assert "unknown: nosuch; known: stream-server" in capsys.readouterr().err
