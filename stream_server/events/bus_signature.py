@@ -5,6 +5,7 @@ the published JSON: the HMAC-SHA1 (RFC 2104) of the message without it. SHA-1 is
 scripts. Its known weakness, collisions, does not help against an HMAC (RFC 6194 §3.3).
 """
 
+import hashlib
 import hmac
 
 MAC_PREFIX = b',"mac":"'
@@ -18,7 +19,7 @@ class BusSignature:
     """Checks the signatures of published entries with the key of this installation."""
 
     def __init__(self, key: bytes) -> None:
-        self._key = key
+        self._inner, self._outer = (hashlib.sha1(pad) for pad in _pads(key))  # noqa: S324 - see above
 
     def open(self, message: bytes) -> bytes | None:
         """Return the message without its signature, or None if it has none or a wrong one."""
@@ -26,8 +27,25 @@ class BusSignature:
         if not tail.startswith(MAC_PREFIX) or not tail.endswith(b'"}'):
             return None
         plain = message[:-TAIL_BYTES] + b"}"
-        found = hmac.digest(self._key, plain, "sha1").hex().encode()
-        return plain if hmac.compare_digest(found, tail[len(MAC_PREFIX) : -2]) else None
+        return plain if hmac.compare_digest(self._sign(plain), tail[len(MAC_PREFIX) : -2]) else None
+
+    def _sign(self, plain: bytes) -> bytes:
+        """Return the HMAC as hexadecimal digits. Copies of the hashed pads take half the time of `hmac.digest`."""
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(plain)
+        outer.update(inner.digest())
+        return outer.hexdigest().encode()
+
+
+def _pads(key: bytes) -> tuple[bytes, bytes]:
+    """Return the inner and the outer pad of HMAC. Raises ValueError for a key of more than 64 bytes.
+
+    Such a key would have to be hashed first.
+    """
+    if len(key) > BLOCK_BYTES:
+        raise ValueError("the key of the bus has more than 64 bytes")
+    padded = key.ljust(BLOCK_BYTES, b"\0")
+    return bytes(byte ^ 0x36 for byte in padded), bytes(byte ^ 0x5C for byte in padded)
 
 
 def lua_pads(key: bytes) -> tuple[str, str]:
@@ -35,8 +53,5 @@ def lua_pads(key: bytes) -> tuple[str, str]:
 
     ``key`` must have at most 64 bytes, because a longer one would have to be hashed first.
     """
-    if len(key) > BLOCK_BYTES:
-        raise ValueError("the key of the bus has more than 64 bytes")
-    padded = key.ljust(BLOCK_BYTES, b"\0")
-    inner, outer = ("".join(f"\\{byte ^ pad:03d}" for byte in padded) for pad in (0x36, 0x5C))
+    inner, outer = ("".join(f"\\{byte:03d}" for byte in pad) for pad in _pads(key))
     return inner, outer

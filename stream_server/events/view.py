@@ -235,10 +235,10 @@ def _to_entities(found: EntitiesFields) -> Entities:
     if not (found.mentions or found.hashtags or found.cashtags or found.urls):
         return NO_ENTITIES
     return Entities(
-        mentions=tuple(Mention(m.login, m.indices) for m in found.mentions),
-        hashtags=tuple(Hashtag(t.text, t.indices) for t in found.hashtags),
-        cashtags=tuple(Cashtag(t.text, t.indices) for t in found.cashtags),
-        urls=tuple(Url(u.url, u.display_url, u.expanded_url, u.indices) for u in found.urls),
+        mentions=tuple([Mention(m.login, m.indices) for m in found.mentions]),
+        hashtags=tuple([Hashtag(t.text, t.indices) for t in found.hashtags]),
+        cashtags=tuple([Cashtag(t.text, t.indices) for t in found.cashtags]),
+        urls=tuple([Url(u.url, u.display_url, u.expanded_url, u.indices) for u in found.urls]),
     )
 
 

@@ -16,10 +16,10 @@ from collections.abc import Callable
 from time import perf_counter, thread_time
 from typing import NamedTuple
 
-NO_PAUSE_PRESSURE = 0.60
+NO_PAUSE_PRESSURE = 0.50
 """Pressure up to which a flush follows at once."""
 
-WHOLE_PAUSE_PRESSURE = 0.85
+WHOLE_PAUSE_PRESSURE = 0.70
 """Pressure from which on a flush waits for the whole tick. In between, the pause grows in proportion."""
 
 TICK_FLUSHES = 3

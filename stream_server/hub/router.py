@@ -103,7 +103,8 @@ class Router:
                 group for group in groups if group.private_view is not None and group.private_view.following is None
             ]
             groups += self._registry.following_groups()
-        self._live.index.verification.verify(groups, lambda some: self._deliver_to_private_groups(some, entry))
+        if groups:
+            self._live.index.verification.verify(groups, lambda some: self._deliver_to_private_groups(some, entry))
         if self._live.index.failures or self._live.index.verification.unverified:
             self._demote_unmatched_groups()
 
