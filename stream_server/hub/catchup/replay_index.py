@@ -26,7 +26,7 @@ MAX_BLOCKS = 32
 """Number of blocks that are kept, the latest ones. A block takes 0.5 to 1.6 MB, beside its decoded entries."""
 
 MIN_READERS = 4
-"""A block is indexed when it is read this often. Before, its undecoded entries are screened: a twentieth of the work."""
+"""A block is indexed when it is read this often. Before, its entries are screened, at a twentieth of the cost."""
 
 MAX_SCAN_RESULTS = 16
 """Number of subscriptions without keys whose results one block keeps."""
