@@ -118,7 +118,7 @@ def compare(shared: Site, options: argparse.Namespace) -> dict[tuple[str, str], 
         for number in range(options.rounds):
             for (case, rate), (coding, accepted) in itertools.product(cases.items(), CODINGS.items()):
                 requests = server.streams("firehose" if case == "firehose" else "tracks", options.conns)
-                requests = [f"{request.removeprefix('GET ')}\tAccept-Encoding: {accepted}" for request in requests]
+                requests = [f"{request}\tAccept-Encoding: {accepted}" for request in requests]
                 figures = asyncio.run(measure(shared, running, requests, texts, rate, options.seconds))
                 due = options.conns * rate * figures["seconds"] / (1 if case == "firehose" else TOPICS)
                 figures["share_delivered"] = figures["deliveries"] / due

@@ -28,7 +28,7 @@ from bench.ledger import Ledger
 from bench.lineup import BareServer, Running, StreamServer
 from bench.pen import Pen
 from bench.poster import Connection, with_hands
-from bench.process import cpu_seconds
+from bench.process import cpu_seconds, end_cleanly
 from bench.progress import Progress
 from bench.site import Site, site
 
@@ -344,6 +344,7 @@ async def measure_all(plan: Plan) -> Ledger:
 def main() -> None:
     """Measure and print the figures. Progress goes to stderr."""
     plan = plan_from(sys.argv[1:])
+    end_cleanly()
     ledger = asyncio.run(measure_all(plan))
     ledger.show(f"{plan.conns} streams on one process")
     if plan.json:

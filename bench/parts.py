@@ -63,12 +63,12 @@ def fan_out(server: Server, clients: Clients, plan: Plan, kind: Kind) -> Measure
 
 def joined(server: Server, clients: Clients, plan: Plan) -> Measured:
     """Measure firehose clients while posts come in bursts."""
-    for name, (size, per_second) in (("joined", JOINED), ("flood", FLOOD)):
+    with server.running() as running:
+        for name, (size, per_second) in (("joined", JOINED), ("flood", FLOOD)):
 
-        async def work(done: asyncio.Event, size: int = size, per_second: float = per_second) -> None:
-            await (await Bursts.of(server.site)).run(size, per_second, done)
+            async def work(done: asyncio.Event, size: int = size, per_second: float = per_second) -> None:
+                await (await Bursts.of(server.site)).run(size, per_second, done)
 
-        with server.running() as running:
             yield name, _streamed(server, running, clients, plan, "firehose", work, size * per_second)
 
 

@@ -1,7 +1,9 @@
 """A child process of the benchmark: its CPU core, its CPU time and its memory."""
 
 import os
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -80,6 +82,11 @@ def wait_for_line(path: Path, start: str, process: "subprocess.Popen[bytes]", se
         time.sleep(0.02)
     errors = path.with_suffix(".err").read_text()[-2000:]
     raise RuntimeError(f"the process behind {path.name} did not start: {errors}")
+
+
+def end_cleanly() -> None:
+    """Let SIGTERM end this program as an exception, so that it ends its child processes and removes its folders."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:

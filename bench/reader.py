@@ -5,7 +5,7 @@
 The mark ``"t":<digits>`` identifies an event; the digits are the CLOCK_MONOTONIC nanoseconds of its post. If the answer
 opens a WebSocket (101), the mark is ``"time_us":<digits>``, microseconds of the wall clock, as Jetstream sends it.
 
-Python reads about 100,000 events a second, and sends about 2,000 requests. If this process is saturated, the latency
+Python reads about 100,000 events a second, and sends about 20,000 requests. If this process is saturated, the latency
 is its own.
 """
 

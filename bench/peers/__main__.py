@@ -23,7 +23,7 @@ from bench.peers.peer import Peer
 from bench.peers.programs import Missing, Programs
 from bench.peers.round import measure
 from bench.peers.works import PARTS, Plan
-from bench.process import last_core, pin
+from bench.process import end_cleanly, last_core, pin
 from bench.site import Site, site
 
 SPARE_FILES = 200
@@ -144,6 +144,7 @@ def main() -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     plan = options.plan
+    end_cleanly()
     pin(os.getpid(), last_core())
     with site() as shared:
         peers, missing = gathered(makers(shared, Programs(options.folders)), options.names)

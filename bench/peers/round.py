@@ -25,6 +25,7 @@ async def _idle(peer: Peer, live: Live, clients: Clients, plan: Plan) -> Figures
     for conns in (WARM_CONNS, plan.idle_conns):
         figures = await clients.streams(live, _lines(peer, "firehose", conns), settle=plan.settle)
         _check(figures, conns)
+    figures["open_per_cpu_s"] = figures["opened"] / figures["open_cpu_s"]
     return figures
 
 

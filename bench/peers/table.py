@@ -55,6 +55,7 @@ def rows(results: Results, columns: Sequence[Column], plan: Plan) -> list[Row]:
     idle = f"{plan.idle_conns:,} idle connections: "
     found.append(_row(f"{idle}memory of one, KiB", results, columns, "idle", "kib_per_idle_conn"))
     found.append(_row("… opened per second", results, columns, "idle", "open_per_s"))
+    found.append(_row("… opened per server-CPU-second", results, columns, "idle", "open_per_cpu_s"))
     return found
 
 
@@ -64,6 +65,7 @@ def _fan_out(results: Results, columns: Sequence[Column], part: Part, prefix: st
         ("… CPU of the server, % of a core", ["cpu_percent"]),
         ("… time to a client, p50 / p99, ms", ["p50_ms", "p99_ms"]),
         ("… delivered of what was due", ["share_delivered"]),
+        ("… busy share of the clients' core", ["core_busy_share"]),
     ]
     return [_row(title, results, columns, part, *names) for title, names in figures]
 

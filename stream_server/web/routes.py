@@ -42,7 +42,7 @@ from stream_server.web.route import ANY_TOKEN, NO_TOKEN, ONE_ROUND_TRIP, Handler
 from stream_server.web.streaming import long_poll, stream
 
 PASSWORD_TRIPS = RedisRoundTrips(2, "one before and one after hashing the password, which costs more than Redis")
-FANOUT_TRIPS = RedisRoundTrips(3, "the write; all timelines in one pipeline; completing the fan-out job")
+FANOUT_TRIPS = RedisRoundTrips(2, "the write; all timelines and the end of the fan-out job in one transaction")
 FOLLOW_TRIPS = RedisRoundTrips(3, "the write; all timelines in one pipeline; completing the jobs")
 EXPLAIN_TRIPS = RedisRoundTrips(2, "the status as the caller may see it; its author as of posting, from the log")
 TIMELINE_TRIPS = RedisRoundTrips(2, "the ids of a timeline, possibly on another shard; the visible statuses of them")

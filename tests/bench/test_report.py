@@ -93,3 +93,4 @@ def test_a_quick_run_is_one_short_round() -> None:
     assert (quick.rounds, full.rounds) == (1, 3)
     assert quick.seconds < full.seconds
     assert quick.crowd < full.crowd
+    assert options_from(["--quick"]).parts == PARTS[:-1]

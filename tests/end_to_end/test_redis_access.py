@@ -1,25 +1,18 @@
 """Servers, workers and listeners with the least rights in Redis, and a Redis behind TLS."""
 
 import asyncio
-import datetime as dt
-import ssl
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from ipaddress import IPv4Address
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from tests.command_line import clean_environment, run
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, binaries, free_port
+from tests.tls import make_certificate, tls_in_front_of
 
 pytestmark = pytest.mark.extended
 
@@ -93,50 +86,6 @@ async def _use_everything(api: Api) -> None:
     await api.delete(ann, post["id"])
 
 
-@asynccontextmanager
-async def tls_in_front_of(target: RedisProcess, folder: Path) -> AsyncIterator[tuple[int, Path]]:
-    """Accept TLS connections and forward them to a Redis. Yields the port, and the certificate to trust."""
-    certificate, key = _make_certificate(folder)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-
-    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        other_reader, other_writer = await asyncio.open_unix_connection(str(target.socket))
-        await asyncio.gather(_copy(reader, other_writer), _copy(other_reader, writer), return_exceptions=True)
-
-    listening = await asyncio.start_server(forward, "127.0.0.1", 0, ssl=context)
-    try:
-        yield listening.sockets[0].getsockname()[1], certificate
-    finally:
-        listening.close()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-    finally:
-        writer.close()
-
-
-def _make_certificate(folder: Path) -> tuple[Path, Path]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(x509.random_serial_number()).not_valid_before(now).not_valid_after(now + dt.timedelta(1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    certificate, key_file = folder / "cert.pem", folder / "key.pem"
-    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    pem = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    key_file.write_bytes(key.private_bytes(*pem))
-    return certificate, key_file
-
-
 async def test_a_server_uses_a_redis_behind_tls(tmp_path: Path) -> None:
     """Any redis-server will do here: the TLS ends in the test."""
     with RedisProcess(next(iter(binaries().values()))) as target:
@@ -148,7 +97,7 @@ async def test_a_server_uses_the_tls_of_redis(tmp_path: Path) -> None:
     found = binaries().get("path")
     if found is None or not _has_tls(found):
         pytest.skip("no redis-server on PATH that was built with TLS, as those of Debian are")
-    certificate, key = _make_certificate(tmp_path)
+    certificate, key = make_certificate(tmp_path)
     port = free_port()
     options = ("--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key))
     with RedisProcess(found, *options, "--tls-auth-clients", "no"):

@@ -6,6 +6,7 @@ with equal subscriptions, and the result is kept.
 """
 
 import time
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import Position
+from stream_server.hub.catchup.raw_screen import Screen, make_screen, may_have_key
 from stream_server.hub.catchup.ring import Ring
 
 BLOCK_ENTRIES = 256
@@ -22,6 +24,9 @@ BLOCK_ENTRIES = 256
 
 MAX_BLOCKS = 32
 """Number of blocks that are kept, the latest ones. A block takes 0.5 to 1.6 MB, beside its decoded entries."""
+
+MIN_READERS = 4
+"""A block is indexed when it is read this often. Before, its entries are screened, at a twentieth of the cost."""
 
 MAX_SCAN_RESULTS = 16
 """Number of subscriptions without keys whose results one block keeps."""
@@ -120,6 +125,7 @@ class ReplayIndex:
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
         self._blocks: dict[int, IndexBlock] = {}
+        self._readings: Counter[int] = Counter()
         self._ring_cut_count = ring.cut_count
 
     def find_after(
@@ -134,7 +140,21 @@ class ReplayIndex:
         found: list[Entry] = []
         weight = 0
         while position != self._ring.head:
-            block = self._get_block(position.n // BLOCK_ENTRIES, deadline)
+            number = position.n // BLOCK_ENTRIES
+            screen = self._screen_for(number, query)
+            if screen is not None:
+                for entry in self._ring.peek_numbers(position.n + 1, self._last_number(number)):
+                    position = entry.position
+                    if entry.kind == "rollback" or may_have_key(entry.body, screen):
+                        self._ring.mark_read(entry)
+                        found.append(entry)
+                        weight += entry.size
+                        if weight > max_bytes:
+                            return found, position
+                if time.monotonic() > deadline:
+                    break
+                continue
+            block = self._get_block(number, deadline)
             begin, end = position.n + 1 - block.first_number, len(block.entries)
             if begin < end:
                 if query.keys is not None:
@@ -157,6 +177,18 @@ class ReplayIndex:
         self._blocks = {number: block for number, block in self._blocks.items() if block.was_used}
         for block in self._blocks.values():
             block.was_used = False
+        self._readings.clear()
+
+    def _screen_for(self, number: int, query: ReplayQuery) -> Screen | None:
+        """Count a reading of this block. Return a screen if indexing the block is not worth it yet, else None."""
+        if number in self._blocks or query.keys is None:
+            return None
+        self._readings[number] += 1
+        return make_screen(query.keys) if self._readings[number] < MIN_READERS else None
+
+    def _last_number(self, number: int) -> int:
+        """Return the log number of the last entry of this block that the ring has."""
+        return min((number + 1) * BLOCK_ENTRIES, self._ring.head.n)
 
     def _get_block(self, number: int, deadline: float) -> IndexBlock:
         """Return the block with this number. First add its new entries from the ring, stopping at ``deadline``."""
@@ -170,7 +202,7 @@ class ReplayIndex:
                 del self._blocks[next(iter(self._blocks))]  # the oldest one
             block = self._blocks[number] = IndexBlock(max(number * BLOCK_ENTRIES, self._ring.floor.n) + 1)
         block.was_used = True
-        for entry in self._ring.iter_numbers(block.next_number, min((number + 1) * BLOCK_ENTRIES, self._ring.head.n)):
+        for entry in self._ring.iter_numbers(block.next_number, self._last_number(number)):
             block.add(entry)
             if time.monotonic() > deadline:
                 break

@@ -94,10 +94,14 @@ class Ring:
 
     def iter_numbers(self, first_number: int, last_number: int) -> Iterator[Entry]:
         """Yield the entries with these log numbers and mark them as read. Call it only if the ring has them all."""
-        for n in range(first_number, last_number + 1):
-            entry = self._entries[n - self.floor.n - 1]
+        for entry in self.peek_numbers(first_number, last_number):
             self.mark_read(entry)
             yield entry
+
+    def peek_numbers(self, first_number: int, last_number: int) -> Iterator[Entry]:
+        """Do as `iter_numbers` without marking: for a caller that does not decode the entries."""
+        for n in range(first_number, last_number + 1):
+            yield self._entries[n - self.floor.n - 1]
 
     def mark_read(self, entry: Entry) -> None:
         """Record that a client read the entry, so that the next `drop_unread_caches` keeps its decoded forms."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.scripts import JOB_LEASE_MS, Scripts
 
 FAILURES_BEFORE_PARKING = 10
@@ -131,7 +132,11 @@ class JobQueue:
         """Record the results of finished job passes in one round trip. Return their outcomes in the same order."""
         arguments = [_advance_arguments(result) for result in results]
         words = await self._scripts.call_each("job_advance", keys.META, arguments)
-        return [PassOutcome(word.decode()) for word in words]
+        return [read_outcome(word) for word in words]
+
+    def advance_command(self, result: PassResult) -> Command:
+        """Return the command of :meth:`advance` for one result. :func:`read_outcome` reads its reply."""
+        return self._scripts.call_command("job_advance", keys.META, _advance_arguments(result))
 
     async def delete_dependents(self, job: ClaimedJob) -> PassOutcome:
         """Delete one page of the likes and comments of a deleted status, or of the members of a deleted list."""
@@ -193,6 +198,11 @@ _DUE_KEY, _PARKED_KEY = keys.key_for("due"), keys.key_for("parked")
 def member_score_pairs(flat: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
     """Return (member, score) pairs from Redis' flat reply, in which each member is followed by its score."""
     return [(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)]
+
+
+def read_outcome(reply: bytes) -> PassOutcome:
+    """Return the outcome in a reply to `JobQueue.advance_command`."""
+    return PassOutcome(reply.decode())
 
 
 def _advance_arguments(result: PassResult) -> tuple[str | bytes | int, ...]:

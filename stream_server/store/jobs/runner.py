@@ -1,18 +1,22 @@
 """The passes of jobs: change derived timelines by one page of the truth, then check that the page has not changed.
 
 The order is always the same: read a page of the truth, write, and call :meth:`JobQueue.advance` after all writes
-succeeded. The process may die after any step. `advance` is not sent together with the writes, because a full Redis
-refuses the writes and may still run the script.
+succeeded. The process may die after any step. The first pass of a status, while its author waits, sends the writes and
+`advance` together. It must send them as a transaction, because a full Redis refuses the writes and may still run the
+script. Redis executes all of a transaction or, if it refuses one command of it, nothing.
 """
 
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from redis.exceptions import NoScriptError, ResponseError
+
 from stream_server.store import keys
-from stream_server.store.jobs.queue import ClaimedJob, JobPass, JobQueue, PassOutcome, PassResult
+from stream_server.store.jobs.queue import ClaimedJob, JobPass, JobQueue, PassOutcome, PassResult, read_outcome
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.refusals import to_api_error
 from stream_server.store.redis.scripts import JOB_LEASE_MS, REFILL_AUTHORS_PER_PASS, SizeLimits
 
 TIMELINE_KEY_BY_KIND = {"home": keys.home_timeline, "list": keys.list_timeline}
@@ -47,20 +51,23 @@ class JobRunner:
         return outcome
 
     async def update_reader_timelines(
-        self, job: ClaimedJob, job_pass: JobPass, *, hold_ms: int = JOB_LEASE_MS
+        self, job: ClaimedJob, job_pass: JobPass, *, hold_ms: int = JOB_LEASE_MS, in_transaction: bool = False
     ) -> PassOutcome:
         """Add a status to the timelines of a part of its readers, or remove it from them.
 
         The readers of ``job_pass`` are followers of the author (home timelines) and lists that contain the author (list
         timelines). The first pass also has the author's own home timeline. The worker holds the job for ``hold_ms`` ms
         more. Returns how the pass ended.
+
+        ``in_transaction`` saves a round trip. It needs one server that has all keys, because the transaction touches
+        the timelines and the job.
         """
         timelines = _timeline_keys([member for member, _ in job_pass.people], [member for member, _ in job_pass.lists])
         if not job_pass.phase and not job_pass.after_score:
             timelines.append(keys.home_timeline(job_pass.author))
-        await self._execute(self._status_commands(job_pass, timelines))
         result = self._result_of_page(job, job_pass, hold_ms)
-        (outcome,) = await self._queue.advance(result)
+        change = self._write_and_advance if in_transaction else self._write_then_advance
+        outcome = await change(self._status_commands(job_pass, timelines), result)
         if job_pass.mode == "clean" or outcome not in {PassOutcome.MOVED, PassOutcome.STALE}:
             return outcome
         seen_version, people, lists = await self._queue.find_former_readers(job_pass)
@@ -95,6 +102,30 @@ class JobRunner:
                     await self._queue.request_refill(job_pass.timeline_kind, job_pass.subject)
             results.append(PassResult(job, timeline_size=own_replies[-1] if is_removal else None))
         return await self._queue.advance(*results)
+
+    async def _write_then_advance(self, commands: Sequence[Command], result: PassResult) -> PassOutcome:
+        """Change timelines, then record the result of the pass. If a timeline cannot be written, the job fails."""
+        await self._execute(commands)
+        (outcome,) = await self._queue.advance(result)
+        return outcome
+
+    async def _write_and_advance(self, commands: Sequence[Command], result: PassResult) -> PassOutcome:
+        """Change timelines and record the result of the pass in one transaction.
+
+        A timeline that cannot be written (its key has another type) does not stop the transaction. It gets a job of its
+        own, so that its failure is seen as that of any job.
+        """
+        *_, replies = await self._execute([("MULTI",), *commands, self._queue.advance_command(result), ("EXEC",)])
+        advanced = replies.pop()
+        for command, reply in zip(commands, replies, strict=True):
+            if isinstance(reply, ResponseError):
+                await self._queue.request_refill(*_timeline_of(str(command[1])))
+        if isinstance(advanced, NoScriptError):  # Redis was restarted, and gets the scripts again
+            (outcome,) = await self._queue.advance(result)
+            return outcome
+        if isinstance(advanced, ResponseError):
+            raise to_api_error(advanced) from advanced
+        return read_outcome(advanced)
 
     async def _remove_misplaced(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
         # The refill that follows adds a status again that is removed here by mistake.
@@ -158,6 +189,12 @@ class JobRunner:
 
     async def _execute(self, commands: Sequence[Command]) -> list[Any]:
         return await self._redis.execute(*commands) if commands else []
+
+
+def _timeline_of(key: str) -> tuple[str, str]:
+    """Return the kind of a timeline (``home`` or ``list``) and its owner."""
+    name, owner = keys.parse(key)
+    return "list" if name == "timeline" else name, owner
 
 
 def _timeline_keys(uids: Sequence[bytes], list_ids: Sequence[bytes]) -> list[str]:

@@ -1,16 +1,17 @@
 """Admission of reads: a limited number of Redis calls of opening streams runs at once, and the others wait.
 
-If ten thousand streams reconnect together, each call would otherwise wait for a connection for longer than its timeout.
-All of them would fail, and so would writes. With admission, the timeout of a call starts when the call is admitted.
+If ten thousand streams reconnect together, Redis would otherwise need longer for their calls than the timeout of each.
+Most of them would fail. With admission, the timeout of a call starts when the call is admitted.
 Streams with more finished calls go first. Otherwise all streams would make their first call before any stream is open.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from heapq import heappop, heappush
 from itertools import count
+from types import TracebackType
 from typing import NamedTuple
 
 from stream_server.errors import Unavailable
@@ -18,7 +19,7 @@ from stream_server.store.redis.own_task import enter_task
 from stream_server.store.redis.refusals import unavailable_error
 
 MAX_CONCURRENT = 42
-"""Most admitted calls at the same time. The connection pool has half as many connections more, for writes."""
+"""Most admitted calls at the same time. Redis answers so many within a few milliseconds, well within their timeout."""
 
 STREAM_OPEN_ROUND_TRIPS = 4
 """Number of Redis calls to open a stream: authentication, cursor, relations of the user, and saved rules."""
@@ -45,26 +46,29 @@ class ReadAdmission:
         self._waiters: list[_Waiter] = []
         self._sequence = count()
 
-    @asynccontextmanager
-    async def slot(self, prior_round_trips: int) -> AsyncIterator[None]:
-        """Wait until a Redis call may run, and count it as running inside the ``with`` block.
+    def slot(self, prior_round_trips: int) -> "Slot":
+        """Wait until a Redis call may run, and count it as running inside the ``async with`` block.
 
-        Of the waiting calls, those go first whose requests have finished more calls (``prior_round_trips``). Raises
-        `Unavailable` after a wait of `MAX_QUEUE_SECONDS`, or if Redis has answered no call for
+        Of the waiting calls, those go first whose requests have finished more calls (``prior_round_trips``). The block
+        raises `Unavailable` after a wait of `MAX_QUEUE_SECONDS`, or if Redis has answered no call for
         `REDIS_DOWN_AFTER_SECONDS`.
         """
+        return Slot(self, prior_round_trips)
+
+    async def take_slot(self, prior_round_trips: int) -> None:
+        """Wait as :meth:`slot` does. The caller must call :meth:`return_slot`."""
         if self._free_slots:
             self._free_slots -= 1
         else:
             await self._wait_for_slot(prior_round_trips)
-        try:
-            yield
+
+    def return_slot(self, error: BaseException | None) -> None:
+        """Give the slot to the next call. ``error`` is the error of the call, or None if Redis has answered."""
+        if error is None:
             self._last_reply_at = asyncio.get_running_loop().time()
-        except Exception:
+        elif isinstance(error, Exception):
             self._fail_waiters_if_down()
-            raise
-        finally:
-            self._grant_next_slot()
+        self._grant_next_slot()
 
     def _fail_waiters_if_down(self) -> None:
         if asyncio.get_running_loop().time() - self._last_reply_at >= REDIS_DOWN_AFTER_SECONDS:
@@ -103,6 +107,28 @@ class ReadAdmission:
         self._free_slots += 1
 
 
+class Slot:
+    """A slot of :class:`ReadAdmission`, taken for the time of an ``async with`` block."""
+
+    __slots__ = ("_admission", "_prior_round_trips")
+
+    def __init__(self, admission: ReadAdmission | None, prior_round_trips: int) -> None:
+        """If ``admission`` is None, the block runs at once."""
+        self._admission = admission
+        self._prior_round_trips = prior_round_trips
+
+    async def __aenter__(self) -> None:
+        await enter_task()
+        if self._admission is not None:
+            await self._admission.take_slot(self._prior_round_trips)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._admission is not None:
+            self._admission.return_slot(error)
+
+
 class RequestAdmission:
     """Makes each Redis call of one request wait for a slot of :class:`ReadAdmission`, and counts these calls."""
 
@@ -112,18 +138,12 @@ class RequestAdmission:
         self._admission: ReadAdmission | None = admission
         self._round_trips = 0
 
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Wait until a Redis call of this request may run, and count it as running inside the ``with`` block."""
-        await enter_task()
-        if self._admission is None:
-            yield
-            return
+    def slot(self) -> Slot:
+        """Wait until a Redis call of this request may run, and count it as running inside the ``async with`` block."""
         # A request with more calls than an opening stream needs goes behind the opening streams.
         rank = self._round_trips if self._round_trips < STREAM_OPEN_ROUND_TRIPS else 0
-        async with self._admission.slot(rank):
-            self._round_trips += 1
-            yield
+        self._round_trips += 1
+        return Slot(self._admission, rank)
 
     def detach(self) -> None:
         """Stop limiting the calls of a finished request. Tasks that it started then call Redis without a slot."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextvars import Context
 
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from stream_server.store.redis.pipelined_connection import PipelinedConnection
@@ -75,8 +76,12 @@ class LaneConnections:
             opening.add_done_callback(_fetch_error)
         else:
             opening = next(iter(self._opening))
-        async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
-            return await asyncio.shield(opening)
+        await asyncio.wait({opening}, timeout=max(0.0, deadline - time.monotonic()))
+        if not opening.done():
+            raise TimeoutError
+        if opening.cancelled():
+            raise RedisConnectionError("the client was closed")
+        return opening.result()
 
     async def close(self) -> None:
         """Close all connections, and cancel the attempts to connect."""

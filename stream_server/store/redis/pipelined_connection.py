@@ -18,7 +18,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from stream_server.store.redis.refusals import is_demoted_primary
 
-MAX_UNANSWERED_COMMANDS = 256
+MAX_UNANSWERED_COMMANDS = 512
 """Most commands without a reply on one connection. Further calls wait unsent, so an overloaded Redis is not given work
 whose callers have left."""
 
@@ -53,9 +53,10 @@ class Call:
         packed: The commands in Redis' protocol.
         command_count: Number of commands.
         deadline: When the call is given up, by `time.monotonic`.
+        is_refused: Whether one of the replies is an error.
     """
 
-    __slots__ = ("command_count", "deadline", "future", "packed", "replies")
+    __slots__ = ("command_count", "deadline", "future", "is_refused", "packed", "replies")
 
     def __init__(self, packed: bytes, command_count: int, deadline: float) -> None:
         self.packed = packed
@@ -63,6 +64,7 @@ class Call:
         self.deadline = deadline
         self.future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self.replies: list[Any] = []
+        self.is_refused = False
 
     def fail(self, error: Exception) -> None:
         """Raise ``error`` in the caller, unless the caller was answered, was given up, or has left."""
@@ -101,9 +103,10 @@ class PipelinedConnection(asyncio.Protocol):
         self._is_flush_scheduled = self._is_blocked = self._is_retired = False
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
+        self._has_read_first = False
         self._closed = self._loop.create_future()
         transport.set_protocol(self)
-        # What the socket does not take stays here, where it can be removed. With a limit of 0 TLS would block.
+        # What the socket does not take stays here, where it can be removed. With a limit of 0, TLS would never write.
         transport.set_write_buffer_limits(high=1, low=0)
 
     @property
@@ -150,10 +153,17 @@ class PipelinedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Give the replies to the calls in order."""
         self._quiet_since = time.monotonic()
-        self._reader.feed(data)
+        reader, unanswered = self._reader, self._unanswered
+        reader.feed(data)
         try:
-            while (reply := self._reader.gets()) is not False:
-                self._add_reply(reply)
+            while (reply := reader.gets()) is not False:
+                call = unanswered[0]
+                call.replies.append(reply)
+                if isinstance(reply, RedisError):
+                    call.is_refused = True
+                    self._retire_after(reply)
+                if len(call.replies) == call.command_count:
+                    self._finish(call)
         except (ProtocolError, InvalidResponse, IndexError):  # no Redis, or a reply that no command asked for
             self._is_retired = True
             self._transport.abort()
@@ -188,7 +198,7 @@ class PipelinedConnection(asyncio.Protocol):
         self._is_flush_scheduled = False
         if self._is_blocked or not self._waiting:
             return
-        if self._is_retired or not self._is_current():
+        if self._is_retired or self._transport.is_closing() or not self._is_current():
             self.retire()
             return
         now = time.monotonic()
@@ -215,17 +225,16 @@ class PipelinedConnection(asyncio.Protocol):
             self._unanswered_commands += call.command_count
         return packed
 
-    def _add_reply(self, reply: Any) -> None:
-        call = self._unanswered[0]
-        call.replies.append(reply)
-        if isinstance(reply, RedisError):
-            self._retire_after(reply)
-        if len(call.replies) < call.command_count:
-            return
+    def _finish(self, call: Call) -> None:
+        """Give the oldest call its replies, unless it was given up."""
         self._unanswered.popleft()
         self._unanswered_commands -= call.command_count
         if not call.future.done():
-            _answer(call)
+            error = _find_failure(call.replies) if call.is_refused else None
+            if error is None:
+                call.future.set_result(call.replies)
+            else:
+                call.future.set_exception(error)
         if self._is_retired and not self._unanswered:
             self._transport.abort()
 
@@ -253,7 +262,8 @@ class PipelinedConnection(asyncio.Protocol):
     def _on_timer(self) -> None:
         """Give up the calls whose deadline has passed, and the connection if even late replies do not come."""
         now, was_due_at, self._timer = time.monotonic(), self._timer_at, None
-        if now - was_due_at > LATE_TIMER_SECONDS:
+        self._has_read_first = now - was_due_at > LATE_TIMER_SECONDS and not self._has_read_first
+        if self._has_read_first:  # once, so that a process that is always late gives up its calls too
             self._wake_at(now + READ_FIRST_SECONDS)
             return
         for call in self._unanswered:
@@ -281,18 +291,16 @@ class PipelinedConnection(asyncio.Protocol):
             self._wake_at(min(ends))
 
 
-def _answer(call: Call) -> None:
-    """Give a call its replies. If Redis refused to execute one, the call fails as a whole.
+def _find_failure(replies: list[Any]) -> Exception | None:
+    """Return the error with which a call fails as a whole, because Redis refused to execute one of its commands.
 
     If Redis executed an earlier command of the call, nobody knows what became of the rest: the error is `NoReply`.
     """
-    for index, reply in enumerate(call.replies):
+    for index, reply in enumerate(replies):
         if isinstance(reply, RedisConnectionError):
             if index == 0 and isinstance(reply, NOT_EXECUTED_ERRORS):
-                call.future.set_exception(reply)
-            else:
-                lost = NoReply()
-                lost.__cause__ = reply
-                call.future.set_exception(lost)
-            return
-    call.future.set_result(call.replies)
+                return reply
+            lost = NoReply()
+            lost.__cause__ = reply
+            return lost
+    return None

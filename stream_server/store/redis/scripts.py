@@ -152,8 +152,7 @@ class Scripts:
 
     async def call_each(self, script_name: str, key: str, calls: Sequence[tuple[ScriptArgument, ...]]) -> list[Any]:
         """Call a Lua script once per argument tuple in one round trip; return the replies. Raises the first error."""
-        digest = self._scripts[script_name].sha1
-        commands: list[Command] = [("EVALSHA", digest, 1, key, "-", 0, *arguments) for arguments in calls]
+        commands = [self.call_command(script_name, key, arguments) for arguments in calls]
         try:
             replies = await self._run_installing_missing(commands, time.monotonic() + self._redis.remaining_seconds)
         except NoReply as lost:
@@ -162,6 +161,10 @@ class Scripts:
             if isinstance(reply, ResponseError):
                 raise to_api_error(reply) from reply
         return replies
+
+    def call_command(self, script_name: str, key: str, arguments: tuple[ScriptArgument, ...]) -> Command:
+        """Return the command of :meth:`call`, to send it with others. Redis may not know the script any more."""
+        return ("EVALSHA", self._scripts[script_name].sha1, 1, key, "-", 0, *arguments)
 
     def _write_command(
         self, script_name: str, idempotency_key: IdempotencyKey, arguments: tuple[ScriptArgument, ...]

@@ -86,7 +86,8 @@ class Syndication:
         people, list_ids = member_score_pairs(followers), member_score_pairs(lists)
         job_pass = JobPass(mode, "", "", status_id, uid, "", people, [], list_ids)
         is_only_page = len(job_pass.people) < self._size_limits.fanout_batch_size
-        outcome = await self._runner.update_reader_timelines(job, job_pass, hold_ms=JOB_GRACE_MS if is_only_page else 0)
+        hold_ms = JOB_GRACE_MS if is_only_page else 0
+        outcome = await self._runner.update_reader_timelines(job, job_pass, hold_ms=hold_ms, in_transaction=True)
         if is_only_page and not outcome.is_final:  # otherwise, the caller would wait too long for the rest
             await self._runner.run_pass(job)
 

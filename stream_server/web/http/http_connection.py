@@ -18,6 +18,7 @@ from aiohttp.http_parser import RawRequestMessage
 
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
 from stream_server.web.http.app_keys import CONFIG, ROUTES
+from stream_server.web.http.dispatch import Dispatcher
 from stream_server.web.http.early_start import EarlyHandler, finish_early_start, take_early_request
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
@@ -354,7 +355,7 @@ class HttpRunner(web.AppRunner):
         options = dict(plain._kwargs)  # noqa: SLF001 - aiohttp keeps them there only
         options |= {"handler_cancellation": plain.handler_cancellation, "early_paths": self._early_paths()}
         options |= {"request_factory": take_early_request(plain.request_factory)}
-        loop, handler = asyncio.get_running_loop(), finish_early_start(plain.request_handler)
+        loop, handler = asyncio.get_running_loop(), finish_early_start(Dispatcher(self.app, plain.request_handler))
         return HttpServer(handler, timeouts=self._timeouts, table=self._table, loop=loop, **options)
 
     def _early_paths(self) -> frozenset[str]:

@@ -16,7 +16,6 @@ from aiohttp import hdrs, web
 
 from stream_server.config.settings import Config
 from stream_server.errors import RateLimited
-from stream_server.security.tokens import Claims
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, TURN
 from stream_server.web.limits.client_address import TrustedProxies
@@ -144,12 +143,15 @@ class RequestLimits:
 
     async def check(self, request: web.Request, limits: tuple[RateLimit, ...]) -> None:
         """Count the request. Raises `RateLimited` if one of ``limits`` is reached."""
-        if not self.are_on:
+        config, claims = self._config, request.get(CLAIMS)
+        if not self.are_on or (claims is not None and UNLIMITED_SCOPE in claims.scopes):
             return
-        claims = request.get(CLAIMS)
+        is_ingest = claims is not None and INGEST_SCOPE in claims.scopes
         for limit in limits:
-            if claims is None or not _is_exempt(claims, limit):
-                await self.use(request, limit, _amount(request, limit, self._config))
+            maximum = limit.maximum(config)
+            if maximum and not (is_ingest and limit in INGEST_LIMITS):
+                amount = _body_bytes(request, config) if limit is STATUS_BYTES else 1
+                await self._count(request, limit, self._subject(request, limit, ""), maximum, amount)
 
     async def use(self, request: web.Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
         """Count ``amount`` uses of one limit. Raises `RateLimited` if it is reached.
@@ -157,9 +159,10 @@ class RequestLimits:
         ``login`` is the login or e-mail address for a limit of log-ins.
         """
         maximum = limit.maximum(self._config)
-        if not self.are_on or not maximum:
-            return
-        subject = self._subject(request, limit, login)
+        if self.are_on and maximum:
+            await self._count(request, limit, self._subject(request, limit, login), maximum, amount)
+
+    async def _count(self, request: web.Request, limit: RateLimit, subject: str, maximum: int, amount: int) -> None:
         allowance = self._limiter.use_known(limit, subject, maximum, amount)
         if allowance is None:
             allowance = await self._limiter.use(limit, subject, maximum, amount)
@@ -198,16 +201,8 @@ def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
     }
 
 
-def _is_exempt(claims: Claims, limit: RateLimit) -> bool:
-    if UNLIMITED_SCOPE in claims.scopes:
-        return True
-    return INGEST_SCOPE in claims.scopes and limit in INGEST_LIMITS
-
-
-def _amount(request: web.Request, limit: RateLimit, config: Config) -> int:
-    """Return 1, or for a limit of bytes the size of the body. A body without Content-Length counts as the largest."""
-    if limit is not STATUS_BYTES:
-        return 1
+def _body_bytes(request: web.Request, config: Config) -> int:
+    """Return the size of the body. A body without Content-Length counts as the largest."""
     length = request.content_length
     if length is None:
         return config.body_max_bytes if hdrs.TRANSFER_ENCODING in request.headers else 0

@@ -166,7 +166,10 @@ class PackedSocket(Socket):
     """The socket of a client with gzip. What has arrived stays compressed until a test reads it."""
 
     def messages(self) -> list[dict[str, object]]:
-        plain = zlib.decompressobj(-zlib.MAX_WBITS).decompress(bytes(self.received))
+        try:
+            plain = zlib.decompressobj(-zlib.MAX_WBITS).decompress(bytes(self.received))
+        except zlib.error as error:
+            raise AssertionError("the bytes refer to what the client has not got") from error
         return [json.loads(line) for line in plain.splitlines()]
 
 

@@ -253,7 +253,7 @@ async def test_a_full_redis_fails_the_pass_and_the_job_stays(people: People) -> 
         exchange = store._redis.run_pipeline
 
         async def full_for_timelines(commands: Any, timeout_seconds: float) -> list[Any]:
-            timelines = commands[0][0] == "ZADD"
+            timelines = any(command[0] == "ZADD" for command in commands)
             if timelines:
                 raw.config_set("maxmemory", 1)
             try:
@@ -272,6 +272,34 @@ async def test_a_full_redis_fails_the_pass_and_the_job_stays(people: People) -> 
         assert _having(raw, [author, *followers], status) == [author, *followers]
         await store.close()
         raw.close()
+
+
+async def test_a_timeline_that_cannot_be_written_gets_a_job_and_the_others_get_the_status(
+    store: Store, people: People, raw: Any
+) -> None:
+    author, followers = await _followed(store, people, 3)
+    raw.set(f"home:{{{followers[1]}}}", "no sorted set")
+    status = await people.status(author)
+    assert _having(raw, [author, followers[0], followers[2]], status) == [author, followers[0], followers[2]]
+    assert raw.zrange("{core}:due", 0, -1) == [f"refill-home-{followers[1]}".encode()]
+    raw.delete(f"home:{{{followers[1]}}}")
+    await drain(store, raw)
+    check_timelines(raw)
+
+
+async def test_a_redis_that_forgot_the_scripts_finishes_the_job(store: Store, people: People, raw: Any) -> None:
+    author, followers = await _followed(store, people, 3)
+    exchange = store._redis.run_pipeline
+
+    async def forgetting(commands: Any, timeout_seconds: float) -> list[Any]:
+        if commands[0][0] == "MULTI":
+            raw.script_flush()
+        return await exchange(commands, timeout_seconds)
+
+    store._redis.run_pipeline = forgetting  # type: ignore[method-assign]  # what the test is for
+    status = await people.status(author)
+    assert _having(raw, [author, *followers], status) == [author, *followers]
+    assert raw.zcard("{core}:due") == 0
 
 
 async def test_a_page_is_full_although_some_of_its_ids_are_not_shown(store: Store, people: People, raw: Any) -> None:

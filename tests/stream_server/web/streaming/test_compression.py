@@ -13,6 +13,7 @@ import pytest
 
 from stream_server.errors import NotAcceptable
 from stream_server.hub.framing import IDENTITY
+from stream_server.hub.shared_history import MIN_SHARING_CLIENTS
 from stream_server.web.streaming import compression
 from stream_server.web.streaming.compression import (
     GZIP,
@@ -176,6 +177,19 @@ async def test_the_clients_of_a_group_share_what_is_compressed_once(
         assert (await next_message(stream))["status"]["id"] == posted
     assert len(compressed) == 1
     for stream in [*streams, plain]:
+        stream.close()
+
+
+async def test_many_clients_of_one_filter_read_events_that_refer_to_earlier_ones(server: RunningServer) -> None:
+    """A client that comes later gets whole events first, and so do the others then."""
+    streams: list[aiohttp.ClientResponse] = []
+    for _ in range(MIN_SHARING_CLIENTS + 2):
+        streams.append(await server.session.get("/v1/stream?firehose=true", headers=asking(server)))
+        assert (await next_message(streams[-1]))["kind"] == "hello"
+        for text in ("one", "two"):
+            posted = await post(server, f"{text} of {len(streams)}")
+            assert [(await next_message(stream))["status"]["id"] for stream in streams] == [posted] * len(streams)
+    for stream in streams:
         stream.close()
 
 
