@@ -7,6 +7,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``lanes``                 decides which calls share a connection
 ``connections``           opens and replaces the connections of one lane
 ``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
+``redis_transport``       lets redis-py open a connection, and takes its transport
 ``subscription``          hands the messages of one subscription to a function
 ``address``               parses the URL of Redis
 ``sentinel``              finds the primary or a replica through Sentinels
