@@ -191,7 +191,7 @@ class Scripts:
     async def _run_with_retry(self, commands: list[Command]) -> list[Any]:
         """Run commands, and repeat them once if their replies were lost. Both attempts share one timeout."""
         start, total_seconds = time.monotonic(), self._redis.remaining_seconds
-        # An attempt given up just before its reply costs a connection. So a short time is not split.
+        # An attempt given up just before its reply is made again for nothing. So a short time is not split.
         has_time_for_two = total_seconds >= 2 * MIN_ATTEMPT_SHARE * self._redis.timeout_seconds
         first_deadline = start + total_seconds * (FIRST_ATTEMPT_SHARE if has_time_for_two else 1)
         try:
