@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.stream_server.store.redis.scripted_redis import UnixServer
 
-FAULTS = ("cut", "silence", "delay", "delay")
+FAULTS = ("cut", "cut", "silence", "delay", "delay")
 
 
 class FaultyProxy(UnixServer):
@@ -49,6 +49,6 @@ class FaultyProxy(UnixServer):
                 await reader.read()
                 return
             if fault == "delay":
-                await asyncio.sleep(chance.random() * 0.05)  # the delay that the test asks for
+                await asyncio.sleep(chance.random() * 0.4)  # the delay that the test asks for
             writer.write(data)
             await writer.drain()

@@ -14,10 +14,10 @@ from tests.waiting import eventually
 
 TIMEOUT_SECONDS = 0.2
 
-CALLS = 400
+CALLS = 800
 
-ROLES = (("127.0.0.1", "1"), ("NO", "ONE"))
-"""Redis becomes the replica of a server that is not there, which refuses writes, and a primary again."""
+PRIMARY, REPLICA = ("NO", "ONE"), ("127.0.0.1", "1")
+"""The roles of Redis: it takes writes, or it is the replica of a server that is not there and refuses them."""
 
 
 class Callers:
@@ -49,7 +49,7 @@ class Callers:
         assert await self._client.execute(("ECHO", large), ("ECHO", text)) == [large.encode(), text.encode()]
 
     async def _write(self, text: str) -> None:
-        await self._note(f"key {text}", ("SET", f"key {text}", text), ("STRLEN", f"key {text}"), expected=len(text))
+        await self._note(f"key {text}", ("APPEND", f"key {text}", text), ("ECHO", "x"), ("STRLEN", f"key {text}"), expected=len(text))
 
     async def _transact(self, text: str) -> None:
         key = f"key {text}"
@@ -81,7 +81,7 @@ async def test_no_answer_goes_to_a_wrong_call_and_no_refused_write_is_made(
     async with FaultyProxy(redis_server.socket, chance) as proxy:
         client = RedisClient(proxy.url, TIMEOUT_SECONDS)
         callers = Callers(client, chance)
-        proxy.fault_share = 0.03
+        proxy.fault_share = 0.06
         calls = [asyncio.create_task(callers.call(number)) for number in range(CALLS)]
         leaving = chance.sample(calls, CALLS // 10)
         for call in leaving:
@@ -89,9 +89,9 @@ async def test_no_answer_goes_to_a_wrong_call_and_no_refused_write_is_made(
         try:
             while not all(call.done() for call in calls):
                 await asyncio.sleep(chance.random() * 0.1)  # the time between two changes of the role
-                raw.replicaof(*chance.choice(ROLES))
+                raw.replicaof(*chance.choice((PRIMARY, PRIMARY, PRIMARY, REPLICA)))
         finally:
-            raw.replicaof(*ROLES[1])
+            raw.replicaof(*PRIMARY)
         results = await asyncio.gather(*calls, return_exceptions=True)
         assert not [each for each in results if isinstance(each, Exception)]
         proxy.fault_share = 0.0
