@@ -49,7 +49,8 @@ class Callers:
         assert await self._client.execute(("ECHO", large), ("ECHO", text)) == [large.encode(), text.encode()]
 
     async def _write(self, text: str) -> None:
-        await self._note(f"key {text}", ("APPEND", f"key {text}", text), ("ECHO", "x"), ("STRLEN", f"key {text}"), expected=len(text))
+        key = f"key {text}"
+        await self._note(key, ("APPEND", key, text), ("ECHO", "x"), ("STRLEN", key), expected=len(text))
 
     async def _transact(self, text: str) -> None:
         key = f"key {text}"
