@@ -6,12 +6,13 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 from aiohttp import web
 
 from stream_server.web.http import app_keys, body
-from stream_server.web.http.http_connection import ConnectionTimeouts, HttpRunner
+from stream_server.web.http.http_connection import ConnectionTimeouts, HttpConnection, HttpRunner
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.tcp_peer import MAX_KEEPALIVE_IDLE_SECONDS, MAX_KEEPALIVE_PROBES
 from tests.end_to_end.faults.clients import RawClient
@@ -365,3 +366,28 @@ async def test_timeouts_above_the_limits_of_the_kernel_are_cut(app: web.Applicat
         assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == MAX_KEEPALIVE_IDLE_SECONDS
         assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == MAX_KEEPALIVE_PROBES
     await runner.cleanup()
+
+
+async def test_a_client_that_leaves_before_its_stream_begins_is_no_error(
+    address: Address,
+    app: web.Application,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    token, left, real = tokens.fresh(await world.user("ann")), asyncio.Event(), HttpConnection.hand_over
+
+    def leave_and_hand_over(connection: HttpConnection, *arguments: Any) -> None:
+        assert connection.transport is not None
+        connection.transport.abort()
+        left.set()
+        real(connection, *arguments)
+
+    monkeypatch.setattr(HttpConnection, "hand_over", leave_and_hand_over)
+    caplog.set_level(logging.WARNING)
+    asked = f"GET /v1/stream?track=x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n"
+    with suppress(ConnectionResetError):
+        assert await answer_to(address, asked.encode()) == b""
+    assert left.is_set()
+    await eventually(lambda: len(app[app_keys.HUB].registry) == 0)
+    assert [record.getMessage() for record in caplog.records] == []
