@@ -20,7 +20,7 @@ from stream_server.events import bus_signature, visibility
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis import replies, timeout_budget
+from stream_server.store.redis import replies, script_linker, timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import NoReply
@@ -272,7 +272,7 @@ def _build_script(
     parts = _PARTS.match(body_text)
     names = parts[1].split() if parts else []
     part_texts = [folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names]
-    body = "\n".join([prelude, *part_texts, body_text])
+    body = script_linker.link([prelude, *part_texts, body_text])
     head = (
         f"{keys.lua_key_table(set(_KEY.findall(body)))}\n"
         f"local LOG_MAX_ENTRIES,TIMELINE_MAX,FANOUT_BATCH_SIZE='{size_limits.log_max_entries}',"
