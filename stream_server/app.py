@@ -23,6 +23,7 @@ from stream_server.events.language import detect_language, detect_nothing
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
+from stream_server.feed.ring_filler import RingFiller
 from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.feed.token_recheck import TokenRecheck
 from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenStatuses
@@ -115,6 +116,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     app[JOBS_TASK] = asyncio.create_task(_run_background_services(services, config), name="background services")
     try:
         await _wait_for_feed(feed, app[FEED_TASK])
+        await RingFiller(log, hub.ring).fill()
         yield app
     finally:
         app[FEED_TASK].cancel()

@@ -58,6 +58,17 @@ class LogReader:
             reading.add_done_callback(partial(self._read_done, after))
         return await asyncio.shield(reading)
 
+    async def read_back(self, last: Position, max_entries: int) -> list[Entry]:
+        """Return up to ``max_entries`` entries in log order, up to the one at ``last``. Empty if the log lacks that.
+
+        They are marked as those of `read_page`, and undecoded. Raises `Unavailable` while Redis cannot answer.
+        """
+        entries = await self._log.read_back(last, self._log.page_sizer.page_entries(max_entries))
+        await self._mark_deleted(entries)
+        for entry in entries:
+            entry.drop_caches()
+        return entries
+
     def _read_done(self, after: Position, read: "asyncio.Task[LogPage]") -> None:
         del self._reads_in_progress[after]
         if not read.cancelled():

@@ -84,13 +84,32 @@ class StreamSession:
 
     def start(self) -> None:
         """Register the client with the hub. Call it after `hello` was sent. A client at the head is live at once."""
-        self._hub.register(self.client)
         client = self.client
-        if self._task is None:
-            if client.request.until is None and client.position == self._hub.head:
-                self._hub.live.join(client)
-            else:
-                self._on_wake()
+        self._hub.register(client)
+        if self._task is not None:
+            return  # the hub disconnected it
+        unsent = self._send_first_page()
+        if unsent is None and client.request.until is None and client.position == self._hub.head:
+            self._hub.live.join(client)
+        else:
+            self._start_task(unsent)
+
+    def _send_first_page(self) -> CatchUpPage | None:
+        """Send the first page of what the client missed, without a task. Return the page if it needs several writes.
+
+        In a storm most clients have missed few entries. Starting and ending a task costs twice as much as such a page.
+        """
+        client, end = self.client, self._catch_up_end()
+        is_waiting = client.position == end or self._sink.is_full
+        page = None if is_waiting else self._hub.catchup_reader.read_page_at_once(client, end)
+        if page is None:
+            return None
+        frames = [delivery.frame(client.request.framing.encode_entry) for delivery in page.deliveries]
+        if sum(map(len, frames)) > self._hub.limits.catchup_write_bytes:
+            return page
+        self._write_events(frames)
+        self._end_page(page)
+        return None
 
     def connection_lost(self) -> None:
         """Clean up after the client or the server closed the connection. Count the outcome of the stream."""
@@ -106,7 +125,7 @@ class StreamSession:
 
     def _on_wake(self) -> None:
         if self._task is None:
-            self._task = self._hub.background_tasks.start(self._run(), "stream")
+            self._start_task(None)
         elif self.client.disconnect_reason is not None:
             self._stop_waiting()
 
@@ -115,13 +134,17 @@ class StreamSession:
             self._timeout.reschedule(_loop_time())
             self._timeout = None
 
-    async def _run(self) -> None:
+    def _start_task(self, page: CatchUpPage | None) -> None:
+        self._task = self._hub.background_tasks.start(self._run(page), "stream")
+
+    async def _run(self, page: CatchUpPage | None) -> None:
+        """Send ``page``, the client's next one if it was read already, and what follows."""
         client = self.client
         limits = self._hub.limits
         self._next_heartbeat_at = _loop_time() + limits.heartbeat_seconds
         self._slow_detector = SlowClientDetector(limits.far_behind_entries, limits.slow_window_seconds)
         try:
-            await self._go_live()
+            await self._go_live(page)
             if client.disconnect_reason is not None:
                 self._hub.live.leave(client)
                 await self._say_goodbye()
@@ -140,7 +163,7 @@ class StreamSession:
         self._outcome = outcome
         self._sink.abort()
 
-    async def _go_live(self) -> None:
+    async def _go_live(self, page: CatchUpPage | None) -> None:
         """Catch up until the client is live or the hub disconnects it. A disconnection interrupts every wait.
 
         The client's position always matches the bytes handed to the socket, also after an interruption. Raises
@@ -154,6 +177,8 @@ class StreamSession:
                 await self._require_progress()
                 await self._drain_socket()
                 await self._send_slow_warning()
+                if page is not None:
+                    await self._send_page(page)
                 while client.disconnect_reason is None:
                     await self._catch_up()
                     if client.request.until is not None:
@@ -214,10 +239,14 @@ class StreamSession:
             if not self.client.accept_gap(page.gap):
                 return
         await self._send_deliveries(page.deliveries)
+        self._end_page(page)
+        await self._drain_socket()
+
+    def _end_page(self, page: CatchUpPage) -> None:
+        """Advance the client's position to the end of a page whose deliveries were sent."""
         self.client.position = page.end_position
         if page.notice is not None:
             self._write_control(messages.notice_message(page.notice, self._now_ms()))
-        await self._drain_socket()
 
     async def _send_deliveries(self, deliveries: list[Delivery]) -> None:
         encode, max_bytes = self.client.request.framing.encode_entry, self._hub.limits.catchup_write_bytes

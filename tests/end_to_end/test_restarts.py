@@ -124,6 +124,53 @@ async def test_a_stream_that_was_open_at_kill_9_is_cut_and_misses_nothing_later(
     assert len(set(told)) == len(told)
 
 
+async def test_a_crowd_that_returns_to_a_restarted_server_reads_its_ring(own_folder: Path) -> None:
+    """Each client has its own filter and its own cursor. It receives what its filter matches, once and in order.
+
+    The new process has filled its ring from the log, so it serves them like the process before it.
+    """
+    server = Server(own_folder, *OFTEN)
+    with server:
+        async with Api(server) as api:
+            uids = [await api.user() for _ in range(5)]
+            posts = [(n % 5, (await api.post(uids[n % 5], f"word{n % 7} {n}"))) for n in range(100)]
+            cursors = await cursors_of(api, posts)
+            server.kill()
+    with server:
+        async with Api(server) as api:
+            posts += [(n % 5, (await api.post(uids[n % 5], f"word{n % 7} {n}"))) for n in range(100, 120)]
+            head = await api.head()
+            assert await api.metric("ring_bytes") > 100 * 512
+            returned = [
+                (number, params, await api.stream(params | {"since": cursor}))
+                for number, cursor in enumerate(cursors[::2])
+                for params in (
+                    {"firehose": "true"}, {"follow": f"{uids[number % 5]},1"},
+                    {"track": f"word{number % 7},none{number}"},
+                )
+            ]  # fmt: skip
+            for number, params, stream in returned:
+                await stream.reached(head)
+                due = [
+                    ("post", post["id"])
+                    for n, (author, post) in enumerate(posts)
+                    if n > 2 * number
+                    and ("follow" not in params or author == number % 5)
+                    and ("track" not in params or n % 7 == number % 7)
+                ]
+                assert stream.received == due
+                assert not stream.of("gap")
+                await stream.close()
+    assert "Traceback" not in server.log
+
+
+async def cursors_of(api: Api, posts: list[tuple[int, dict[str, str]]]) -> list[str]:
+    """Return the cursors of the posts."""
+    async with await api.stream({"firehose": "true", "since": "0-0"}) as stream:
+        await stream.until(lambda c: len(c.events) == len(posts))
+        return [event["cursor"] for event in stream.events]
+
+
 @pytest.mark.extended
 async def test_a_stream_that_was_open_at_kill_9_goes_on_at_another_server(own_folder: Path) -> None:
     """Two servers use one Redis. The one with the streams is killed while users post at both.

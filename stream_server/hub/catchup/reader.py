@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from filters.base import FilterFailure
@@ -19,7 +20,7 @@ from stream_server.hub.delivery import Delivery, decide
 from stream_server.hub.messages import ROLLED_BACK, Gap, StreamNotice, rollback_gap
 from stream_server.hub.saved_rules import SavedRulesCache
 from stream_server.hub.visibility.account_status import AccountStatus
-from stream_server.hub.visibility.private_view import Deleted
+from stream_server.hub.visibility.private_view import NOTHING_DELETED, Deleted
 
 logger = logging.getLogger(__name__)
 
@@ -93,30 +94,46 @@ class CatchUpReader:
             return page
         return page._replace(notice=await self._saved_rules.apply_change(client, page.rules_entry), rules_entry=None)
 
+    def read_page_at_once(self, client: Client, end: Position) -> CatchUpPage | None:
+        """Return the client's next page, which ends at or before ``end``. None if the client has to wait for a page.
+
+        It waits if it is older than the ring, if other clients are to read first, or if its rules may have changed.
+        """
+        position = client.position
+        if client.uses_saved_rules or not self._scheduler.is_free or not self._ring.covers(position):
+            return None
+        return self._scheduler.read_now(partial(self._read_ring, client, position, end))
+
     async def _read_page(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
-        await self._scheduler.wait_turn(client.position.n)
-        position, head = client.position, get_end()
+        position = client.position
+        page = await self._scheduler.read_in_turn(position.n, partial(self._read_memory, client, get_end))
+        if page is not None:
+            return page
+        read = await self._log.read_page(position, MAX_PAGE_ENTRIES)
+        # One read wakes all clients that waited for it.
+        match = partial(self._match_log_page, client, position, read, get_end)
+        return await self._scheduler.read_in_turn(position.n, match)
+
+    def _read_memory(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage | None:
+        """Return a page without a read of the log. None if the client is older than the ring."""
+        position = client.position
         if self._ring.covers(position):
-            return self._record_duration(self._read_ring, client, position, head)
+            return self._read_ring(client, position, get_end())
         if position[:2] > self._ring.floor[:2]:  # as recent as the ring, but not in its history: lost
             resume = self._ring.resume_position_for(position)
             client.last_rollback = (resume, position)
             return CatchUpPage([], resume, Gap(position.cursor, resume, ROLLED_BACK, None))
-        read = await self._log.read_page(position, MAX_PAGE_ENTRIES)
-        await self._scheduler.wait_turn(position.n)  # one read wakes all clients that waited for it
+        return None
+
+    def _match_log_page(
+        self, client: Client, position: Position, read: LogPage, get_end: Callable[[], Position]
+    ) -> CatchUpPage:
         head = get_end()
         entries = [entry for entry in read.entries if entry.position <= head]
         if not entries:
             return CatchUpPage([], head, _gap_before(position, head, is_contiguous=False))
         gap = _gap_before(position, entries[0].position.previous(), is_contiguous=read.is_contiguous)
-        return self._record_duration(self._match_entries, client, entries, position, gap)
-
-    def _record_duration(self, read: Callable[..., CatchUpPage], *arguments: object) -> CatchUpPage:
-        started_at = time.monotonic()
-        try:
-            return read(*arguments)
-        finally:
-            self._scheduler.record_page(time.monotonic() - started_at)
+        return self._match_entries(client, entries, position, gap)
 
     def _read_ring(self, client: Client, position: Position, head: Position) -> CatchUpPage:
         """Return a page from the ring. If the client's filters cannot change, the replay index skips most entries."""
@@ -143,7 +160,7 @@ class CatchUpReader:
         """
         client.use_private_view_if_needed()
         search_keys = client.search_keys
-        screen = None if search_keys is None else make_screen(search_keys)
+        screen = None if search_keys is None or scanned is not None else make_screen(search_keys)
         deadline = time.monotonic() + (MAX_PAGE_SECONDS if scanned is None else MAX_PAGE_SECONDS / 2)
         deliveries: list[Delivery] = []
         end_position = position if gap is None else gap.end
@@ -182,6 +199,8 @@ class CatchUpReader:
 
     def _find_deleted(self, entry: Entry) -> Deleted:
         shown, deleted_ids = entry.shown_ids, self._ring.deleted_ids
+        if not (deleted_ids or entry.is_deleted or entry.original_is_deleted):
+            return NOTHING_DELETED  # as a rule
         return Deleted(
             subject=entry.is_deleted or shown.status in deleted_ids or shown.comment in deleted_ids,
             original=entry.original_is_deleted or shown.original in deleted_ids,

@@ -1,7 +1,8 @@
 """The recent entries of the log in memory, so that clients that return after a short time do not load Redis."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
@@ -52,14 +53,27 @@ class Ring:
     def append(self, entry: Entry) -> None:
         """Add the next entry of the log. Raises `ValueError` if the entry does not directly follow `head`."""
         last = self.head
-        if entry.position.n != last.n + 1 or entry.position <= last:
+        if not _follows(entry.position, last):
             raise ValueError(f"{entry.position.cursor} does not follow {last.cursor}")
         self._entries.append(entry)
         self._recently_read[entry] = None
-        self.size_bytes += entry.size
-        if entry.kind in CREATION_KINDS:
-            self.deleted_ids.add(_subject_id(entry))
+        self._count(entry)
         self._trim()
+
+    def add_older(self, older: Sequence[Entry]) -> bool:
+        """Add entries of the log, in log order, of which the last is at `floor`. The oldest of them is the new floor.
+
+        Returns False if not all were added: they exceed a bound, or do not follow each other without a break.
+        """
+        oldest_ms = self._now_ms() - self._max_age_ms
+        for entry, before in pairwise(reversed(older)):
+            is_joined = entry.position == self.floor and _follows(entry.position, before.position)
+            if not is_joined or entry.position.ms < oldest_ms or self.size_bytes + entry.size > self._max_bytes:
+                return False
+            self._entries.appendleft(entry)
+            self._count(entry)
+            self.floor = before.position
+        return True
 
     def covers(self, position: Position) -> bool:
         """Return whether the ring has all entries after ``position``, and no rollback removed ``position`` itself.
@@ -149,12 +163,21 @@ class Ring:
             self.floor = entries[0].position
             self._forget(entries.popleft())
 
+    def _count(self, entry: Entry) -> None:
+        self.size_bytes += entry.size
+        if entry.kind in CREATION_KINDS:
+            self.deleted_ids.add(_subject_id(entry))
+
     def _forget(self, entry: Entry) -> None:
         self.size_bytes -= entry.size
         self._recently_read.pop(entry, None)
         self._previously_read.pop(entry, None)
         if entry.kind in CREATION_KINDS:
             self.deleted_ids.discard(_subject_id(entry))
+
+
+def _follows(position: Position, before: Position) -> bool:
+    return position.n == before.n + 1 and position > before
 
 
 def _subject_id(entry: Entry) -> str:

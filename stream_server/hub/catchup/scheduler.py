@@ -1,4 +1,4 @@
-"""Which client reads its next page: a few pages in each iteration of the event loop, however many clients catch up.
+"""Which client reads its next page: pages of a few milliseconds in each iteration of the event loop, and no more.
 
 Without a limit, ten thousand returning clients would read a page each in the same iteration. It would take seconds, in
 which the process reads no socket, and the supervisor takes a process that is blocked for too long for dead.
@@ -6,18 +6,21 @@ which the process reads no socket, and the supervisor takes a process that is bl
 The client nearest to the head reads first, because it is finished soon. If all clients were served in turn, the log
 would grow faster than all of them together advance. One page in `OLDEST_FIRST_EVERY` goes to the client that has waited
 longest, however far behind it is.
+
+The scheduler reads the pages of waiting clients itself. So it can stop when the time is over. If it woke the clients
+instead, it had to estimate how many pages fit: one slow page let it wake few clients for long.
 """
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Any, NamedTuple, TypeVar
 
 MAX_ITERATION_SECONDS = 0.01
-"""Longest time in seconds of all pages in one iteration of the event loop, estimated from recent pages."""
-
-MIN_PAGES_PER_ITERATION, MAX_PAGES_PER_ITERATION = 4, 64
-"""Fewest and most pages in one iteration. The iteration ends earlier if its first pages take all the time."""
+"""Longest time in seconds of all pages in one iteration of the event loop. The last page may take longer."""
 
 OLDEST_FIRST_EVERY = 4
 """One page in this many goes to the client that has waited longest, not to the nearest one."""
@@ -25,72 +28,85 @@ OLDEST_FIRST_EVERY = 4
 MAX_FINISHED_WAITERS = 64
 """Finished waiters are removed from the heap when it holds this many more than twice the present waiters."""
 
-QueuedWaiter = tuple[int, int, "asyncio.Future[None]"]
-"""A waiting client: minus its entry number, a sequence number, and the future that ends its wait."""
+Page = TypeVar("Page")
+
+
+class Waiter(NamedTuple):
+    """A client that waits for its page: ``read`` reads it, and ``page`` gets it."""
+
+    read: Callable[[], Any]
+    page: "asyncio.Future[Any]"
 
 
 class CatchUpScheduler:
-    """Admits catching-up clients to read, a few pages per event loop iteration, mostly those nearest to the head."""
+    """Lets catching-up clients read, for a few ms per event loop iteration, mostly those nearest to the head."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._loop = asyncio.get_running_loop()
-        self._by_distance: list[QueuedWaiter] = []
-        self._by_arrival: deque[asyncio.Future[None]] = deque()
+        self._clock = clock
+        self._by_distance: list[tuple[int, int, Waiter]] = []
+        self._by_arrival: deque[Waiter] = deque()
         self._sequence = count()
-        self._average_page_seconds = 0.0
+        self._turns = count()
         self._spent_seconds = 0.0
-        self._pages_left = MIN_PAGES_PER_ITERATION
-        self._is_refill_scheduled = False
+        self._is_iteration_scheduled = False
 
-    async def wait_turn(self, entry_number: int) -> None:
-        """Wait until a client whose position has this entry number may read a page. Do not wait if few clients read."""
-        if self._pages_left and not self._by_arrival:
-            self._use_page()
-            return
-        turn = self._loop.create_future()
-        self._by_arrival.append(turn)
-        heappush(self._by_distance, (-entry_number, next(self._sequence), turn))
-        self._schedule_refill()
-        await turn
+    @property
+    def is_free(self) -> bool:
+        """Whether a client may read a page without waiting: nobody waits, and this iteration has time left."""
+        return not self._by_arrival and self._spent_seconds < MAX_ITERATION_SECONDS
 
-    def record_page(self, seconds: float) -> None:
-        """Record the seconds that a page took. A slow page immediately lowers the number of pages per iteration."""
-        average = self._average_page_seconds
-        self._average_page_seconds = max(seconds, average + (seconds - average) / MAX_PAGES_PER_ITERATION)
-        self._spent_seconds += seconds
-        if self._spent_seconds >= MAX_ITERATION_SECONDS:
-            self._pages_left = 0
+    def read_now(self, read: Callable[[], Page]) -> Page:
+        """Return what ``read`` returns. Its time counts for this iteration. Call it only if `is_free`."""
+        self._schedule_iteration()
+        started_at = self._clock()
+        try:
+            return read()
+        finally:
+            self._spent_seconds += self._clock() - started_at
 
-    def _use_page(self) -> None:
-        self._pages_left -= 1
-        self._schedule_refill()
+    async def read_in_turn(self, entry_number: int, read: Callable[[], Page]) -> Page:
+        """Call ``read`` when a client at this entry number may read a page, and return its result."""
+        if self.is_free:
+            return self.read_now(read)
+        waiter = Waiter(read, self._loop.create_future())
+        self._by_arrival.append(waiter)
+        heappush(self._by_distance, (-entry_number, next(self._sequence), waiter))
+        self._schedule_iteration()
+        page: Page = await waiter.page
+        return page
 
-    def _schedule_refill(self) -> None:
-        if not self._is_refill_scheduled:
-            self._is_refill_scheduled = True
-            self._loop.call_soon(self._refill)
+    def _schedule_iteration(self) -> None:
+        if not self._is_iteration_scheduled:
+            self._is_iteration_scheduled = True
+            self._loop.call_soon(self._begin_iteration)
 
-    def _refill(self) -> None:
-        """Let as many waiting clients read one page each as one iteration of the event loop has time for."""
-        self._is_refill_scheduled = False
+    def _begin_iteration(self) -> None:
+        """Read pages of waiting clients, at least one, until the time of this iteration is over."""
+        self._is_iteration_scheduled = False
         self._spent_seconds = 0.0
-        pages = int(MAX_ITERATION_SECONDS / max(self._average_page_seconds, 1e-6))
-        self._pages_left = max(MIN_PAGES_PER_ITERATION, min(MAX_PAGES_PER_ITERATION, pages))
-        while self._pages_left and (turn := self._next_waiter()) is not None:
-            turn.set_result(None)
-            self._use_page()
+        while self._spent_seconds < MAX_ITERATION_SECONDS and (waiter := self._next_waiter()) is not None:
+            self._read_for(waiter)
         if len(self._by_distance) > 2 * len(self._by_arrival) + MAX_FINISHED_WAITERS:
-            self._by_distance = [waiting for waiting in self._by_distance if not waiting[2].done()]
+            self._by_distance = [waiting for waiting in self._by_distance if not waiting[2].page.done()]
             heapify(self._by_distance)
+        if self._by_arrival:
+            self._schedule_iteration()
 
-    def _next_waiter(self) -> asyncio.Future[None] | None:
-        while self._by_arrival and self._by_arrival[0].done():
+    def _read_for(self, waiter: Waiter) -> None:
+        try:
+            waiter.page.set_result(self.read_now(waiter.read))
+        except Exception as error:  # noqa: BLE001 - it belongs to the client that waits
+            waiter.page.set_exception(error)
+
+    def _next_waiter(self) -> Waiter | None:
+        while self._by_arrival and self._by_arrival[0].page.done():
             self._by_arrival.popleft()
         if not self._by_arrival:
             self._by_distance.clear()
             return None
-        if self._pages_left % OLDEST_FIRST_EVERY == 0:
+        if next(self._turns) % OLDEST_FIRST_EVERY == 0:
             return self._by_arrival.popleft()
-        while (turn := heappop(self._by_distance)[2]).done():
+        while (waiter := heappop(self._by_distance)[2]).page.done():
             pass
-        return turn
+        return waiter

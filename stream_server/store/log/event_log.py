@@ -128,6 +128,18 @@ class EventLog:
                 return entries
             start = rows[-1][0].decode()
 
+    async def read_back(self, last: Position, count: int) -> list[Entry]:
+        """Return up to ``count`` entries in log order, of which the last is the entry at ``last``.
+
+        The list is empty if the log, or the selected replica, does not have this entry.
+        """
+        command = ("XREVRANGE", keys.LOG, last.entry_id, "-", "COUNT", count)
+        (rows,) = await self.replica_router.current.execute(command)
+        self.page_sizer.record_rows(rows)
+        entries = [entry for row in reversed(rows) if (entry := _parse_row(row)) is not None]
+        self.invalid_rows += len(rows) - len(entries)
+        return entries if entries and entries[-1].position == last else []
+
     async def look_up(self, ms: int, seq: int) -> LogLookup:
         """Return the `LogLookup` of the id ``<ms>-<seq>``. Redis reads all parts of it in one atomic step."""
         _, located = await self._look_up(ms, seq)

@@ -97,8 +97,8 @@ async def test_a_client_that_got_the_gap_from_its_own_hub_does_not_get_it_twice(
     kept = world.post("kept").position
     lost = world.post("lost").position
     await received.expect_last_text("lost")
-    _, unaware = world.open(kept, firehose="true")
     world.hub.move_head(kept, "rolled_back")
+    _, unaware = world.open(kept, firehose="true")
     await world.until_live(2)
     assert len(world.hub.live.groups()) == 1
     word = _publish_rollback(world, kept, lost)

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -20,7 +21,20 @@ POSTS = 300
 """More than one page, and a ring that has them all."""
 
 SLOW = 1.0
-"""So many seconds a page are told, so that each iteration has the fewest."""
+"""Seconds of a page that takes longer than an iteration has."""
+
+
+class Clock:
+    """A clock that a page lets go on by the seconds that it takes."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def read_page(self, seconds: float) -> None:
+        self.now += seconds
 
 
 async def max_pages_per_iteration(monkeypatch: pytest.MonkeyPatch, world: World) -> int:
@@ -39,7 +53,6 @@ async def max_pages_per_iteration(monkeypatch: pytest.MonkeyPatch, world: World)
 
     monkeypatch.setattr(CatchUpReader, "_match_entries", counted)
     monkeypatch.setattr(catch_up_reader, "MAX_PAGE_SECONDS", 60.0)  # a busy machine would cut pages
-    world.hub.catchup_reader._scheduler.record_page(SLOW * scheduler.MAX_PAGES_PER_ITERATION)
     counting = [loop.call_soon(count)]
     begin = world.log.entries[0].position
     sockets = [world.open(begin, track=f"word{n},last")[1] for n in range(CLIENTS)]
@@ -60,16 +73,18 @@ def world_with_words() -> World:
 
 
 async def test_returning_clients_read_a_few_pages_in_an_iteration_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert await max_pages_per_iteration(monkeypatch, world_with_words()) <= scheduler.MIN_PAGES_PER_ITERATION
+    monkeypatch.setattr(scheduler, "MAX_ITERATION_SECONDS", 1e-9)
+    assert await max_pages_per_iteration(monkeypatch, world_with_words()) == 1
 
 
 async def test_without_the_limit_most_clients_would_read_in_one_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control of the test above."""
-    monkeypatch.setattr(scheduler, "MIN_PAGES_PER_ITERATION", CLIENTS)
+    monkeypatch.setattr(scheduler, "MAX_ITERATION_SECONDS", 60.0)
     assert await max_pages_per_iteration(monkeypatch, world_with_words()) > CLIENTS / 2
 
 
-async def test_many_returning_clients_become_live_while_posts_continue() -> None:
+async def test_many_returning_clients_become_live_while_posts_continue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler, "MAX_ITERATION_SECONDS", 0.001)
     world, loop = world_with_words(), asyncio.get_running_loop()
     streams = [world.open(world.log.entries[0].position, track=f"word{n}")[0] for n in range(CLIENTS)]
 
@@ -80,19 +95,23 @@ async def test_many_returning_clients_become_live_while_posts_continue() -> None
     posting = [loop.call_soon(go_on)]
     await eventually(lambda: all(stream.client in world.hub.live for stream in streams), what="all are live")
     posting[0].cancel()
-    assert world.hub.head.n > POSTS + CLIENTS / scheduler.MAX_PAGES_PER_ITERATION, "the log stood still"
+    assert world.hub.head.n > POSTS + 1, "the log stood still"
 
 
 async def served_order(distances: list[int], leaving: tuple[int, ...] = ()) -> list[int]:
-    """Return the order in which readers at these distances are served, if an iteration serves few."""
-    scheduler_under_test, begun = CatchUpScheduler(), list[int]()
-    scheduler_under_test.record_page(SLOW * scheduler.MAX_PAGES_PER_ITERATION)
+    """Return the order in which readers at these distances are served, if an iteration has time for one page."""
+    clock, begun = Clock(), list[int]()
+    scheduler_under_test = CatchUpScheduler(clock)
 
-    async def read(reader: int) -> None:
-        await scheduler_under_test.wait_turn(distances[reader])
+    def read(reader: int) -> None:
         begun.append(reader)
+        clock.read_page(SLOW)
 
-    readers = [asyncio.create_task(read(reader)) for reader in range(len(distances))]
+    scheduler_under_test.read_now(partial(clock.read_page, SLOW))
+    readers = [
+        asyncio.create_task(scheduler_under_test.read_in_turn(distance, partial(read, reader)))
+        for reader, distance in enumerate(distances)
+    ]
     await asyncio.sleep(0)  # each reader starts and waits for its turn
     for reader in leaving:
         readers[reader].cancel()
@@ -108,60 +127,85 @@ async def test_waiters_are_served_in_order_and_cancelled_waiters_are_skipped() -
 
 
 async def test_the_client_nearest_to_the_head_reads_first_and_the_longest_waiter_in_between() -> None:
-    rest, expected = list(range(40)), list[int]()
+    rest, expected = list(range(1, 40)), [0]  # the first reader does not wait
     while rest:
-        few = min(scheduler.MIN_PAGES_PER_ITERATION, len(rest))
-        expected += [rest.pop(0 if iteration % scheduler.OLDEST_FIRST_EVERY == 0 else -1) for iteration in range(few)]
+        expected.append(rest.pop(0 if len(expected) % scheduler.OLDEST_FIRST_EVERY == 1 else -1))
     assert await served_order(list(range(40))) == expected
 
 
-async def test_the_pages_of_an_iteration_depend_on_how_long_pages_take() -> None:
-    waiting = CatchUpScheduler()
+@pytest.mark.parametrize("pages", [1, 3, 10, 200])
+async def test_the_pages_of_an_iteration_depend_on_how_long_they_take(pages: int) -> None:
+    clock, begun = Clock(), 0
+    waiting = CatchUpScheduler(clock)
 
-    async def in_one_turn(seconds: float) -> int:
-        for _ in range(20 * scheduler.MAX_PAGES_PER_ITERATION):
-            waiting.record_page(seconds)
-        readers = [asyncio.create_task(waiting.wait_turn(0)) for _ in range(4 * scheduler.MAX_PAGES_PER_ITERATION)]
-        await asyncio.sleep(0)  # all have come
-        await asyncio.sleep(0)  # those who were let in at once were of the iteration before
-        before = sum(reader.done() for reader in readers)
-        await asyncio.sleep(0)  # the one iteration that the test measures
-        given = sum(reader.done() for reader in readers) - before
-        await asyncio.gather(*readers)
-        return given
+    def read() -> None:
+        nonlocal begun
+        begun += 1
+        clock.read_page(1.001 * scheduler.MAX_ITERATION_SECONDS / pages)
 
-    assert await in_one_turn(scheduler.MAX_ITERATION_SECONDS / 10) in {9, 10}
-    assert await in_one_turn(0.0) == scheduler.MAX_PAGES_PER_ITERATION
-    assert await in_one_turn(1.0) == scheduler.MIN_PAGES_PER_ITERATION
+    readers = [asyncio.create_task(waiting.read_in_turn(0, read)) for _ in range(4 * pages)]
+    for iteration in range(4):
+        await asyncio.sleep(0)
+        assert begun == pages * (iteration + 1)
+    await asyncio.gather(*readers)
 
 
 async def test_a_page_that_takes_long_ends_the_iteration() -> None:
-    waiting = CatchUpScheduler()
-    await waiting.wait_turn(0)
-    await asyncio.sleep(0)  # quick ones so far: this iteration has room for many
-    for _ in range(scheduler.MAX_PAGES_PER_ITERATION // 2):
-        with pytest.raises(StopIteration):
-            waiting.wait_turn(0).send(None)
-    waiting.record_page(scheduler.MAX_ITERATION_SECONDS)
-    late = waiting.wait_turn(0)
-    assert late.send(None) is not None, "it has its iteration at once"
-    late.close()
+    clock = Clock()
+    waiting = CatchUpScheduler(clock)
+    for _ in range(100):
+        waiting.read_now(partial(clock.read_page, 0.0))
+    free = [waiting.is_free]
+    waiting.read_now(partial(clock.read_page, scheduler.MAX_ITERATION_SECONDS))
+    free.append(waiting.is_free)
+    await asyncio.sleep(0)
+    free.append(waiting.is_free)
+    assert free == [True, False, True]
+
+
+async def test_nobody_overtakes_those_who_wait() -> None:
+    clock = Clock()
+    waiting = CatchUpScheduler(clock)
+    waiting.read_now(partial(clock.read_page, SLOW))
+    readers = [asyncio.create_task(waiting.read_in_turn(0, partial(clock.read_page, SLOW))) for _ in range(5)]
+    while clock.now < 6 * SLOW:
+        await asyncio.sleep(0)  # looks at the queue in each iteration of the loop
+        assert not waiting.is_free
+    await asyncio.gather(*readers)
+    assert waiting.is_free
+
+
+async def test_the_error_of_a_page_reaches_its_reader_only() -> None:
+    clock = Clock()
+    waiting = CatchUpScheduler(clock)
+    waiting.read_now(partial(clock.read_page, SLOW))
+    numbers = iter((1, 2, 3))
+
+    def read() -> int:
+        clock.read_page(SLOW)
+        number = next(numbers)
+        if number == 2:
+            raise ValueError(number)
+        return number
+
+    readers = [waiting.read_in_turn(0, read) for _ in range(3)]
+    first, second, third = await asyncio.gather(*readers, return_exceptions=True)
+    assert (first, type(second), third) == (1, ValueError, 3)
 
 
 async def test_served_waiters_are_forgotten() -> None:
-    waiting, most = CatchUpScheduler(), 0
-    waiting.record_page(SLOW)
+    clock, most = Clock(), 0
+    waiting = CatchUpScheduler(clock)
 
     async def read() -> None:
         for n in range(200):
-            await waiting.wait_turn(n)
-            waiting.record_page(SLOW)
+            await waiting.read_in_turn(n, partial(clock.read_page, SLOW))
 
     readers = [asyncio.create_task(read()) for _ in range(20)]
     while not all(reader.done() for reader in readers):
         await asyncio.sleep(0)  # looks at the queue in each iteration of the loop
         most = max(most, len(waiting._by_distance))
-    assert 20 <= most <= 3 * (20 + scheduler.MAX_FINISHED_WAITERS)
+    assert 10 <= most <= 3 * (20 + scheduler.MAX_FINISHED_WAITERS)
 
 
 async def test_the_filter_of_a_returning_client_sees_entries_with_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from stream_server.events.entry import Entry
 from stream_server.events.position import Position
 from stream_server.hub.catchup.reader import CatchUpPage
 from stream_server.hub.client import Client
@@ -66,16 +66,15 @@ class SlowStreamModel(StreamModel):
 def record_scans(world: World, play: RandomHistory) -> dict[Client, dict[int, Scan]]:
     """Record the last scan of each entry, by client and number."""
     scans: dict[Client, dict[int, Scan]] = defaultdict(dict)
-    read = world.hub.catchup_reader.read_page
+    match = world.hub.catchup_reader._match_entries
 
-    async def page(client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
-        position = client.position
-        made = await read(client, get_end)
+    def page(client: Client, entries: list[Entry], position: Position, *how: Any) -> CatchUpPage:
+        made = match(client, entries, position, *how)
         scan = Scan(deepcopy(play.state), world.hub.head.n)
         scans[client].update(dict.fromkeys(range(position.n + 1, made.end_position.n + 1), scan))
         return made
 
-    world.hub.catchup_reader.read_page = page  # type: ignore[method-assign]  # looks on
+    world.hub.catchup_reader._match_entries = page  # type: ignore[method-assign,assignment]  # looks on
     return scans
 
 
