@@ -166,7 +166,7 @@ class HttpConnection(EarlyHandler):
         self.last_heard_at = self._loop.time()
         super().data_received(data)
         self._fail_broken_body()
-        if self._messages or self._waiter is None or self._waiter.done():
+        if not self.waits_for_request:
             self._is_reading_head = False
             self._head_bytes = 0
             return
