@@ -14,7 +14,6 @@ from types import coroutine
 from typing import Any, cast
 
 from aiohttp import web
-from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.http_writer import StreamWriter
 
@@ -101,10 +100,10 @@ class EarlyHandler(web.RequestHandler):
         return not self._has_task or (self._waiter is not None and not self._waiter.done())
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Do what aiohttp does for a new connection, except its task, its keep-alive timer and TCP's keep-alive."""
-        BaseProtocol.connection_made(self, transport)
+        """Do what aiohttp does for a new connection, except its task, its timer and TCP's options."""
         assert self._manager is not None
-        self._manager.connection_made(self, cast("asyncio.Transport", transport))
+        self.transport = cast("asyncio.Transport", transport)  # asyncio and uvloop have set TCP_NODELAY
+        self._manager.connection_made(self, self.transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End a handler that waits for a task."""

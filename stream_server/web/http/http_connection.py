@@ -7,6 +7,7 @@ JSON error, which repeats nothing. The server closes a connection that does not 
 
 import asyncio
 import math
+import socket
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
@@ -17,6 +18,7 @@ from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawRequestMessage
 
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
+from stream_server.runtime.tcp_keepalive import TcpKeepalive, inherited_keepalive
 from stream_server.web.http.app_keys import CONFIG, ROUTES
 from stream_server.web.http.dispatch import Dispatcher
 from stream_server.web.http.early_start import EarlyHandler, finish_early_start, take_early_request
@@ -65,14 +67,17 @@ class HttpConnection(EarlyHandler):
     """
 
     __slots__ = (
-        "_address", "_handed_over", "_head_bytes", "_is_reading_head", "_peer", "_stall_timer", "_table", "_timeouts",
-        "last_heard_at",
+        "_address", "_handed_over", "_head_bytes", "_is_reading_head", "_keepalive_options", "_peer", "_stall_timer",
+        "_table", "_timeouts", "last_heard_at",
     )  # fmt: skip
 
     def __init__(
-        self, manager: "HttpServer", *, timeouts: "ConnectionTimeouts", table: ConnectionTable, **options: Any
-    ) -> None:
+        self, manager: "HttpServer", *, timeouts: "ConnectionTimeouts", keepalive: TcpKeepalive | None,
+        table: ConnectionTable, **options: Any,
+    ) -> None:  # fmt: skip
+        """``keepalive`` is None if the connection has inherited the options of TCP's keep-alive."""
         super().__init__(manager, **options)
+        self._keepalive_options = keepalive
         self._timeouts = timeouts
         self._table = table
         self._address: str | None = None
@@ -153,7 +158,9 @@ class HttpConnection(EarlyHandler):
             return
         self._address = address
         self._peer = TcpPeer(transport)
-        self._peer.enable_keepalive(self._timeouts.probe_seconds, self._timeouts.write_seconds)
+        client_socket = transport.get_extra_info("socket")
+        if self._keepalive_options is not None and client_socket is not None:
+            self._keepalive_options.set_on(client_socket)
         if self.transport is not None:
             self.transport.set_write_buffer_limits(high=0)  # else closing a connection would wait for its last bytes
         self._start_head_deadline()
@@ -286,19 +293,35 @@ class ConnectionTimeouts(NamedTuple):
     header_seconds: float = HEADER_TIMEOUT_SECONDS
 
 
+def _keepalive_for(timeouts: ConnectionTimeouts) -> TcpKeepalive:
+    return TcpKeepalive.of_timeouts(timeouts.probe_seconds, timeouts.write_seconds)
+
+
 class HttpServer(web.Server):
-    """Creates a :class:`HttpConnection` for each accepted connection, with the timeouts of the current settings."""
+    """Creates a :class:`HttpConnection` for each accepted connection, with the timeouts of the current settings.
+
+    ``inherited_keepalive`` are the options that connections have from the listening socket, or None.
+    """
 
     def __init__(
         self, handler: Any, *, timeouts: Callable[[], ConnectionTimeouts], table: ConnectionTable, **options: Any
     ) -> None:
         super().__init__(handler, **options)
         self._timeouts = timeouts
+        self._known_timeouts = ConnectionTimeouts()
+        self._keepalive = _keepalive_for(self._known_timeouts)
+        self.inherited_keepalive: TcpKeepalive | None = None
         self._table = table
         table.evict_idle = self._evict_idle
 
     def __call__(self) -> HttpConnection:
-        return HttpConnection(self, loop=self._loop, **self._kwargs, timeouts=self._timeouts(), table=self._table)
+        timeouts = self._timeouts()
+        if timeouts != self._known_timeouts:  # the first connection, or the first one after a reload
+            self._known_timeouts, self._keepalive = timeouts, _keepalive_for(timeouts)
+        keepalive = None if self._keepalive == self.inherited_keepalive else self._keepalive
+        return HttpConnection(
+            self, loop=self._loop, **self._kwargs, timeouts=timeouts, keepalive=keepalive, table=self._table
+        )
 
     def _evict_idle(self, count: int) -> None:
         """Close up to ``count`` connections without a running request, those first that are silent for longest."""
@@ -335,6 +358,11 @@ class HttpRunner(web.AppRunner):
         )
         self._timeouts = timeouts
         self._table = table
+
+    def accept_on(self, listener: socket.socket) -> None:
+        """Learn what connections inherit from the socket that will accept them. Call this after :meth:`setup`."""
+        assert isinstance(self.server, HttpServer)
+        self.server.inherited_keepalive = inherited_keepalive(listener)
 
     async def wait_until_idle(self, timeout_seconds: float) -> None:
         """Wait until the server has answered all requests, at most ``timeout_seconds``.

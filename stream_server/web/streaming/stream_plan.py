@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -26,7 +27,7 @@ from stream_server.store.redis.own_task import enter_task
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.random_ids import random_id
 from stream_server.web.streaming.stream_start import StreamStart, resolve_start
-from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
+from stream_server.web.streaming.subscription_parser import MAX_CACHED_SUBSCRIPTIONS, SUBSCRIPTION_PARSER
 
 LAST_EVENT_ID_HEADER = "Last-Event-ID"
 """Header in which an EventSource sends the cursor of the last event that it received, beside its original URL."""
@@ -169,7 +170,18 @@ def _make_plan(
 
 def _describe(parameters: dict[str, str]) -> str:
     """Return the parameters as a query for the list of open streams. Equal ones of many streams share one text."""
-    return sys.intern(urlencode(parameters)[:MAX_DESCRIPTION_CHARS])
+    items = tuple(parameters.items())
+    if sum(len(name) + len(value) for name, value in items) > MAX_DESCRIPTION_CHARS:
+        return _encode_description(items)
+    return _encode_short_description(items)
+
+
+def _encode_description(items: tuple[tuple[str, str], ...]) -> str:
+    return sys.intern(urlencode(items)[:MAX_DESCRIPTION_CHARS])
+
+
+_encode_short_description = lru_cache(MAX_CACHED_SUBSCRIPTIONS)(_encode_description)
+"""The description of each subscription that the parser keeps too."""
 
 
 def _stream_token(claims: Claims) -> StreamToken:
