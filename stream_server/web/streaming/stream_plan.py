@@ -79,8 +79,7 @@ async def plan_stream(
     if viewer is not None and subscription.uses_me:
         personal, following = _make_private_view(request, viewer, position)
         subscription = subscription.with_following(following)
-    plan = _make_plan(request, subscription, framing, position, start, viewer, personal, rules_known)
-    return plan._replace(subscribe_request=plan.subscribe_request._replace(parameters=described))
+    return _make_plan(request, described, subscription, framing, position, start, viewer, personal, rules_known)
 
 
 async def plan_user_stream(request: web.Request, parameters: dict[str, str], framing: Framing) -> StreamPlan:
@@ -93,8 +92,7 @@ async def plan_user_stream(request: web.Request, parameters: dict[str, str], fra
     position = await _pin_position(request, start)
     personal, following = _make_private_view(request, viewer, position, is_user_stream=True)
     subscription = Subscription([Home(viewer.user_id, following)], [kinds])
-    plan = _make_plan(request, subscription, framing, position, start, viewer, personal)
-    return plan._replace(subscribe_request=plan.subscribe_request._replace(parameters=described))
+    return _make_plan(request, described, subscription, framing, position, start, viewer, personal)
 
 
 def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
@@ -150,6 +148,7 @@ def _make_private_view(
 
 def _make_plan(
     request: web.Request,
+    described: str,
     subscription: Subscription,
     framing: Framing,
     position: Position,
@@ -163,7 +162,7 @@ def _make_plan(
     subscribe_request = SubscribeRequest(
         random_id(), claims.sub, _stream_token(claims), subscription, framing, position,
         viewer=viewer, private_view=private_view, rules_read_at=rules_known,
-        opened_ms=request.app[HUB].now_ms(), path=sys.intern(request.path),
+        opened_ms=request.app[HUB].now_ms(), path=sys.intern(request.path), parameters=described,
     )  # fmt: skip
     return StreamPlan(subscribe_request, None if start is None else start.known_gap)
 
