@@ -240,9 +240,14 @@ class HttpConnection(EarlyHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002 - unused, because aiohttp's text repeats the request
     ) -> web.StreamResponse:
-        """Build the answer to an error outside the middlewares. Raises ConnectionResetError if an answer has begun."""
+        """Build the answer to an error outside the middlewares.
+
+        Raises ConnectionResetError if an answer has begun or the client has disconnected: aiohttp ends the connection.
+        """
         if request.writer.output_size > 0:
             raise ConnectionResetError("the response had started; closing the connection")
+        if isinstance(exc, ConnectionError):
+            raise exc  # from a handler that found the client gone; nothing has failed, so nothing is logged
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self.logger.error("unhandled error outside a request handler", exc_info=exc)
         response = error_response(_connection_error(status, exc))

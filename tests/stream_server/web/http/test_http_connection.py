@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -13,7 +14,7 @@ from aiohttp import web
 from stream_server.runtime.listening import listen_alone
 from stream_server.runtime.tcp_keepalive import MAX_IDLE_SECONDS, MAX_PROBES, TcpKeepalive
 from stream_server.web.http import app_keys, body
-from stream_server.web.http.http_connection import ConnectionTimeouts, HttpRunner
+from stream_server.web.http.http_connection import ConnectionTimeouts, HttpConnection, HttpRunner
 from stream_server.web.http.request_limits import LIMITS
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
@@ -402,3 +403,28 @@ async def test_connections_inherit_the_keep_alive_of_the_listening_socket_until_
         await eventually(lambda: not server.connections)
     assert set_on == [TcpKeepalive(5, 9)]
     await runner.cleanup()
+
+
+async def test_a_client_that_leaves_before_its_stream_begins_is_no_error(
+    address: Address,
+    app: web.Application,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    token, left, real = tokens.fresh(await world.user("ann")), asyncio.Event(), HttpConnection.hand_over
+
+    def leave_and_hand_over(connection: HttpConnection, *arguments: Any) -> None:
+        assert connection.transport is not None
+        connection.transport.abort()
+        left.set()
+        real(connection, *arguments)
+
+    monkeypatch.setattr(HttpConnection, "hand_over", leave_and_hand_over)
+    caplog.set_level(logging.WARNING)
+    asked = f"GET /v1/stream?track=x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n"
+    with suppress(ConnectionResetError):
+        assert await answer_to(address, asked.encode()) == b""
+    assert left.is_set()
+    await eventually(lambda: len(app[app_keys.HUB].registry) == 0)
+    assert [record.getMessage() for record in caplog.records] == []
