@@ -106,10 +106,16 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
 
 
 async def _load_viewer(request: web.Request) -> Viewer:
-    """Read the caller's follows, blocks and mutes. Wait until the hub has the log entries up to that moment."""
-    hub = request.app[HUB]
+    """Return the caller's follows, blocks and mutes. Wait until the hub has the log entries up to that moment.
+
+    A viewer that was kept is as old as the hub. So that a block which this process wrote a moment ago holds too, the
+    stream waits for the log's head if the hub has not heard all that this process wrote.
+    """
+    hub, store = request.app[HUB], request.app[STORE]
     viewer = await hub.viewer_cache.get(request[CLAIMS].sub)
-    await wait_for_head(hub, viewer.read_at)
+    # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
+    head = await store.log.head() if hub.head < store.last_written else viewer.read_at
+    await wait_for_head(hub, max(head, viewer.read_at))
     return viewer
 
 

@@ -387,3 +387,32 @@ class TestWithLimits:
                 writer.write(stream_request(uid))
                 assert (await read_answer(reader))[0] == 429  # the fourth connect of the window
         assert early == ["GET /v1/stream"] * 4
+
+
+@pytest.mark.usefixtures("remembering")
+async def test_a_stream_of_a_kept_viewer_waits_for_what_this_process_wrote(
+    world: World, address: Address, app: web.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = await world.user("ann"), await world.user("bob")
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(ann))
+        await open_stream(reader)
+    assert (await world.call("PUT", f"/v1/users/me/blocks/{bob}", ann)).status == 200
+    asked = asyncio.Event()
+    log = app[app_keys.STORE].log
+    read_head = log.head
+
+    async def note() -> Any:
+        asked.set()
+        return await read_head()
+
+    monkeypatch.setattr(log, "head", note)
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(ann))
+        async with asyncio.timeout(PATIENCE):
+            await asked.wait()
+        hub = app[app_keys.HUB]
+        hub.live.head = await read_head()  # this hub has no feed, which would move it
+        await open_stream(reader)
+        (client,) = hub.registry.list_clients()
+        assert client.request.position == hub.head
