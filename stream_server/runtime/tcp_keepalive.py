@@ -29,8 +29,14 @@ class TcpKeepalive(NamedTuple):
         return cls(max(1, round(min(idle_seconds, MAX_IDLE_SECONDS))), max(1, round(min(timeout_seconds, MAX_PROBES))))
 
     def set_on(self, target: socket.socket) -> None:
-        """Set the options of a socket if it is a TCP socket on Linux."""
-        if IS_LINUX and target.family in (socket.AF_INET, socket.AF_INET6):
+        """Set the options of a TCP socket, and TCP_NODELAY: no short write may wait for an acknowledgement.
+
+        On other systems than Linux, it sets TCP_NODELAY only.
+        """
+        if target.family not in (socket.AF_INET, socket.AF_INET6):
+            return
+        target.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if IS_LINUX:
             target.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             target.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, self.idle_seconds)
             target.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
@@ -38,10 +44,12 @@ class TcpKeepalive(NamedTuple):
 
 
 def inherited_keepalive(listener: socket.socket) -> TcpKeepalive | None:
-    """Return the options that connections inherit from a listening socket, or None if it has none."""
+    """Return the options that connections inherit from a listening socket, or None if they do not inherit all."""
     if not IS_LINUX or listener.family not in (socket.AF_INET, socket.AF_INET6):
         return None
     if not listener.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE):
+        return None
+    if not listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY):
         return None
     if listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) != 1:
         return None

@@ -102,7 +102,7 @@ class EarlyHandler(web.RequestHandler):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Do what aiohttp does for a new connection, except its task, its timer and TCP's options."""
         assert self._manager is not None
-        self.transport = cast("asyncio.Transport", transport)  # asyncio and uvloop have set TCP_NODELAY
+        self.transport = cast("asyncio.Transport", transport)
         self._manager.connection_made(self, self.transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:

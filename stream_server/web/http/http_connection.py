@@ -11,7 +11,7 @@ import socket
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
@@ -20,15 +20,13 @@ from aiohttp.http_parser import RawRequestMessage
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
 from stream_server.runtime.tcp_keepalive import TcpKeepalive, inherited_keepalive
 from stream_server.web.http.app_keys import CONFIG, ROUTES
+from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.dispatch import Dispatcher
 from stream_server.web.http.early_start import EarlyHandler, finish_early_start, take_early_request
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
 from stream_server.web.http.tcp_peer import TcpPeer
 from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
-
-HEADER_TIMEOUT_SECONDS = 15.0
-"""Seconds to receive a whole request head, from the start of the connection or the first byte of a later request."""
 
 KEEPALIVE_TIMEOUT_SECONDS = 75.0
 """Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
@@ -43,12 +41,6 @@ MAX_HEAD_BYTES = 131_072
 """Longest request head in bytes: the longest request line and the longest header field, with as much again."""
 
 HEAD_TOO_LARGE = (413, "Content Too Large", "too_large", "the request line and headers are too long")
-
-WRITE_TIMEOUT_SECONDS = 30.0
-"""Seconds in which a client must take at least one byte of a pending answer, else the server drops the connection."""
-
-KEEPALIVE_IDLE_SECONDS = 15.0
-"""Seconds of silence before the kernel probes the client's machine, equal to a stream's default heartbeat interval."""
 
 LINGER_SECONDS = 2.0
 """Seconds in which the server reads and drops the rest of a refused body, so that its sender can read the refusal."""
@@ -284,24 +276,6 @@ def _connection_error(status: int, error: BaseException | None) -> ApiError:
     return InternalError("internal error; it was logged")
 
 
-class ConnectionTimeouts(NamedTuple):
-    """Time limits of an HTTP connection, in seconds.
-
-    Attributes:
-        write_seconds: Time in which a client must take some bytes of a pending answer, else the server disconnects it.
-        probe_seconds: Silence after which the kernel probes the client's machine.
-        header_seconds: Time to receive a whole request head.
-    """
-
-    write_seconds: float = WRITE_TIMEOUT_SECONDS
-    probe_seconds: float = KEEPALIVE_IDLE_SECONDS
-    header_seconds: float = HEADER_TIMEOUT_SECONDS
-
-
-def _keepalive_for(timeouts: ConnectionTimeouts) -> TcpKeepalive:
-    return TcpKeepalive.of_timeouts(timeouts.probe_seconds, timeouts.write_seconds)
-
-
 class HttpServer(web.Server):
     """Creates a :class:`HttpConnection` for each accepted connection, with the timeouts of the current settings.
 
@@ -314,7 +288,7 @@ class HttpServer(web.Server):
         super().__init__(handler, **options)
         self._timeouts = timeouts
         self._known_timeouts = ConnectionTimeouts()
-        self._keepalive = _keepalive_for(self._known_timeouts)
+        self._keepalive = self._known_timeouts.keepalive
         self.inherited_keepalive: TcpKeepalive | None = None
         self._table = table
         table.evict_idle = self._evict_idle
@@ -322,7 +296,7 @@ class HttpServer(web.Server):
     def __call__(self) -> HttpConnection:
         timeouts = self._timeouts()
         if timeouts != self._known_timeouts:  # the first connection, or the first one after a reload
-            self._known_timeouts, self._keepalive = timeouts, _keepalive_for(timeouts)
+            self._known_timeouts, self._keepalive = timeouts, timeouts.keepalive
         keepalive = None if self._keepalive == self.inherited_keepalive else self._keepalive
         return HttpConnection(
             self, loop=self._loop, **self._kwargs, timeouts=timeouts, keepalive=keepalive, table=self._table

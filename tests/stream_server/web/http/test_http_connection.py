@@ -14,7 +14,8 @@ from aiohttp import web
 from stream_server.runtime.listening import listen_alone
 from stream_server.runtime.tcp_keepalive import MAX_IDLE_SECONDS, MAX_PROBES, TcpKeepalive
 from stream_server.web.http import app_keys, body
-from stream_server.web.http.http_connection import ConnectionTimeouts, HttpConnection, HttpRunner
+from stream_server.web.http.connection_timeouts import ConnectionTimeouts
+from stream_server.web.http.http_connection import HttpConnection, HttpRunner
 from stream_server.web.http.request_limits import LIMITS
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
