@@ -23,6 +23,7 @@ The yardsticks:
     floor.c          the least that a server must do for each post and client
     queue_server.py  an ordinary aiohttp server: one queue and one task for each client, awaited writes
     bare_server.py   an aiohttp server that only parses and answers, or opens a chunked answer
+    serving.py       how these two serve
 
 ``python -m bench.peers`` compares the server with other streaming servers, if they are there:
 

@@ -12,6 +12,8 @@ import json
 import uvloop
 from aiohttp import web
 
+from bench.serving import serve_forever
+
 
 async def echo(request: web.Request) -> web.Response:
     """Answer the body as JSON."""
@@ -29,15 +31,11 @@ async def stream(request: web.Request) -> web.StreamResponse:
 
 
 async def serve() -> None:
-    """Serve on a free port, and print it. Runs until the process ends."""
+    """Serve until the process ends."""
     app = web.Application()
     app.router.add_post("/echo", echo)
     app.router.add_get("/stream", stream)
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()
-    print(f"listening on http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
-    await asyncio.Event().wait()
+    await serve_forever(app)
 
 
 if __name__ == "__main__":

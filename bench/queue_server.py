@@ -15,6 +15,8 @@ import uvloop
 from aiohttp import web
 from redis.asyncio import Redis
 
+from bench.serving import serve_forever
+
 QUEUED_AT_MOST = 1000
 """Most events that wait for one client."""
 
@@ -72,16 +74,12 @@ async def hear(app: web.Application) -> AsyncIterator[None]:
 
 
 async def serve(redis_socket: str) -> None:
-    """Serve on a free port, and print it. Runs until the process ends."""
+    """Serve until the process ends."""
     app = web.Application()
     app[SOCKET], app[CLIENTS] = redis_socket, Clients()
     app.cleanup_ctx.append(hear)
     app.router.add_get("/sub", stream)
-    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, backlog=4096).start()
-    print(f"listening on http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
-    await asyncio.Event().wait()
+    await serve_forever(app)
 
 
 if __name__ == "__main__":

@@ -194,7 +194,7 @@ async def test_a_client_costs_no_thread_and_no_connection_to_redis(api: Api, red
         assert before[1] == 1
         consumers = [await api.stream({"track": f"word{i}"}) for i in range(60)]
         assert await api.metric("streams") >= 61
-        # Requests may open connections of the pool meanwhile, up to its bound; none belongs to a stream.
+        # Requests may open connections meanwhile, which all requests share; none belongs to a stream.
         assert (threads(server), listeners()) == before[:2]
         assert len(redis_client.client_list()) < before[2] + 60
         for consumer in consumers:

@@ -116,6 +116,15 @@ def test_no_set_of_facts_is_left_out() -> None:
             assert decide_visibility(facts | for_) >= decide_visibility(facts)
 
 
+def test_following_matters_for_protected_authors_only() -> None:
+    """Scripts read whether the viewer follows an author only if the author is protected."""
+    table = visibility_table()
+    for facts in range(len(table)):
+        if VisibilityFact.PROTECTED not in VisibilityFact(facts):
+            assert table[facts] == table[facts | VisibilityFact.FOLLOWER]
+
+
+
 class World:
     """An author and a user for each kind of viewer, with their relations in Redis."""
 

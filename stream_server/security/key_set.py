@@ -65,7 +65,9 @@ class RemoteKeySet:
         if not self._authority.has_key_for(token):
             async with self._refresh_lock:
                 if self._may_fetch and not self._authority.has_key_for(token):
-                    await self._refresh()
+                    # In a task of its own: a stream's request may have none yet, and aiohttp's timeouts need one.
+                    self._refresh_task = asyncio.create_task(self._refresh(), name="key set fetch")
+                    await self._refresh_task
         elif self._age_seconds > REFRESH_SECONDS and self._may_fetch and not self._refresh_lock.locked():
             self._refresh_task = asyncio.create_task(self._refresh_alone(), name="key set refresh")
 

@@ -82,10 +82,12 @@ end
 -- The published message, with its HMAC-SHA1 as the last member of the JSON (events/bus_signature.py).
 local function signed(message)
   if MAC_INNER_PAD == '' then return message end
-  local inner = redis.sha1hex(MAC_INNER_PAD .. message):gsub('%x%x', function(byte)
-    return string.char(tonumber(byte, 16))
-  end)
-  return message:sub(1, -2) .. ',"mac":"' .. redis.sha1hex(MAC_OUTER_PAD .. inner) .. '"}'
+  local inner, words = redis.sha1hex(MAC_INNER_PAD .. message), {}
+  for at = 1, 5 do
+    words[at] = tonumber(inner:sub(8 * at - 7, 8 * at), 16)
+  end
+  local outer = MAC_OUTER_PAD .. struct.pack('>I4I4I4I4I4', unpack(words))
+  return message:sub(1, -2) .. ',"mac":"' .. redis.sha1hex(outer) .. '"}'
 end
 
 -- The first write of every script that makes an event. If Redis is full or read-only, it fails here and nothing has

@@ -8,12 +8,13 @@ local uid, in_reply_to, origin, group = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local message, lang, where, more, tags = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 
 -- The answered status. A reply takes its group and its conversation.
-local answered_row
+local answered_row, conversation
 if in_reply_to ~= '' then
   answered_row = find_visible_status(uid, in_reply_to)
   if not answered_row then return refuse('NOT_FOUND status in_reply_to') end
   if group ~= '' and group ~= answered_row.group then return refuse('ELSEWHERE group') end
   group = answered_row.group
+  conversation = redis.call('HGET', KEY.status .. in_reply_to, 'conversation')
 end
 if group ~= '' then
   local place, within = find_visible_group(uid, group)
@@ -35,13 +36,14 @@ if origin ~= '' then
     return refuse('NOT_FOUND status origin')
   elseif original_row.group ~= group and original_row.group ~= '' then
     return refuse('ELSEWHERE origin')
-  elseif original_row.uid ~= uid and original_row.audience ~= PUBLIC and original_row.group == '' then
+  elseif original_row.uid ~= uid and redis.call('HGET', KEY.status .. original_row.id, 'audience') ~= PUBLIC
+    and original_row.group == '' then
     return refuse('PROTECTED origin')
   elseif original_row.uid ~= uid and is_protected(original_row.uid) then
     return refuse('PROTECTED origin')
   end
   origin = original_row.id
-  lang = message == '""' and original_row.lang or lang
+  if message == '""' then lang = redis.call('HGET', KEY.status .. origin, 'lang') end
 end
 
 -- What filters and renderings use beside the status itself: its author, the answered login, the original's author. The
@@ -59,32 +61,41 @@ local wordless = origin ~= '' and message == '""'
 local entities, mentioned, fields_at = resolve_mentions(uid, 12)
 local ms, seq, n = next_position()
 local id = make_id(ms, seq)
-local conversation = answered_row and answered_row.conversation or id
+conversation = conversation or id
 if original_row then shown = embedded_json(with_counter_changed(original_row, 'reposts', 1)) end
 local head = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. actor.login .. '","message":' .. message
   .. ',"posted":"' .. to_iso8601(ms) .. '",' .. where .. ',"lang":"' .. lang .. '","entities":' .. entities
   .. ',"in_reply_to":' .. json_id_or_null(in_reply_to) .. ',"in_reply_to_uid":'
   .. json_id_or_null(answered_row and answered_row.uid or '') .. ',"origin":' .. json_id_or_null(origin) .. ',' .. more
   .. ',"group":' .. json_id_or_null(group) .. ',"conversation":"' .. conversation .. '"'
-local status = head .. (original_row and ',"original":' .. shown or '') .. counters_json('0', '0', '0')
+local status = status_json(head .. (original_row and ',"original":' .. shown or ''), '0', '0', '0')
 local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
 local facts = filter_facts(actor, answered_row, original_row)
 local body = '{"wire":{"status":' .. status .. '},"facts":{' .. facts .. '}}'
 local position = append_entry('post', audience, body, ms, seq, n)
 
-redis.call('HSET', KEY.status .. id, 'id', id, 'uid', uid, 'login', actor.login, 'posted', to_text(ms), 'audience',
-  audience, 'likes', '0', 'comments', '0', 'reposts', '0', 'conversation', conversation, 'lang', lang, 'entities',
-  entities, 'head', head, 'facts', facts, unpack(ARGV, fields_at))
-local tie = {'mentioned', table.concat(mentioned, ' '), 'tags', tags}
-if in_reply_to ~= '' then
-  tie[5], tie[6], tie[7], tie[8] = 'in_reply_to', in_reply_to, 'in_reply_to_uid', answered_row.uid
-  redis.call('ZADD', KEY.replies .. in_reply_to, id, id)
+-- What pages show stands first, because Redis searches a small hash from its start. The original is kept as it was at
+-- posting, because a delete is matched by it even if the original is gone.
+local fields = {'head', head}
+local function add_fields(...)
+  for _, word in ipairs({...}) do
+    fields[#fields + 1] = word
+  end
 end
-redis.call('HSET', KEY.status .. id, unpack(tie))
+if origin == '' and group == '' then add_fields('plain', uid) end
+add_fields('likes', '0', 'comments', '0', 'reposts', '0', 'uid', uid, 'audience', audience, 'id', id, 'login',
+  actor.login, 'posted', to_text(ms), 'conversation', conversation, 'lang', lang, 'entities', entities, 'facts', facts)
+if answered_row then add_fields('in_reply_to', in_reply_to, 'in_reply_to_uid', answered_row.uid) end
+if origin ~= '' then add_fields('origin', origin, 'original', shown, 'wordless', wordless and '1' or '0') end
+if group ~= '' then add_fields('group', group) end
+if #mentioned > 0 then add_fields('mentioned', table.concat(mentioned, ' ')) end
+if tags ~= '' then add_fields('tags', tags) end
+add_fields(unpack(ARGV, fields_at))
+redis.call('HSET', KEY.status .. id, unpack(fields))
+
+if answered_row then redis.call('ZADD', KEY.replies .. in_reply_to, id, id) end
 redis.call('ZADD', KEY.thread .. conversation, id, id)
 if origin ~= '' then
-  -- Kept as it was at posting, because a delete is matched by it even if the original is gone.
-  redis.call('HSET', KEY.status .. id, 'origin', origin, 'original', shown, 'wordless', wordless and '1' or '0')
   redis.call('HINCRBY', KEY.status .. origin, 'reposts', 1)
   redis.call('ZADD', KEY.reposts .. origin, id, id)
 end
@@ -96,7 +107,6 @@ end
 -- A status in a group enters no profile, no tag and no home timeline.
 local fence, people, lists = '', {}, {}
 if group ~= '' then
-  redis.call('HSET', KEY.status .. id, 'group', group)
   redis.call('ZADD', KEY.grouped .. group, id, id)
   redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(TIMELINE_MAX + 1))
 else

@@ -8,9 +8,8 @@ local viewer, least, owner_kind, owner = ARGV[9], tonumber(ARGV[10]), ARGV[11], 
 if (owner_kind == 'user' or owner_kind == 'person') and not can_see_user(viewer, owner) then
   return refuse('NOT_FOUND user')
 elseif owner_kind == 'status' or owner_kind == 'thread' then
-  local row = find_visible_status(viewer, owner)
-  if not row then return refuse('NOT_FOUND status') end
-  PAGE_KEY = owner_kind == 'thread' and KEY.thread .. row.conversation or PAGE_KEY
+  if not find_visible_status(viewer, owner) then return refuse('NOT_FOUND status') end
+  if owner_kind == 'thread' then PAGE_KEY = KEY.thread .. redis.call('HGET', KEY.status .. owner, 'conversation') end
 elseif owner_kind == 'group' and not find_visible_group(viewer, owner) then
   return refuse('NOT_FOUND group id')
 end

@@ -16,13 +16,12 @@ local function is_mutual(author)
   return mutual[author]
 end
 
-for at = 5, #ARGV do
-  local row = find_status(ARGV[at])
-  if row and visible_status_json(viewer, row, VISIBLE) then
-    local counted_on = row.wordless and row.origin or row.id
-    local counts = redis.call('HMGET', KEY.status .. counted_on, 'likes', 'comments', 'reposts')
-    figures[#figures + 1] = {row.id, row.uid, redis.call('HGET', KEY.status .. row.id, 'posted'), counts[1] or '0',
-      counts[2] or '0', counts[3] or '0', is_mutual(row.uid)}
+for at, row in ipairs(read_statuses(viewer, ARGV, 5, #ARGV)) do
+  if row and shown_json(viewer, VISIBLE, unpack(row, 1, 8)) then
+    local id, uid, counts = ARGV[at + 4], row[2], {unpack(row, 3, 5)}
+    if row[8] then counts = redis.call('HMGET', KEY.status .. row[7], 'likes', 'comments', 'reposts') end
+    figures[#figures + 1] = {id, uid, redis.call('HGET', KEY.status .. id, 'posted'), counts[1] or '0',
+      counts[2] or '0', counts[3] or '0', is_mutual(uid)}
   end
 end
 for _, id in ipairs(ARGV[4] == '1' and redis.call('ZRANGE', KEY.liked .. viewer, 0, LIKES_COUNTED - 1, 'REV') or {}) do

@@ -7,6 +7,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``lanes``                 decides which calls share a connection
 ``connections``           opens and replaces the connections of one lane
 ``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
+``redis_transport``       lets redis-py open a connection, and takes its transport
 ``subscription``          hands the messages of one subscription to a function
 ``address``               parses the URL of Redis
 ``sentinel``              finds the primary or a replica through Sentinels
@@ -15,6 +16,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``timeout_budget``        limits how long one request waits for Redis in total
 ``own_task``              lets code that waits with a timeout run in a task
 ``scripts``               loads and calls the Lua scripts, and repeats a lost write once
+``script_linker``         joins the texts of a script, without the functions that it does not use
 ``refusals``              the API errors for an unreachable Redis, and for refusals of scripts and of Redis
 ``acl``                   Redis users with the least rights that each role needs
 ``replies``               parses log positions and INFO in replies

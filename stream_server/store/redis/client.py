@@ -21,6 +21,7 @@ from stream_server.store.redis import address, admission, timeout_budget
 from stream_server.store.redis.connections import LaneConnections
 from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, choose_lane
 from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection
+from stream_server.store.redis.redis_transport import open_transport
 from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, unavailable_error
 from stream_server.store.redis.sentinel import CONNECTION_OPTIONS, Sentinels, pool_arguments
 from stream_server.store.redis.subscription import Subscription
@@ -163,41 +164,21 @@ class RedisClient:
         Raises `Unavailable` if Redis does not answer in time. A connection may also go silent later without an error,
         so the caller must compare its position with the log. The caller must close the subscription.
         """
-        connection: AbstractConnection = self._pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py
-        subscription: Subscription | None = None
         try:
             async with asyncio.timeout(self.timeout_seconds):
-                await connection.connect()  # type: ignore[no-untyped-call]  # redis-py
-                subscription = Subscription(connection)
+                subscription = Subscription(await open_transport(self._pool, self.timeout_seconds))
                 await subscription.start(channels)
-        except BaseException as error:
-            await connection.disconnect(nowait=True)
-            if subscription is not None:
-                subscription.close()
-            if isinstance(error, RedisError | OSError | TimeoutError):
-                raise unavailable_error() from error
-            raise
+        except (RedisError, OSError, TimeoutError) as error:
+            raise unavailable_error() from error
         return subscription
 
     async def _open_connection(self, on_lost: Callable[[PipelinedConnection], None]) -> PipelinedConnection:
-        """Open a connection by redis-py, and take over its transport.
+        opened = await open_transport(self._pool, self.timeout_seconds)
+        return PipelinedConnection(opened, self.timeout_seconds, partial(self._is_current, opened.address), on_lost)
 
-        redis-py must not keep the connection, because it would close it when it is collected as garbage.
-        """
-        connection: Any = self._pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py
-        try:
-            async with asyncio.timeout(self.timeout_seconds):
-                await connection.connect()
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
-        writer = connection._writer  # noqa: SLF001 - redis-py has no public way to hand over a transport
-        connection._writer = connection._reader = None  # noqa: SLF001 - see above
-        return PipelinedConnection(writer, self.timeout_seconds, partial(self._is_current, connection), on_lost)
-
-    def _is_current(self, connection: Any) -> bool:
-        """Return whether the Sentinels, if any, still name the server of this connection."""
-        return self._sentinels is None or self._sentinels.address == (connection.host, connection.port)
+    def _is_current(self, address: tuple[str, int]) -> bool:
+        """Return whether the Sentinels, if any, still name the server at this address."""
+        return self._sentinels is None or self._sentinels.address == address
 
 
 async def _ping_on_connect(connection: AbstractConnection) -> None:

@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from hiredis import ProtocolError, Reader
-from redis.asyncio.connection import DefaultParser
+from hiredis import ProtocolError
 from redis.exceptions import AuthenticationError, BusyLoadingError, InvalidResponse, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from stream_server.store.redis.redis_transport import RedisTransport
 from stream_server.store.redis.refusals import is_demoted_primary
 
 MAX_UNANSWERED_COMMANDS = 512
@@ -77,24 +77,23 @@ class PipelinedConnection(asyncio.Protocol):
 
     def __init__(
         self,
-        writer: asyncio.StreamWriter,
+        opened: RedisTransport,
         late_reply_seconds: float,
         is_current: Callable[[], bool],
         on_lost: Callable[["PipelinedConnection"], None],
     ) -> None:
-        """Take over the transport of ``writer``, on which no reply is outstanding.
+        """Take over the transport ``opened``.
 
         ``late_reply_seconds`` is the time after a call's deadline for which the connection waits for its replies.
         ``is_current`` returns whether new commands may still go to this server. ``on_lost`` is called once, when the
         connection is closed.
         """
         self._loop = asyncio.get_running_loop()
-        self._writer = writer  # it would close the transport when it is collected as garbage
-        self._transport = transport = writer.transport
+        self._opened = opened  # it would close the transport when it is collected as garbage
+        self._transport = opened.transport
         self._late_reply_seconds = late_reply_seconds
         self._is_current = is_current
         self._on_lost = on_lost
-        self._reader = Reader(protocolError=InvalidResponse, replyError=DefaultParser.parse_error)
         self._waiting = deque[Call]()
         self._waiting_bytes = 0
         self._unanswered = deque[Call]()
@@ -105,9 +104,9 @@ class PipelinedConnection(asyncio.Protocol):
         self._timer_at = 0.0
         self._has_read_first = False
         self._closed = self._loop.create_future()
-        transport.set_protocol(self)
+        self._reader = opened.attach(self)
         # What the socket does not take stays here, where it can be removed. With a limit of 0, TLS would never write.
-        transport.set_write_buffer_limits(high=1, low=0)
+        self._transport.set_write_buffer_limits(high=1, low=0)
 
     @property
     def load(self) -> int:

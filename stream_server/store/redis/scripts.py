@@ -20,7 +20,7 @@ from stream_server.events import bus_signature, visibility
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis import replies, timeout_budget
+from stream_server.store.redis import replies, script_linker, timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import NoReply
@@ -191,7 +191,7 @@ class Scripts:
     async def _run_with_retry(self, commands: list[Command]) -> list[Any]:
         """Run commands, and repeat them once if their replies were lost. Both attempts share one timeout."""
         start, total_seconds = time.monotonic(), self._redis.remaining_seconds
-        # An attempt given up just before its reply costs a connection. So a short time is not split.
+        # An attempt given up just before its reply is made again for nothing. So a short time is not split.
         has_time_for_two = total_seconds >= 2 * MIN_ATTEMPT_SHARE * self._redis.timeout_seconds
         first_deadline = start + total_seconds * (FIRST_ATTEMPT_SHARE if has_time_for_two else 1)
         try:
@@ -272,7 +272,7 @@ def _build_script(
     parts = _PARTS.match(body_text)
     names = parts[1].split() if parts else []
     part_texts = [folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names]
-    body = "\n".join([prelude, *part_texts, body_text])
+    body = script_linker.link([prelude, *part_texts, body_text])
     head = (
         f"{keys.lua_key_table(set(_KEY.findall(body)))}\n"
         f"local LOG_MAX_ENTRIES,TIMELINE_MAX,FANOUT_BATCH_SIZE='{size_limits.log_max_entries}',"

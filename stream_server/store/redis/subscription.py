@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from hiredis import Reader, pack_command
-from redis.asyncio.connection import AbstractConnection, DefaultParser
+from hiredis import pack_command
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import InvalidResponse, RedisError
+from redis.exceptions import RedisError
 
+from stream_server.store.redis.redis_transport import RedisTransport
 from stream_server.store.redis.refusals import unavailable_error
 
 Work = Callable[[], Awaitable[None]]
@@ -27,13 +27,10 @@ Handle = Callable[[bytes], Work | None]
 class Subscription(asyncio.Protocol):
     """The messages of one connection that listens to channels. Close it after use (`contextlib.closing`)."""
 
-    def __init__(self, connection: AbstractConnection) -> None:
-        """Take over the transport of a redis-py connection that is connected and waits for no reply."""
-        taken: Any = connection
-        self._writer = taken._writer  # noqa: SLF001 - redis-py has no public way to hand over a transport
-        taken._writer = taken._reader = None  # noqa: SLF001 - or redis-py would close the transport with its object
-        self._transport = self._writer.transport
-        self._parser = Reader(protocolError=InvalidResponse, replyError=DefaultParser.parse_error)
+    def __init__(self, opened: RedisTransport) -> None:
+        """Take over the transport ``opened``."""
+        self._opened = opened  # it would close the transport when it is collected as garbage
+        self._transport = opened.transport
         self._unconfirmed_count = 0
         self._waiting: deque[bytes] = deque()
         self._handle: Handle | None = None
@@ -41,14 +38,21 @@ class Subscription(asyncio.Protocol):
         self._rest: Work | None = None
         self._error: Exception | None = None
         self._changed = asyncio.Event()
-        self._transport.set_protocol(self)
+        self._parser = opened.attach(self)
 
     async def start(self, channels: Sequence[str]) -> None:
-        """Subscribe, and wait until Redis has confirmed all channels. Raises an error of redis-py if it refuses."""
+        """Subscribe, and wait until Redis has confirmed all channels.
+
+        Raises an error of redis-py if Redis refuses, and closes the connection after any error.
+        """
         self._unconfirmed_count = len(channels)
         self._transport.write(pack_command(("SUBSCRIBE", *channels)))  # type: ignore[arg-type]  # any length
-        while self._unconfirmed_count:
-            await self._wait_for_change()
+        try:
+            while self._unconfirmed_count:
+                await self._wait_for_change()
+        except BaseException:
+            self.close()
+            raise
 
     async def deliver(self, handle: Handle, after_read: Callable[[], None] | None = None) -> None:
         """Hand each message to ``handle``, and call ``after_read`` after the messages of one read.

@@ -64,7 +64,7 @@ class StatusDraft(msgspec.Struct, frozen=True, kw_only=True):
 
     def hash_fields(self) -> dict[str, bytes]:
         """Return the draft's fields for the Redis hash of the status. Fields without a value are left out."""
-        fields = {"message": self.message.encode()}
+        fields = {"message": self.message.encode()} if self.message else {}
         for name, value in (("location", self.location), ("place", self.place), ("media", self.media or None)):
             if value is not None:
                 fields[name] = encode_json(value)
@@ -124,7 +124,7 @@ class Statuses(Noun):
         if not ids:
             return []
         least = int(Visibility.ON_REQUEST)
-        flat, _, _ = await self._scripts.call("statuses_show", keys.META, viewer, least, "", len(ids), 0, *ids)
+        flat, _ = await self._scripts.call("statuses_show", keys.META, viewer, least, "", len(ids), 0, *ids)
         shown: list[bytes] = flat[1::2]
         return shown
 

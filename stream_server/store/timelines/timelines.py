@@ -188,7 +188,7 @@ class Timelines:
         Also returns how many were left out: fewer than ``skip`` if there are not enough.
         """
         limits = (int(Visibility.VISIBLE), list_id, max_items, skip)
-        flat, _, skipped = await self._scripts.call("statuses_show", keys.META, viewer, *limits, *ids)
+        flat, skipped = await self._scripts.call("statuses_show", keys.META, viewer, *limits, *ids)
         return list(zip(flat[::2], flat[1::2], strict=True)), skipped
 
 

@@ -1,10 +1,7 @@
 """JSON answers, and the shape of all errors: `{"error": {"code", "message", "param"?, "column"?, "retry_after"?}}`."""
 
 import math
-import time
 from collections.abc import Iterable
-from email.utils import formatdate
-from functools import lru_cache
 from typing import Annotated
 
 import msgspec
@@ -13,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from multidict import CIMultiDict
 
 from stream_server.errors import STATUS_BY_CODE, ApiError, BadRequest, MethodNotAllowed, NotFound, TooLarge
+from stream_server.web.http.date_header import date_header
 
 SERVER_NAME = "stream-server"
 """Value of the `Server` header, and the realm of the bearer challenge."""
@@ -86,17 +84,11 @@ class JsonResponse(web.Response):
             return False
         writer, headers = request.writer, self.headers
         headers[hdrs.CONTENT_LENGTH] = str(len(body))
-        headers[hdrs.DATE] = _http_date(int(time.time()))
+        headers[hdrs.DATE] = date_header()
         self._was_sent = True
         await writer.write_headers(f"HTTP/1.1 {self.status} {self.reason}", headers)
         await writer.write_eof(body)
         return True
-
-
-@lru_cache(4)
-def _http_date(seconds: int) -> str:
-    """Return a Unix time as in a `Date` header."""
-    return formatdate(seconds, usegmt=True)
 
 
 def json_response(body: bytes, *, status: int = 200) -> web.Response:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from stream_server.config.settings import Config
 
 MAX_RESERVED_FILES = 160
-"""Most open files that are kept from clients: for up to 64 Redis connections, sockets and what is accepted next."""
+"""Most open files that are kept from clients: for forty connections to Redis, sockets and what is accepted next."""
 
 EVICTED_SHARE = 50
 """The server closes a fiftieth of its connections at once, so that it does not look for idle ones at each accept."""

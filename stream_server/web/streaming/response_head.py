@@ -3,12 +3,11 @@
 aiohttp would need two writes and eight times the work. A test compares the head with the one that aiohttp sends.
 """
 
-import time
 from collections.abc import Mapping
-from email.utils import formatdate
-from functools import lru_cache
 
 from aiohttp import HttpVersion, hdrs, web
+
+from stream_server.web.http.date_header import date_header
 
 
 def encode_head(version: HttpVersion, headers: Mapping[str, str]) -> bytes:
@@ -16,7 +15,7 @@ def encode_head(version: HttpVersion, headers: Mapping[str, str]) -> bytes:
 
     The connection ends with the response. Raises ValueError if a header has a line break, which would begin another.
     """
-    fields = {**headers, hdrs.DATE: _http_date(int(time.time()))}
+    fields = {**headers, hdrs.DATE: date_header()}
     if version >= (1, 1):
         fields |= {hdrs.TRANSFER_ENCODING: "chunked", hdrs.CONNECTION: "close"}
     lines = [f"HTTP/{version.major}.{version.minor} 200 OK", *map(": ".join, fields.items()), "", ""]
@@ -24,12 +23,6 @@ def encode_head(version: HttpVersion, headers: Mapping[str, str]) -> bytes:
     if not head.count("\r") == head.count("\n") == len(lines) - 1:
         raise ValueError("a header has a line break")
     return head.encode()
-
-
-@lru_cache(2)
-def _http_date(seconds: int) -> str:
-    """Return a Unix time as a date of HTTP. The same second is asked for by each stream that opens in it."""
-    return formatdate(seconds, usegmt=True)
 
 
 class OpenedStream(web.StreamResponse):

@@ -9,6 +9,7 @@ import pytest
 
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
+from stream_server.feed import token_statuses
 from stream_server.feed.heard_log import HeardLog
 from stream_server.feed.token_statuses import MAX_KNOWN_SECONDS, MAX_TOKENS_OF_USER, MAX_USERS, TokenStatuses
 from stream_server.store import keys
@@ -271,9 +272,10 @@ async def test_a_revocation_whose_message_is_lost_holds_after_the_canary(node: N
 
 
 async def test_a_server_whose_link_is_silent_asks_redis_after_two_canary_intervals(
-    without_canary: Node, writer: LogWriter
+    without_canary: Node, writer: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The canary never looks here, so the memory is believed for two of its intervals after the last look."""
+    monkeypatch.setattr(token_statuses, "MAX_KNOWN_SECONDS", math.inf)  # or the memory would end before
     ahead = 0.0
     statuses = remembering(without_canary, lambda: asyncio.get_running_loop().time() + ahead)
     uid = await new_user(without_canary)

@@ -38,12 +38,11 @@ local function enqueue_job(job, mode, ms, ...)
   end
   local left, deleted = '0', '0'
   if author then left, deleted = author_versions(author) end
-  redis.call('HSET', key, 'mode', mode, 'score', '', 'member', '', 'phase', '', 'failures', '0', 'begun', '',
-    'left', left, 'deleted', deleted, 'again', (older or mode == 'drop') and 'wanted' or '', ...)
+  local fence = new_fence()
+  redis.call('HSET', key, 'fence', fence, 'mode', mode, 'score', '', 'member', '', 'phase', '', 'failures', '0',
+    'begun', '', 'left', left, 'deleted', deleted, 'again', (older or mode == 'drop') and 'wanted' or '', ...)
   if subject[1] == 'uid' and not older then redis.call('HINCRBY', KEY.user .. author, 'busy', 1) end
   redis.call('ZADD', KEY.due, to_text(ms + JOB_GRACE_MS), job)
-  redis.call('ZREM', KEY.parked, job)
-  local fence = new_fence()
-  redis.call('HSET', key, 'fence', fence)
+  if older then redis.call('ZREM', KEY.parked, job) end
   return fence
 end

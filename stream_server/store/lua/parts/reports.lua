@@ -17,8 +17,8 @@ local function reported_status_json(id)
   local row = find_status(id)
   if not row then return 'null' end
   local original = row.origin and find_status(row.origin)
-  local shown = row.origin and ',"original":' .. (original and original.head .. original.counters or 'null') or ''
-  return row.head .. shown .. row.counters
+  local shown = row.origin and ',"original":' .. (original and embedded_json(original) or 'null') or ''
+  return status_json(row.head .. shown, row.likes, row.comments, row.reposts)
 end
 
 -- A report as an administrator sees it, with the reported user and status as they are now.

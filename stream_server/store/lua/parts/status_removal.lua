@@ -17,13 +17,14 @@ end
 -- the status's fan-out: timelines, likes and comments), and the first readers whose timelines may have it.
 local function remove_status(row, ms, seq, n)
   local id, uid, key = row.id, row.uid, KEY.status .. row.id
-  local kept = redis.call('HMGET', key, 'original', 'in_reply_to', 'mentioned', 'tags', 'in_reply_to_uid', 'facts')
-  local as_posted = row.head .. (kept[1] and ',"original":' .. kept[1] or '') .. counters_json('0', '0', '0')
-  local position = append_entry('delete', row.audience, '{"wire":{"status":{"id":"' .. id .. '","uid":"' .. uid
+  local kept = redis.call('HMGET', key, 'original', 'in_reply_to', 'mentioned', 'tags', 'in_reply_to_uid', 'facts',
+    'conversation', 'audience')
+  local as_posted = status_json(row.head .. (kept[1] and ',"original":' .. kept[1] or ''), '0', '0', '0')
+  local position = append_entry('delete', kept[8], '{"wire":{"status":{"id":"' .. id .. '","uid":"' .. uid
     .. '","deleted":true}},"facts":{"status":' .. as_posted .. (kept[6] and ',' .. kept[6] or '') .. '}}', ms, seq, n)
   redis.call('DEL', key)
   withdraw_notifications_of(row, kept[5], kept[3] or '')
-  redis.call('ZREM', KEY.thread .. row.conversation, id)
+  redis.call('ZREM', KEY.thread .. kept[7], id)
   if kept[2] then redis.call('ZREM', KEY.replies .. kept[2], id) end
   if row.origin and redis.call('EXISTS', KEY.status .. row.origin) == 1 then
     redis.call('HINCRBY', KEY.status .. row.origin, 'reposts', -1)

@@ -1,29 +1,56 @@
 -- Statuses as scripts show them. The hash keeps their JSON up to the counters.
 
--- The end of a status's JSON; the counters are text, as Redis returns them.
-local function counters_json(likes, comments, reposts)
-  return ',"likes":' .. likes .. ',"comments":' .. comments .. ',"reposts":' .. reposts .. '}'
+-- A status's JSON; the counters are text, as Redis returns them.
+local function status_json(head, likes, comments, reposts)
+  return head .. ',"likes":' .. likes .. ',"comments":' .. comments .. ',"reposts":' .. reposts .. '}'
 end
 
-local function find_status(id)
-  local kept = redis.call('HMGET', KEY.status .. id, 'uid', 'group', 'head', 'origin', 'wordless', 'likes', 'comments',
-    'reposts', 'audience', 'conversation', 'lang')
+-- A status as an array, because pages have many: head, author, likes, comments, reposts, group ('' for none), origin, and
+-- whether it is a plain repost. nil if the status does not exist. Each field costs a page as much as the JSON. So the
+-- field `plain` holds the author of a status that is no repost and in no group, and stands for the other four fields.
+local function read_status(id)
+  local kept = redis.call('HMGET', KEY.status .. id, 'head', 'plain', 'likes', 'comments', 'reposts')
   if not kept[1] then return nil end
-  return {id = id, uid = kept[1], group = kept[2] or '', head = kept[3], origin = kept[4], wordless = kept[5] == '1',
-    likes = kept[6], comments = kept[7], reposts = kept[8], counters = counters_json(kept[6], kept[7], kept[8]),
-    audience = kept[9], conversation = kept[10], lang = kept[11]}
+  kept[6] = ''
+  if not kept[2] then
+    local rest = redis.call('HMGET', KEY.status .. id, 'uid', 'group', 'origin', 'wordless')
+    kept[2], kept[6], kept[7], kept[8] = rest[1], rest[2] or '', rest[3], rest[4] == '1'
+  end
+  return kept
+end
+
+-- A status with names, or nil.
+local function find_status(id)
+  local kept = read_status(id)
+  return kept and {id = id, head = kept[1], uid = kept[2], likes = kept[3], comments = kept[4], reposts = kept[5],
+    group = kept[6], origin = kept[7], wordless = kept[8]}
+end
+
+-- Reads the statuses ids[from] to ids[upto] as arrays (false for one that does not exist), and the facts between the
+-- viewer and all their authors at once.
+local function read_statuses(viewer, ids, from, upto)
+  local rows, authors, count = {}, {}, 0
+  for at = from, upto do
+    local row = read_status(ids[at])
+    rows[at - from + 1] = row or false
+    if row then
+      count = count + 1
+      authors[count] = row[2]
+    end
+  end
+  load_relation_facts(viewer, authors)
+  return rows
 end
 
 -- A status's JSON inside something else, without its original. Entries use this form, because a user who may see a
 -- quote may not be allowed to see what it quotes.
 local function embedded_json(row)
-  return row.head .. row.counters
+  return status_json(row.head, row.likes, row.comments, row.reposts)
 end
 
 -- The row with one counter changed. The entry shows the new value before the hash has it.
 local function with_counter_changed(row, counter, by)
   row[counter] = to_text(tonumber(row[counter]) + by)
-  row.counters = counters_json(row.likes, row.comments, row.reposts)
   return row
 end
 
@@ -35,19 +62,27 @@ local function original_json(viewer, origin, least)
   return embedded_json(row)
 end
 
--- A row's JSON as a viewer sees it, or nil. A plain repost shows nothing but its original, so it is hidden with it.
+-- A status's JSON as a viewer sees it, or nil. A plain repost shows nothing but its original, so it is hidden with it.
+-- The values behind `least` are those of the array of read_status.
+local function shown_json(viewer, least, head, uid, likes, comments, reposts, group, origin, wordless)
+  if status_visibility(viewer, uid, group) < least then return nil end
+  if origin then
+    local original = original_json(viewer, origin, least)
+    if not original and wordless then return nil end
+    head = head .. ',"original":' .. (original or 'null')
+  end
+  return status_json(head, likes, comments, reposts)
+end
+
 local function visible_status_json(viewer, row, least)
-  if status_visibility(viewer, row.uid, row.group) < least then return nil end
-  if not row.origin then return embedded_json(row) end
-  local original = original_json(viewer, row.origin, least)
-  if not original and row.wordless then return nil end
-  return row.head .. ',"original":' .. (original or 'null') .. row.counters
+  return shown_json(viewer, least, row.head, row.uid, row.likes, row.comments, row.reposts, row.group, row.origin,
+    row.wordless)
 end
 
 -- A status's JSON if its visibility for the viewer is at least `least` (ON_REQUEST or VISIBLE), or nil.
 local function find_visible_json(viewer, id, least)
-  local row = find_status(id)
-  return row and visible_status_json(viewer, row, least)
+  local row = read_status(id)
+  return row and shown_json(viewer, least, unpack(row, 1, 8))
 end
 
 -- The row and the JSON of a status that the user reacts to; nil if it is unknown or hidden.

@@ -1,0 +1,48 @@
+"""Joins the texts of a Lua script, and leaves out the functions that the script does not use.
+
+Redis makes all functions of a script anew for each call, which costs about 0.3 µs each. A script that uses five of its
+fifty functions would pay more for the others than for its work.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
+
+_FUNCTION = re.compile(r"^local function (\w+)\(.*?^end\n", re.MULTILINE | re.DOTALL)
+_COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
+
+
+class _Piece(NamedTuple):
+    """A function, or the text between two functions, whose ``name`` is empty. ``words`` are the words of its code."""
+
+    name: str
+    text: str
+    words: frozenset[str]
+
+
+def link(texts: Iterable[str]) -> str:
+    """Return the texts joined by line ends, without the functions that nothing behind them names.
+
+    A Lua function can use only functions that stand before it, so the search begins at the end.
+    """
+    kept, used = list[str](), set[str]()
+    for piece in reversed([piece for text in texts for piece in _pieces(text)]):
+        if not piece.name or piece.name in used:
+            kept.append(piece.text)
+            used |= piece.words
+    return "".join(reversed(kept))
+
+
+@cache
+def _pieces(text: str) -> tuple[_Piece, ...]:
+    """Split a text at its functions. The texts of the parts come once for each script, and are split once."""
+    found, end = [], 0
+    for function in _FUNCTION.finditer(text):
+        found += [_piece("", text[end : function.start()]), _piece(function[1], function[0])]
+        end = function.end()
+    return (*found, _piece("", text[end:] + "\n"))
+
+
+def _piece(name: str, text: str) -> _Piece:
+    return _Piece(name, text, frozenset(re.findall(r"\w+", _COMMENT.sub("", text))))
