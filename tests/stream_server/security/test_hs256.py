@@ -92,11 +92,11 @@ def test_the_short_way_takes_each_token_that_pyjwt_makes(claims: dict[str, Any])
 
 
 @given(st.text("ABCDwxyz0189-_+/=.", max_size=8))
-def test_a_signed_payload_that_is_no_base64url_is_left_to_pyjwt(text: str) -> None:
+def test_a_signed_payload_that_is_no_unpadded_base64url_is_left_to_pyjwt(text: str) -> None:
     header = token(payload()).partition(".")[0]
     signed = f"{header}.{text}"
     made = f"{signed}.{sign(signed)}"
-    assert known_headers().verify(made) == pyjwt_payload(made)
+    assert known_headers().verify(made) in (None, pyjwt_payload(made))  # PyJWT accepts padding, too
 
 
 @given(changed_tokens())
