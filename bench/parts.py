@@ -113,19 +113,22 @@ def returning(server: Answering, plan: Plan) -> Measured:
         return
     ledger = asyncio.run(crowd.measure(server.site, server, sizes))
     posts = f"{CROWD_RATE:g} posts/s"
-    yield "crowd", {
-        "storm_s": ledger.value("storm", crowd.LIVE),
-        "restart_s": ledger.value("restart", crowd.LIVE),
-        "refused": ledger.value("storm", "refused connects") + ledger.value("restart", "refused connects"),
-        "ramp_per_s": ledger.value("ramp", "connects"),
-        "p50_ms": ledger.value(posts, "post to client, p50"),
-        "p99_ms": ledger.value(posts, "post to client, p99"),
-        "cpu_percent": ledger.value(posts, "server"),
-        "kib_per_idle_conn": ledger.value("hold", "memory of a stream"),
-        "left_mib": ledger.value("leave", "memory more than before"),
-        "broken": len(ledger.broken),
-        "client_cpu_share": ledger.value(posts, "clients") / 100,
-    }
+    yield (
+        "crowd",
+        {
+            "storm_s": ledger.value("storm", crowd.LIVE),
+            "restart_s": ledger.value("restart", crowd.LIVE),
+            "refused": ledger.value("storm", "refused connects") + ledger.value("restart", "refused connects"),
+            "ramp_per_s": ledger.value("ramp", "connects"),
+            "p50_ms": ledger.value(posts, "post to client, p50"),
+            "p99_ms": ledger.value(posts, "post to client, p99"),
+            "cpu_percent": ledger.value(posts, "server"),
+            "kib_per_idle_conn": ledger.value("hold", "memory of a stream"),
+            "left_mib": ledger.value("leave", "memory more than before"),
+            "broken": len(ledger.broken),
+            "client_cpu_share": ledger.value(posts, "clients") / 100,
+        },
+    )
 
 
 def _streamed(

@@ -27,8 +27,8 @@ class Subscription:
     """
 
     __slots__ = (
-        "_plugin_index_terms", "_unindexed_bases", "bases", "canonical_form", "explain", "kinds", "narrowing",
-        "narrowing_key", "reports_matches", "viewer_independent",
+        "_plugin_index_terms", "_required_scopes", "_unindexed_bases", "bases", "canonical_form", "explain", "kinds",
+        "narrowing", "narrowing_key", "reports_matches", "viewer_independent",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +45,7 @@ class Subscription:
         if viewer_independent is None:
             viewer_independent = all(base.role == "standalone" for base in self.bases)
         self.viewer_independent = viewer_independent
+        self._required_scopes: frozenset[str] | None = None
         self._unindexed_bases: list[str] | None = None
         self._plugin_index_terms: tuple[tuple[Filter, IndexTerms | None], ...] = ()
         self.reports_matches = explain or any(base.reports_matches for base in self.bases)
@@ -118,7 +119,9 @@ class Subscription:
     @property
     def required_scopes(self) -> frozenset[str]:
         """The scopes that a token needs to use all filters of the subscription."""
-        return frozenset[str]().union(*(part.scopes for part in (*self.bases, *self.narrowing)))
+        if self._required_scopes is None:
+            self._required_scopes = frozenset[str]().union(*(part.scopes for part in (*self.bases, *self.narrowing)))
+        return self._required_scopes
 
     @property
     def unindexed_bases(self) -> list[str]:

@@ -135,7 +135,9 @@ async def serve_application(config: Config, listen: Callable[[], socket.socket])
     async with running_application(config) as app:
         runner = http_connection.make_runner(app)
         await runner.setup()
-        site = web.SockSite(runner, listen(), backlog=listening.LISTEN_BACKLOG)
+        listener = listen()
+        runner.accept_on(listener)
+        site = web.SockSite(runner, listener, backlog=listening.LISTEN_BACKLOG)
         await site.start()
         gc.freeze()  # existing objects live as long as the process, so no collection needs to visit them
         try:

@@ -9,6 +9,8 @@ import errno
 import socket
 import sys
 
+from stream_server.runtime.tcp_keepalive import TcpKeepalive
+
 WORKERS_BIND_SOCKETS = sys.platform == "linux"
 """Whether each worker binds its own socket instead of inheriting the supervisor's."""
 
@@ -34,21 +36,31 @@ def reserve_port(host: str, port: int, *, workers_bind_sockets: bool = WORKERS_B
     return _bind(host, port, reuse_port=True)
 
 
-def listen_as_worker(host: str, port: int, inherited_fd: int | None = None) -> socket.socket:
-    """Return a worker's listening socket: the inherited one (``inherited_fd``) or, if that is None, a new one."""
+def listen_as_worker(
+    host: str, port: int, inherited_fd: int | None = None, keepalive: TcpKeepalive | None = None
+) -> socket.socket:
+    """Return a worker's listening socket: the inherited one (``inherited_fd``) or, if that is None, a new one.
+
+    The connections of a new one inherit ``keepalive``.
+    """
     if inherited_fd is None:
-        return _bind(host, port, reuse_port=True, listen=True)
+        return _bind(host, port, reuse_port=True, listen=True, keepalive=keepalive)
     inherited = socket.socket(fileno=inherited_fd)
     inherited.set_inheritable(False)
     return inherited
 
 
-def listen_alone(host: str, port: int) -> socket.socket:
-    """Return the listening socket of a single server process; raises :class:`CannotListen` if the port is in use."""
-    return _bind(host, port, reuse_port=False, listen=True)
+def listen_alone(host: str, port: int, keepalive: TcpKeepalive | None = None) -> socket.socket:
+    """Return the listening socket of a single server process; raises :class:`CannotListen` if the port is in use.
+
+    Its connections inherit ``keepalive``.
+    """
+    return _bind(host, port, reuse_port=False, listen=True, keepalive=keepalive)
 
 
-def _bind(host: str, port: int, *, reuse_port: bool, listen: bool = False) -> socket.socket:
+def _bind(
+    host: str, port: int, *, reuse_port: bool, listen: bool = False, keepalive: TcpKeepalive | None = None
+) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
@@ -56,6 +68,8 @@ def _bind(host: str, port: int, *, reuse_port: bool, listen: bool = False) -> so
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if reuse_port:
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if keepalive is not None:  # before the socket listens, so that each connection has it
+                keepalive.set_on(bound)
             bound.bind(address)
             if listen:
                 bound.listen(LISTEN_BACKLOG)

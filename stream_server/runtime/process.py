@@ -28,6 +28,7 @@ from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
 from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
+from stream_server.runtime.tcp_keepalive import TcpKeepalive
 from stream_server.security import bus_key, signing_keys, tokens
 from stream_server.web.limits import connections
 
@@ -141,7 +142,7 @@ async def _run_first_process(
     secret = signing_keys.signing_secret(config)
     tokens.TokenAuthority(config, secret)
     several = config.workers > 1
-    listener = (listening.reserve_port if several else listening.listen_alone)(config.host, config.port)
+    listener = _reserve_or_listen(config, several=several)
     config = replace(
         config, port=listener.getsockname()[1], jwt_secret=secret, bus_secret=bus_key.derive(config, secret)
     )
@@ -157,6 +158,17 @@ async def _run_first_process(
             async with serve_application(config, lambda: listener) as app:
                 services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], report)
                 return await _wait_until_stopped(stop_request, *services, _wait_redis_exit(embedded), announce())
+
+
+def _reserve_or_listen(config: Config, *, several: bool) -> socket.socket:
+    if several:
+        return listening.reserve_port(config.host, config.port)
+    return listening.listen_alone(config.host, config.port, _keepalive(config))
+
+
+def _keepalive(config: Config) -> TcpKeepalive:
+    """Return the options that connections inherit. After a reload with other timeouts, each connection sets its own."""
+    return TcpKeepalive.of_timeouts(config.heartbeat_seconds, config.write_timeout_seconds)
 
 
 async def _run_supervisor(
@@ -221,7 +233,7 @@ async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]
 async def _run_worker(config: Config, flags: Mapping[str, Any], descriptors: WorkerDescriptors) -> int:
     """Run this process as one of several workers, until a signal or the supervisor's end. Return the exit code."""
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
-    listen = partial(listening.listen_as_worker, config.host, config.port, descriptors.listening_fd)
+    listen = partial(listening.listen_as_worker, config.host, config.port, descriptors.listening_fd, _keepalive(config))
     heartbeat = supervisor.WorkerHeartbeat(descriptors.supervisor_fd)
     async with AsyncExitStack() as stack:
         with heartbeat.exit_if_orphaned():

@@ -17,6 +17,7 @@ from stream_server.config.settings import Config, InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 from stream_server.security import signing_keys
 from stream_server.security.external_identity import MAX_SUBJECT_CHARS, ExternalIdentity, Profile, token_id_of
+from stream_server.security.hs256 import KnownHeaders
 from stream_server.security.verified_tokens import VerifiedTokens
 
 LEEWAY_SECONDS = 10
@@ -99,6 +100,7 @@ class TokenAuthority:
         self._keys_by_kid: dict[str, Any] | None = {} if config.jwt_jwks_url else None
         self._has_key_set = not config.jwt_jwks_url
         self._verified: VerifiedTokens[Claims] = VerifiedTokens()
+        self._known_headers = KnownHeaders(self._public) if self.algorithm == "HS256" else None
 
     @property
     def can_issue(self) -> bool:
@@ -193,12 +195,19 @@ class TokenAuthority:
 
         Raises :class:`Unauthorized` if the header or the signature is not valid.
         """
+        known_headers = self._known_headers
+        if known_headers is not None and len(token) <= MAX_TOKEN_BYTES:
+            known_body = known_headers.verify(token)
+            if known_body is not None:
+                return known_body, math.inf
         header = self._read_header(token)
         if str(header.get("typ", "")).lower() not in TOKEN_TYPES:
             raise Unauthorized("the token's `typ` must be JWT or at+jwt")
         if "crit" in header:
             raise Unauthorized("the token's `crit` names extensions that this server does not support")
         body, valid_until = self._decode_with(token, self._verification_key(header)), math.inf
+        if body is not None and known_headers is not None:
+            known_headers.remember(token)
         if body is None and self._previous is not None and now < self._previous_until:
             body, valid_until = self._decode_with(token, self._previous), self._previous_until
         if body is None:

@@ -4,6 +4,7 @@ All streams of a user in this process share one viewer. It decides by the table 
 `stream_server.events.visibility.decide_visibility`, which the Lua scripts use too.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -36,6 +37,13 @@ _IS_SHOWN = tuple(digit == str(visibility.Visibility.VISIBLE.value) for digit in
 # The bits of the facts, in the order in which `VisibilityFact` lists them.
 _OWN, _FOLLOWER, _BLOCKED, _MUTED, _SUSPENDED, _PROTECTED, _GROUP, _MEMBER, _MESSAGE, _PARTY = map(int, VisibilityFact)
 _GROUP_MEMBER_FACTS, _MESSAGE_PARTY_FACTS = _GROUP | _MEMBER, _MESSAGE | _PARTY
+
+
+MAX_KEPT_RELATIONS = 100_000
+"""Number of relations in the viewers that are kept for users without a stream, at most about 20 MB."""
+
+VIEWER_WEIGHT = 10
+"""Number of relations that take as much memory as a viewer without relations."""
 
 
 class RelationSnapshot(Protocol):
@@ -93,6 +101,12 @@ class Viewer:
         for entry in self._entries_before_load:
             self.apply(entry)
         self._entries_before_load.clear()
+
+    @property
+    def weight(self) -> int:
+        """The memory of this viewer, in relations."""
+        relations = (self.following, self.blocks, self.blockers, self.mutes, self.groups)
+        return VIEWER_WEIGHT + sum(map(len, relations))
 
     @property
     def sees_public_view(self) -> bool:
@@ -217,17 +231,39 @@ class Viewer:
 
 
 class ViewerCache:
-    """The viewers of the users who have streams in this process. A viewer is dropped when no stream refers to it."""
+    """The viewers of the users who have streams in this process, and of those who had one lately.
+
+    The log's entries keep all of them current. So a user who returns is not read again. A viewer is dropped when no
+    stream refers to it and ``max_kept_relations`` are kept for other users who were here later.
+    """
 
     def __init__(
-        self, account_status: AccountStatus, read_relations: Callable[[str], Awaitable[RelationSnapshot]]
-    ) -> None:
+        self, account_status: AccountStatus, read_relations: Callable[[str], Awaitable[RelationSnapshot]],
+        max_kept_relations: int = MAX_KEPT_RELATIONS,
+    ) -> None:  # fmt: skip
         self._account_status = account_status
         self._read_relations = read_relations
+        self._max_kept_relations = max_kept_relations
         self._viewers: WeakValueDictionary[str, Viewer] = WeakValueDictionary()
+        self._reads: dict[str, asyncio.Future[Viewer | None]] = {}
+        self._kept: dict[str, tuple[Viewer, int]] = {}
+        self._kept_relations = 0
 
     def __len__(self) -> int:
         return len(self._viewers)
+
+    @property
+    def kept_count(self) -> int:
+        """Number of viewers that are kept whether or not a stream refers to them."""
+        return len(self._kept)
+
+    def get_loaded(self, user_id: str) -> Viewer | None:
+        """Return the viewer of a user if the user's relations are loaded, otherwise None."""
+        viewer = self._viewers.get(user_id)
+        if viewer is None or not viewer.is_loaded:
+            return None
+        self._keep(viewer)
+        return viewer
 
     async def get(self, user_id: str) -> Viewer:
         """Return the viewer of a user, and read the user's relations first if they are not loaded.
@@ -235,14 +271,47 @@ class ViewerCache:
         The cache has the viewer before its relations are read, so it misses no entry that is published meanwhile.
         """
         while True:
-            viewer = self._viewers.get(user_id)
-            if viewer is None:
-                viewer = self._viewers[user_id] = Viewer(user_id, self._account_status)
-            if viewer.is_loaded:
+            loaded = self.get_loaded(user_id)
+            if loaded is not None:
+                return loaded
+            read = self._reads.get(user_id)
+            viewer = await (self._read(user_id) if read is None else asyncio.shield(read))
+            if viewer is not None and self.is_current(viewer):
+                self._keep(viewer)
                 return viewer
+
+    async def _read(self, user_id: str) -> Viewer | None:
+        """Read the relations of a user for all callers that ask meanwhile. Return None if they must be read again."""
+        read: asyncio.Future[Viewer | None] = asyncio.get_running_loop().create_future()
+        self._reads[user_id] = read
+        viewer = self._viewers.get(user_id)
+        if viewer is None:
+            viewer = self._viewers[user_id] = Viewer(user_id, self._account_status)
+        try:
             relations = await self._read_relations(user_id)
-            if self._viewers.get(user_id) is viewer and not viewer.is_loaded:
+            if self.is_current(viewer):
                 viewer.load(relations)
+                read.set_result(viewer)
+        except Exception as error:
+            read.set_exception(error)
+            read.exception()  # else asyncio logs the error if nobody waits
+            raise
+        finally:
+            del self._reads[user_id]
+            if not read.done():  # cancelled, or the viewer was dropped meanwhile
+                read.set_result(None)
+        return read.result()
+
+    def _keep(self, viewer: Viewer) -> None:
+        """Keep a viewer as the one that was used last. Let go of those that were unused for longest."""
+        kept = self._kept
+        known = kept.pop(viewer.user_id, None)
+        weight = viewer.weight if known is None else known[1]
+        kept[viewer.user_id] = viewer, weight
+        if known is None:
+            self._kept_relations += weight
+            while self._kept_relations > self._max_kept_relations:
+                self._kept_relations -= kept.pop(next(iter(kept)))[1]
 
     def is_current(self, viewer: Viewer) -> bool:
         """Return whether the viewer is still in the cache, so that it gets all changes of its user's relations."""
@@ -251,12 +320,15 @@ class ViewerCache:
     def clear(self) -> None:
         """Drop all viewers: their relations may be wrong after a loss of entries. Later streams read new ones."""
         self._viewers = WeakValueDictionary()
+        self._kept.clear()
+        self._kept_relations = 0
 
     def forget_read_between(self, start: Position, end: Position) -> None:
         """Drop the viewers whose relations were read between two positions, because the log lost the entries there."""
         for viewer in list(self._viewers.values()):
             if start < viewer.read_at < end:
                 del self._viewers[viewer.user_id]
+                self._kept_relations -= self._kept.pop(viewer.user_id, (viewer, 0))[1]
 
     def affected_by(self, entry: Entry) -> list[Viewer]:
         """Return the viewers whose relations or view the entry may change. Raises `MalformedEntry` if undecodable."""

@@ -5,8 +5,9 @@ whose query, token and scope are checked. It returns a response or raises an `Ap
 the one error shape. This package imports neither `streaming` nor `api`, `openapi` or `dialects`.
 
 ``http_connection``    one connection: parse errors, deadlines for reading and writing; its server and its runner
+``connection_timeouts``  the time limits of one connection
 ``early_start``        handles a request without a task until the handler must wait
-``tcp_peer``           what the kernel knows of the client's machine: unacknowledged bytes, silence, keep-alive probes
+``tcp_peer``           what the kernel knows of the client's machine: unacknowledged bytes, silence
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
 ``dispatch``           finds the route of a request by one look-up if its path has no parameters
 ``authentication``     checks a bearer token or a ticket, and returns its claims

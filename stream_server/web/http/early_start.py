@@ -7,10 +7,11 @@ A handler that must wait goes on in aiohttp's task. Until then it has no task, a
 that waits with a timeout calls :func:`stream_server.store.redis.own_task.enter_task` before.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
 from contextvars import copy_context
 from types import coroutine
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.http_parser import RawRequestMessage
@@ -75,17 +76,34 @@ class EarlyStart:
 class EarlyHandler(web.RequestHandler):
     """aiohttp's connection, which handles requests for some paths early.
 
+    aiohttp makes a task for each connection at once. This connection makes it when a request comes that needs it, so
+    a stream that opens without waiting has no task at all.
+
     Attributes:
         early_start: The request that began early and now waits for aiohttp's task, or None.
     """
 
-    __slots__ = ("_early_paths", "early_start")
+    __slots__ = ("_early_paths", "_has_task", "early_start")
 
     def __init__(self, manager: web.Server, *, early_paths: Collection[str] = (), **options: Any) -> None:
         """Handle `GET` requests for ``early_paths`` early. The server's handler and factory must know early starts."""
         super().__init__(manager, **options)
         self._early_paths = early_paths
+        self._has_task = False
         self.early_start: EarlyStart | None = None
+
+    @property
+    def waits_for_request(self) -> bool:
+        """Whether no request is handled or waits to be handled."""
+        if self._messages or self._force_close or self._close:
+            return False
+        return not self._has_task or (self._waiter is not None and not self._waiter.done())
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Do what aiohttp does for a new connection, except its task, its timer and TCP's options."""
+        assert self._manager is not None
+        self.transport = cast("asyncio.Transport", transport)
+        self._manager.connection_made(self, self.transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End a handler that waits for a task."""
@@ -94,21 +112,40 @@ class EarlyHandler(web.RequestHandler):
             early.close()
         super().connection_lost(exc)
 
+    def close(self) -> None:
+        """Close the connection after the requests that have come. The server calls this when it stops."""
+        super().close()
+        if not self._has_task and self.transport is not None:
+            self.transport.close()
+
+    def _process_keepalive(self) -> None:
+        """Close a connection that has sent no request in time. aiohttp looks only at connections that have a task."""
+        super()._process_keepalive()
+        if self._keepalive_handle is None and not self._has_task:
+            self.force_close()
+
     def data_received(self, data: bytes) -> None:
-        """Pass data to aiohttp. If its task waits for a request, begin to handle the request before the task wakes."""
-        waiter = self._waiter
-        if waiter is None or waiter.done() or self._messages:
+        """Pass data to aiohttp. If no request is being handled, begin to handle the one that has come."""
+        if not self.waits_for_request:
             super().data_received(data)
             return
-        self._waiter = None  # so that aiohttp does not wake its task
+        waiter, self._waiter = self._waiter, None  # so that aiohttp does not wake its task
         try:
             super().data_received(data)
         finally:
             self._waiter = waiter
         if self._messages:
             self._start_early()
-        if self._messages and not waiter.done():
-            waiter.set_result(None)
+        if self._messages:
+            self._continue_in_task()
+
+    def _continue_in_task(self) -> None:
+        """Let aiohttp's task handle the requests that have come. Make the task if there is none yet."""
+        if not self._has_task:
+            self._has_task = True
+            self._task_handler = self._loop.create_task(self.start())
+        elif self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
 
     def _start_early(self) -> None:
         """Begin to handle the only request if its path is an early one. Drop the request if its connection was lost."""
@@ -123,7 +160,7 @@ class EarlyHandler(web.RequestHandler):
         assert handler is not None
         early = EarlyStart(make_request(message, payload, self, StreamWriter(self, self._loop), task), handler)  # type: ignore[arg-type]  # a coroutine function
         early.run()
-        if self.transport is None:  # a stream took it over, so aiohttp's task has ended
+        if self.transport is None:  # a stream took it over
             self._messages.clear()
             early.close()
         else:

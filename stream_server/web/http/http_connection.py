@@ -7,26 +7,26 @@ JSON error, which repeats nothing. The server closes a connection that does not 
 
 import asyncio
 import math
+import socket
 import sys
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import LineTooLong
 from aiohttp.http_parser import RawRequestMessage
 
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
+from stream_server.runtime.tcp_keepalive import TcpKeepalive, inherited_keepalive
 from stream_server.web.http.app_keys import CONFIG, ROUTES
+from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.dispatch import Dispatcher
 from stream_server.web.http.early_start import EarlyHandler, finish_early_start, take_early_request
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
 from stream_server.web.http.tcp_peer import TcpPeer
 from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
-
-HEADER_TIMEOUT_SECONDS = 15.0
-"""Seconds to receive a whole request head, from the start of the connection or the first byte of a later request."""
 
 KEEPALIVE_TIMEOUT_SECONDS = 75.0
 """Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
@@ -41,12 +41,6 @@ MAX_HEAD_BYTES = 131_072
 """Longest request head in bytes: the longest request line and the longest header field, with as much again."""
 
 HEAD_TOO_LARGE = (413, "Content Too Large", "too_large", "the request line and headers are too long")
-
-WRITE_TIMEOUT_SECONDS = 30.0
-"""Seconds in which a client must take at least one byte of a pending answer, else the server drops the connection."""
-
-KEEPALIVE_IDLE_SECONDS = 15.0
-"""Seconds of silence before the kernel probes the client's machine, equal to a stream's default heartbeat interval."""
 
 LINGER_SECONDS = 2.0
 """Seconds in which the server reads and drops the rest of a refused body, so that its sender can read the refusal."""
@@ -65,14 +59,17 @@ class HttpConnection(EarlyHandler):
     """
 
     __slots__ = (
-        "_address", "_handed_over", "_head_bytes", "_is_reading_head", "_peer", "_stall_timer", "_table", "_timeouts",
-        "last_heard_at",
+        "_address", "_handed_over", "_head_bytes", "_is_reading_head", "_keepalive_options", "_peer", "_stall_timer",
+        "_table", "_timeouts", "last_heard_at",
     )  # fmt: skip
 
     def __init__(
-        self, manager: "HttpServer", *, timeouts: "ConnectionTimeouts", table: ConnectionTable, **options: Any
-    ) -> None:
+        self, manager: "HttpServer", *, timeouts: "ConnectionTimeouts", keepalive: TcpKeepalive | None,
+        table: ConnectionTable, **options: Any,
+    ) -> None:  # fmt: skip
+        """``keepalive`` is None if the connection has inherited the options of TCP's keep-alive."""
         super().__init__(manager, **options)
+        self._keepalive_options = keepalive
         self._timeouts = timeouts
         self._table = table
         self._address: str | None = None
@@ -153,7 +150,9 @@ class HttpConnection(EarlyHandler):
             return
         self._address = address
         self._peer = TcpPeer(transport)
-        self._peer.enable_keepalive(self._timeouts.probe_seconds, self._timeouts.write_seconds)
+        client_socket = transport.get_extra_info("socket")
+        if self._keepalive_options is not None and client_socket is not None:
+            self._keepalive_options.set_on(client_socket)
         if self.transport is not None:
             self.transport.set_write_buffer_limits(high=0)  # else closing a connection would wait for its last bytes
         self._start_head_deadline()
@@ -166,7 +165,7 @@ class HttpConnection(EarlyHandler):
         self.last_heard_at = self._loop.time()
         super().data_received(data)
         self._fail_broken_body()
-        if self._messages or self._waiter is None or self._waiter.done():
+        if not self.waits_for_request:
             self._is_reading_head = False
             self._head_bytes = 0
             return
@@ -277,33 +276,31 @@ def _connection_error(status: int, error: BaseException | None) -> ApiError:
     return InternalError("internal error; it was logged")
 
 
-class ConnectionTimeouts(NamedTuple):
-    """Time limits of an HTTP connection, in seconds.
-
-    Attributes:
-        write_seconds: Time in which a client must take some bytes of a pending answer, else the server disconnects it.
-        probe_seconds: Silence after which the kernel probes the client's machine.
-        header_seconds: Time to receive a whole request head.
-    """
-
-    write_seconds: float = WRITE_TIMEOUT_SECONDS
-    probe_seconds: float = KEEPALIVE_IDLE_SECONDS
-    header_seconds: float = HEADER_TIMEOUT_SECONDS
-
-
 class HttpServer(web.Server):
-    """Creates a :class:`HttpConnection` for each accepted connection, with the timeouts of the current settings."""
+    """Creates a :class:`HttpConnection` for each accepted connection, with the timeouts of the current settings.
+
+    ``inherited_keepalive`` are the options that connections have from the listening socket, or None.
+    """
 
     def __init__(
         self, handler: Any, *, timeouts: Callable[[], ConnectionTimeouts], table: ConnectionTable, **options: Any
     ) -> None:
         super().__init__(handler, **options)
         self._timeouts = timeouts
+        self._known_timeouts = ConnectionTimeouts()
+        self._keepalive = self._known_timeouts.keepalive
+        self.inherited_keepalive: TcpKeepalive | None = None
         self._table = table
         table.evict_idle = self._evict_idle
 
     def __call__(self) -> HttpConnection:
-        return HttpConnection(self, loop=self._loop, **self._kwargs, timeouts=self._timeouts(), table=self._table)
+        timeouts = self._timeouts()
+        if timeouts != self._known_timeouts:  # the first connection, or the first one after a reload
+            self._known_timeouts, self._keepalive = timeouts, timeouts.keepalive
+        keepalive = None if self._keepalive == self.inherited_keepalive else self._keepalive
+        return HttpConnection(
+            self, loop=self._loop, **self._kwargs, timeouts=timeouts, keepalive=keepalive, table=self._table
+        )
 
     def _evict_idle(self, count: int) -> None:
         """Close up to ``count`` connections without a running request, those first that are silent for longest."""
@@ -340,6 +337,11 @@ class HttpRunner(web.AppRunner):
         )
         self._timeouts = timeouts
         self._table = table
+
+    def accept_on(self, listener: socket.socket) -> None:
+        """Learn what connections inherit from the socket that will accept them. Call this after :meth:`setup`."""
+        assert isinstance(self.server, HttpServer)
+        self.server.inherited_keepalive = inherited_keepalive(listener)
 
     async def wait_until_idle(self, timeout_seconds: float) -> None:
         """Wait until the server has answered all requests, at most ``timeout_seconds``.

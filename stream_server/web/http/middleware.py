@@ -74,17 +74,18 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
     One middleware does all this, because each further one would cost as much as a check.
     """
     started_at = time.monotonic()
-    route = request.app[ROUTES].get(request.match_info.route)
+    app = request.app
+    route = app[ROUTES].get(request.match_info.route)
     client_id = request.headers.get(X_REQUEST_ID)
     is_valid_id = client_id is not None and _REQUEST_ID_PATTERN.fullmatch(client_id)
     request[REQUEST_ID] = client_id if client_id is not None and is_valid_id else random_id()
     try:
-        response = await _check_and_answer(request, route, handler)
+        response = await _check_and_answer(request, app, route, handler)
     except ConnectionError:
         raise  # the client has disconnected: it cannot receive an answer, and the server has not failed
     except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
         if isinstance(error, RateLimited):
-            await request.app[LIMITS].delay_refusal(request)
+            await app[LIMITS].delay_refusal(request)
         response = _error_answer(request, route, error)
     if not response.prepared:
         _complete_headers(request, route, response)
@@ -113,7 +114,9 @@ def _complete_headers(request: web.Request, route: Route | None, response: web.S
         response.force_close()  # the client's next request finds another server
 
 
-async def _check_and_answer(request: web.Request, route: Route | None, handler: Handler) -> web.StreamResponse:
+async def _check_and_answer(
+    request: web.Request, app: web.Application, route: Route | None, handler: Handler
+) -> web.StreamResponse:
     """Check the query and the token against the route's row in the URL table, then call the handler.
 
     The function checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
@@ -127,20 +130,21 @@ async def _check_and_answer(request: web.Request, route: Route | None, handler: 
         if request.match_info.http_exception is not None:
             return await handler(request)
         route = UNDECLARED_ROUTE
-    app = request.app
     if route.is_streaming:
         with admission.admit_through(app[STORE].read_admission):
-            return await _check_and_handle(request, route, handler)
+            return await _check_and_handle(request, app, route, handler)
     limits = app[LIMITS]
     with timeout_budget.limit_total_wait(app[CONFIG].redis_timeout_seconds):
         # A route without limits, such as a probe of the server's health, must not wait for other requests.
         if not route.rate_limits or not limits.are_on:
-            return await _check_and_handle(request, route, handler)
+            return await _check_and_handle(request, app, route, handler)
         async with limits.turn(request):
-            return await _check_and_handle(request, route, handler)
+            return await _check_and_handle(request, app, route, handler)
 
 
-async def _check_and_handle(request: web.Request, route: Route, handler: Handler) -> web.StreamResponse:
+async def _check_and_handle(
+    request: web.Request, app: web.Application, route: Route, handler: Handler
+) -> web.StreamResponse:
     if route.dialect is None:
         check_parameter_names(request, route)
     if route.is_streaming:
@@ -149,7 +153,6 @@ async def _check_and_handle(request: web.Request, route: Route, handler: Handler
         claims = request[CLAIMS] = await _authenticate(request, route)
         if route.scope != ANY_TOKEN and route.scope not in claims.scopes:
             raise Forbidden(f"the token lacks the scope {route.scope}")
-    app = request.app
     limits = app[LIMITS]
     if limits.are_on:
         await limits.check(request, route.rate_limits)

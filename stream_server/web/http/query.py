@@ -1,7 +1,7 @@
 """Parses a query string into a msgspec struct. Each parameter must be known, occur at most once, and be UTF-8."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -16,6 +16,10 @@ from stream_server.web.http.validation import to_api_error
 from stream_server.web.route import Route
 
 QueryType = TypeVar("QueryType", bound=msgspec.Struct)
+
+_PAIRS = web.RequestKey("query_pairs", list[tuple[str, str]])
+"""The parsed query of a request."""
+
 TOKEN_PARAMETERS = frozenset({"access_token", "token"})
 """Query parameters in which clients may try to send a token. The server refuses them, because logs keep URLs."""
 
@@ -23,9 +27,15 @@ _NUMBER_PATTERN = re.compile(r"[0-9]{1,9}")
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
 
 
-def query_pairs(request: web.Request) -> list[tuple[str, str]]:
-    """Return the (name, value) pairs of the query, in order. Raises BadRequest for non-UTF-8 or over 200 pairs."""
-    return parse_pairs(request.rel_url.raw_query_string)
+def query_pairs(request: web.Request) -> Sequence[tuple[str, str]]:
+    """Return the (name, value) pairs of the query, in order. Raises BadRequest for non-UTF-8 or over 200 pairs.
+
+    The query is parsed once for a request, although several checks of a stream read it.
+    """
+    pairs = request.get(_PAIRS)
+    if pairs is None:
+        pairs = request[_PAIRS] = parse_pairs(request.rel_url.raw_query_string)
+    return pairs
 
 
 def parse_pairs(text: str) -> list[tuple[str, str]]:

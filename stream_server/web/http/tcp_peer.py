@@ -11,11 +11,6 @@ import sys
 import termios
 
 IS_LINUX = sys.platform == "linux"
-MAX_KEEPALIVE_IDLE_SECONDS = 32_767
-"""Longest silence in seconds before the first probe that Linux accepts (MAX_TCP_KEEPIDLE). A longer one is an error."""
-
-MAX_KEEPALIVE_PROBES = 127
-"""Largest number of unanswered probes that Linux accepts (MAX_TCP_KEEPCNT)."""
 
 _LAST_ACK_OFFSET_BYTES = 56
 """Offset of `tcpi_last_ack_recv` in `struct tcp_info`, in bytes. The field is in milliseconds."""
@@ -60,17 +55,3 @@ class TcpPeer:
         info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LAST_ACK_OFFSET_BYTES + 4)
         milliseconds: int = struct.unpack_from("I", info, _LAST_ACK_OFFSET_BYTES)[0]
         return milliseconds / 1000
-
-    def enable_keepalive(self, idle_seconds: float, timeout_seconds: float) -> None:
-        """Let the kernel probe the peer each second, after ``idle_seconds`` without data from the peer.
-
-        The kernel closes the connection if the peer does not answer for ``timeout_seconds``. It does not probe while
-        sent data is unacknowledged: such a dead peer is found by :func:`silence_seconds`.
-        """
-        if self._socket is not None:
-            idle = max(1, round(min(idle_seconds, MAX_KEEPALIVE_IDLE_SECONDS)))
-            probes = max(1, round(min(timeout_seconds, MAX_KEEPALIVE_PROBES)))
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, idle)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1)
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, probes)

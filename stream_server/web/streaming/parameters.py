@@ -21,11 +21,11 @@ async def read_stream_parameters(request: web.Request, max_bytes: int, separator
     ``separators`` maps each parameter that may be repeated to the text that joins its values. Raises BadRequest if
     another parameter is repeated, or if a value is neither text, number, boolean nor list.
     """
-    pairs = query_pairs(request)
+    pairs: Iterable[tuple[str, str]] = query_pairs(request)
     if request.method == "GET":
-        pairs = [(name, value) for name, value in pairs if name != TICKET_PARAMETER]
+        pairs = ((name, value) for name, value in pairs if name != TICKET_PARAMETER)
     if request.method == "POST" and request.body_exists:
-        pairs += await _read_body_pairs(request, max_bytes, separators)
+        pairs = [*pairs, *await _read_body_pairs(request, max_bytes, separators)]
     parameters: dict[str, str] = {}
     for name, value in pairs:
         if name in parameters and name in separators:

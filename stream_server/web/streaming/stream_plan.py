@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -26,7 +27,7 @@ from stream_server.store.redis.own_task import enter_task
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.random_ids import random_id
 from stream_server.web.streaming.stream_start import StreamStart, resolve_start
-from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
+from stream_server.web.streaming.subscription_parser import MAX_CACHED_SUBSCRIPTIONS, SUBSCRIPTION_PARSER
 
 LAST_EVENT_ID_HEADER = "Last-Event-ID"
 """Header in which an EventSource sends the cursor of the last event that it received, beside its original URL."""
@@ -78,8 +79,7 @@ async def plan_stream(
     if viewer is not None and subscription.uses_me:
         personal, following = _make_private_view(request, viewer, position)
         subscription = subscription.with_following(following)
-    plan = _make_plan(request, subscription, framing, position, start, viewer, personal, rules_known)
-    return plan._replace(subscribe_request=plan.subscribe_request._replace(parameters=described))
+    return _make_plan(request, described, subscription, framing, position, start, viewer, personal, rules_known)
 
 
 async def plan_user_stream(request: web.Request, parameters: dict[str, str], framing: Framing) -> StreamPlan:
@@ -92,8 +92,7 @@ async def plan_user_stream(request: web.Request, parameters: dict[str, str], fra
     position = await _pin_position(request, start)
     personal, following = _make_private_view(request, viewer, position, is_user_stream=True)
     subscription = Subscription([Home(viewer.user_id, following)], [kinds])
-    plan = _make_plan(request, subscription, framing, position, start, viewer, personal)
-    return plan._replace(subscribe_request=plan.subscribe_request._replace(parameters=described))
+    return _make_plan(request, described, subscription, framing, position, start, viewer, personal)
 
 
 def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
@@ -107,10 +106,16 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
 
 
 async def _load_viewer(request: web.Request) -> Viewer:
-    """Read the caller's follows, blocks and mutes. Wait until the hub has the log entries up to that moment."""
-    hub = request.app[HUB]
+    """Return the caller's follows, blocks and mutes. Wait until the hub has the log entries up to that moment.
+
+    A viewer that was kept is as old as the hub. So that a block which this process wrote a moment ago holds too, the
+    stream waits for the log's head if the hub has not heard all that this process wrote.
+    """
+    hub, store = request.app[HUB], request.app[STORE]
     viewer = await hub.viewer_cache.get(request[CLAIMS].sub)
-    await wait_for_head(hub, viewer.read_at)
+    # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
+    head = await store.log.head() if hub.head < store.last_written else viewer.read_at
+    await wait_for_head(hub, max(head, viewer.read_at))
     return viewer
 
 
@@ -149,6 +154,7 @@ def _make_private_view(
 
 def _make_plan(
     request: web.Request,
+    described: str,
     subscription: Subscription,
     framing: Framing,
     position: Position,
@@ -162,14 +168,25 @@ def _make_plan(
     subscribe_request = SubscribeRequest(
         random_id(), claims.sub, _stream_token(claims), subscription, framing, position,
         viewer=viewer, private_view=private_view, rules_read_at=rules_known,
-        opened_ms=request.app[HUB].now_ms(), path=sys.intern(request.path),
+        opened_ms=request.app[HUB].now_ms(), path=sys.intern(request.path), parameters=described,
     )  # fmt: skip
     return StreamPlan(subscribe_request, None if start is None else start.known_gap)
 
 
 def _describe(parameters: dict[str, str]) -> str:
     """Return the parameters as a query for the list of open streams. Equal ones of many streams share one text."""
-    return sys.intern(urlencode(parameters)[:MAX_DESCRIPTION_CHARS])
+    items = tuple(parameters.items())
+    if sum(len(name) + len(value) for name, value in items) > MAX_DESCRIPTION_CHARS:
+        return _encode_description(items)
+    return _encode_short_description(items)
+
+
+def _encode_description(items: tuple[tuple[str, str], ...]) -> str:
+    return sys.intern(urlencode(items)[:MAX_DESCRIPTION_CHARS])
+
+
+_encode_short_description = lru_cache(MAX_CACHED_SUBSCRIPTIONS)(_encode_description)
+"""The description of each subscription that the parser keeps too."""
 
 
 def _stream_token(claims: Claims) -> StreamToken:

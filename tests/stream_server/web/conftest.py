@@ -22,7 +22,8 @@ from stream_server.security.tokens import TokenAuthority
 from stream_server.store.store import Store
 from stream_server.web import routes
 from stream_server.web.http import app_keys, middleware
-from stream_server.web.http.http_connection import ConnectionTimeouts, HttpRunner
+from stream_server.web.http.connection_timeouts import ConnectionTimeouts
+from stream_server.web.http.http_connection import HttpRunner
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from tests.redis_process import RedisProcess

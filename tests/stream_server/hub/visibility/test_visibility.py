@@ -196,7 +196,7 @@ async def test_an_entry_published_while_a_viewer_is_read_is_applied_once(world: 
         await going.wait()
         return Graph(following={"8": 1}, head=first.position)
 
-    viewers = ViewerCache(AccountStatus(), read)
+    viewers = ViewerCache(AccountStatus(), read, max_kept_relations=0)
     asked = asyncio.create_task(viewers.get("1"))
     other = asyncio.create_task(viewers.get("1"))
     await asyncio.sleep(0)  # both tasks start and wait for the read

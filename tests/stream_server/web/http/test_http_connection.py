@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from stream_server.runtime.listening import listen_alone
+from stream_server.runtime.tcp_keepalive import MAX_IDLE_SECONDS, MAX_PROBES, TcpKeepalive
 from stream_server.web.http import app_keys, body
-from stream_server.web.http.http_connection import ConnectionTimeouts, HttpConnection, HttpRunner
+from stream_server.web.http.connection_timeouts import ConnectionTimeouts
+from stream_server.web.http.http_connection import HttpConnection, HttpRunner
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.http.tcp_peer import MAX_KEEPALIVE_IDLE_SECONDS, MAX_KEEPALIVE_PROBES
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
@@ -363,8 +365,44 @@ async def test_timeouts_above_the_limits_of_the_kernel_are_cut(app: web.Applicat
         (one,) = server.connections
         assert one.transport is not None
         asked = one.transport.get_extra_info("socket")
-        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == MAX_KEEPALIVE_IDLE_SECONDS
-        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == MAX_KEEPALIVE_PROBES
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == MAX_IDLE_SECONDS
+        assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == MAX_PROBES
+    await runner.cleanup()
+
+
+async def test_connections_inherit_the_keep_alive_of_the_listening_socket_until_a_reload_changes_it(
+    app: web.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timeouts, set_on = [ConnectionTimeouts(9.0, 7.0)], []
+    original = TcpKeepalive.set_on
+
+    def note(keepalive: TcpKeepalive, target: socket.socket) -> None:
+        set_on.append(keepalive)
+        original(keepalive, target)
+
+    runner = HttpRunner(app, table=app[LIMITS].connections, timeouts=lambda: timeouts[0], shutdown_seconds=0.5)
+    await runner.setup()
+    listener = listen_alone("127.0.0.1", 0, TcpKeepalive(7, 9))
+    runner.accept_on(listener)
+    await web.SockSite(runner, listener).start()
+    monkeypatch.setattr(TcpKeepalive, "set_on", note)
+    server = runner.server
+    assert server is not None
+    for expected in (TcpKeepalive(7, 9), TcpKeepalive(5, 9)):
+        timeouts[0] = ConnectionTimeouts(9.0, expected.idle_seconds)
+        async with connected(listener.getsockname()) as (reader, writer):
+            writer.write(HEALTH)
+            assert b'{"alive":true}' in await reader.readuntil(b"}")
+            (one,) = server.connections
+            assert one.transport is not None
+            asked = one.transport.get_extra_info("socket")
+            assert asked.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL) == 1
+            assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == expected.idle_seconds
+            assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == expected.probes
+        await eventually(lambda: not server.connections)
+    assert set_on == [TcpKeepalive(5, 9)]
     await runner.cleanup()
 
 

@@ -1,0 +1,418 @@
+"""Streams that begin without a task: the same answers as by aiohttp's own way, and nothing is left of lost clients."""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from stream_server.store.redis.admission import ReadAdmission
+from stream_server.web.http import app_keys
+from stream_server.web.http.early_start import EarlyHandler, EarlyStart
+from stream_server.web.http.http_connection import HttpConnection, HttpRunner
+from stream_server.web.http.request_limits import LIMITS
+from tests.stream_server import tokens
+from tests.stream_server.web.world import World
+from tests.waiting import PATIENCE, eventually
+
+Address = tuple[str, int]
+
+SCOPE = "read write stream firehose"
+
+
+@pytest.fixture
+def early(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The requests that began early, as method and path."""
+    begun: list[str] = []
+    run = EarlyStart.run
+
+    def note(start: EarlyStart) -> None:
+        begun.append(f"{start.request.method} {start.request.path}")
+        run(start)
+
+    monkeypatch.setattr(EarlyStart, "run", note)
+    return begun
+
+
+@pytest.fixture
+def remembering(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the server believe its memory of tokens, as it does while it hears the log."""
+    monkeypatch.setattr(app[app_keys.TOKEN_STATUSES], "_heard_until", time.monotonic)
+    monkeypatch.setattr(app[app_keys.TOKEN_STATUSES], "_max_unheard_seconds", lambda: math.inf)
+
+
+class Gate:
+    """Holds back what Redis says of tokens, until it is opened.
+
+    Attributes:
+        waiting: Number of questions that wait.
+        ended: Number of questions that were given up or answered.
+    """
+
+    def __init__(self, app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open = asyncio.Event()
+        self.waiting = self.ended = 0
+        sessions = app[app_keys.STORE].sessions
+        ask = sessions.get_token_status
+
+        async def held_back(token: Any) -> Any:
+            self.waiting += 1
+            try:
+                await self.open.wait()
+                return await ask(token)
+            finally:
+                self.waiting -= 1
+                self.ended += 1
+
+        monkeypatch.setattr(sessions, "get_token_status", held_back)
+
+
+@pytest.fixture
+async def gate(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> Gate:
+    """The gate before the answers of Redis about tokens, closed."""
+    return Gate(app, monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(app: web.Application) -> Iterator[None]:
+    """After each test, no place of a stream or connection is taken."""
+    yield
+    assert not app[LIMITS].streams
+    assert len(app[LIMITS].connections) == 0
+    assert len(app[app_keys.HUB].registry) == 0
+
+
+def stream_request(sub: str, query: str = "track=x", *headers: str, method: str = "GET") -> bytes:
+    """Return a request for a stream."""
+    token = f"Authorization: Bearer {tokens.fresh(sub, SCOPE)}"
+    return "\r\n".join([f"{method} /v1/stream?{query} HTTP/1.1", "Host: a", token, *headers, "", ""]).encode()
+
+
+@asynccontextmanager
+async def connected(
+    address: Address, app: web.Application
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Connect, and wait at the end until the server has noticed the disconnect."""
+    before = len(app[LIMITS].connections)
+    reader, writer = await asyncio.open_connection(*address)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+        await eventually(lambda: len(app[LIMITS].connections) == before)
+
+
+async def open_stream(reader: asyncio.StreamReader) -> None:
+    """Wait for the first message of a stream."""
+    async with asyncio.timeout(PATIENCE):
+        assert b"200 OK" in await reader.readuntil(b"\r\n\r\n")
+        assert b'"kind":"hello"' in await reader.readline() + await reader.readline()
+
+
+async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes, bytes]:
+    """Return status, head without the date, and body of an answer."""
+    async with asyncio.timeout(PATIENCE):
+        head = await reader.readuntil(b"\r\n\r\n")
+        lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"date:")]
+        length = next((int(line.split(b":")[1]) for line in lines if line.lower().startswith(b"content-length:")), 0)
+        return int(lines[0].split()[1]), b"\r\n".join(lines), await reader.readexactly(length)
+
+
+@pytest.mark.usefixtures("remembering")
+async def test_a_stream_of_a_known_user_opens_without_a_task(
+    world: World, address: Address, app: web.Application, early: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uid = await world.user("ann")
+    started: list[EarlyHandler] = []
+    start = HttpConnection.start
+
+    def note(connection: HttpConnection) -> Any:
+        started.append(connection)
+        return start(connection)
+
+    for expected in (1, 1):  # the first stream asks Redis, the second one waits for nothing
+        async with connected(address, app) as (reader, writer):
+            monkeypatch.setattr(HttpConnection, "start", note)
+            writer.write(stream_request(uid))
+            await open_stream(reader)
+            monkeypatch.setattr(HttpConnection, "start", start)
+        assert len(started) == expected
+    assert early == ["GET /v1/stream"] * 2
+
+
+async def test_a_stream_that_waits_for_redis_opens_when_redis_answers(
+    world: World, address: Address, app: web.Application, gate: Gate, early: list[str]
+) -> None:
+    uid = await world.user("ann")
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(uid))
+        await eventually(lambda: gate.waiting == 1)
+        gate.open.set()
+        await open_stream(reader)
+    assert early == ["GET /v1/stream"]
+
+
+REFUSALS = {
+    "no token": ("track=x", "Authorization: none"),
+    "two tokens": ("track=x", "Authorization: Bearer x"),
+    "a token in the query": ("track=x&access_token=y",),
+    "no filter": ("",),
+    "an unknown filter": ("nothing=x",),
+    "two bases": ("firehose=true&track=x",),
+    "a filter without a value": ("track=",),
+    "no UTF-8": ("track=%ff",),
+    "too many parameters": ("&".join(["a=1"] * 300),),
+    "another media type": ("track=x", "Accept: image/png"),
+    "no coding": ("track=x", "Accept-Encoding: identity;q=0, *;q=0"),
+    "no cursor": ("track=x&since=never",),
+    "an expectation": ("track=x", "Expect: tea"),
+}
+
+
+@pytest.mark.parametrize("changes", REFUSALS.values(), ids=REFUSALS)
+async def test_a_refusal_is_the_same_as_by_the_way_of_aiohttp(
+    world: World, address: Address, app: web.Application, early: list[str], monkeypatch: pytest.MonkeyPatch,
+    changes: tuple[str, ...],
+) -> None:  # fmt: skip
+    query, *headers = changes
+    request = stream_request(await world.user("ann"), query, "X-Request-Id: same", *headers)
+    answers = []
+    for _ in range(2):
+        async with connected(address, app) as (reader, writer):
+            writer.write(request)
+            answers.append(await read_answer(reader))
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")  # the connection is kept, or ends in both ways
+            answers.append((0, b"", await reader.read(12)))
+        monkeypatch.setattr(EarlyHandler, "_start_early", lambda _: None)
+    assert answers[:2] == answers[2:]
+    assert answers[0][0] >= 400
+    assert early == ["GET /v1/stream"]
+
+
+@pytest.mark.parametrize(("method", "status"), [("HEAD", 405), ("OPTIONS", 405), ("PUT", 405), ("POST", 200)])
+async def test_only_get_begins_early(
+    world: World, address: Address, app: web.Application, early: list[str], method: str, status: int
+) -> None:
+    uid = await world.user("ann")
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(uid, method=method))
+        assert b" %d " % status in await reader.readuntil(b"\r\n\r\n")
+    assert early == []
+
+
+@pytest.mark.parametrize("path", ["/v1/users/me", "/v1/events?track=x&wait=0", "/v1/stream/", "//v1/stream?track=x"])
+async def test_only_streams_begin_early(
+    world: World, address: Address, app: web.Application, early: list[str], path: str
+) -> None:
+    uid = await world.user("ann")
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(uid).replace(b"/v1/stream?track=x", path.encode()))
+        assert (await read_answer(reader))[0] in {200, 404}
+    assert early == []
+
+
+async def test_requests_that_come_together_are_answered_in_order(
+    world: World, address: Address, app: web.Application, early: list[str]
+) -> None:
+    uid = await world.user("ann")
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(uid, "") + b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n" + stream_request(uid))
+        assert [(await read_answer(reader))[0] for _ in range(2)] == [400, 200]
+        await open_stream(reader)
+    assert early == []
+
+
+async def test_a_request_behind_one_that_waits_is_answered_after_it(
+    world: World, address: Address, app: web.Application, gate: Gate, early: list[str]
+) -> None:
+    uid = await world.user("ann")
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(uid, ""))
+        await eventually(lambda: gate.waiting == 1)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n" + stream_request(uid))
+        gate.open.set()
+        assert [(await read_answer(reader))[0] for _ in range(2)] == [400, 200]
+        await open_stream(reader)
+    assert early[0] == "GET /v1/stream"
+
+
+async def test_a_stream_begins_early_on_a_connection_that_was_used_before(
+    world: World, address: Address, app: web.Application, early: list[str]
+) -> None:
+    uid = await world.user("ann")
+    async with connected(address, app) as (reader, writer):
+        for query in ("", "nothing=x"):
+            writer.write(stream_request(uid, query))
+            assert (await read_answer(reader))[0] == 400
+        writer.write(stream_request(uid))
+        await open_stream(reader)
+    assert early == ["GET /v1/stream"] * 3
+
+
+async def test_what_a_client_sends_behind_its_stream_is_ignored(
+    world: World, address: Address, app: web.Application
+) -> None:
+    uid = await world.user("ann")
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(uid))
+        await open_stream(reader)
+        writer.write(stream_request(uid))
+        (client,) = app[app_keys.HUB].registry.list_clients()
+        client.write(b"7\r\nthe end\r\n")
+        async with asyncio.timeout(PATIENCE):
+            assert b"HTTP/1.1" not in await reader.readuntil(b"the end")
+
+
+async def test_a_client_that_leaves_while_its_stream_waits_leaves_nothing(
+    world: World, address: Address, app: web.Application, gate: Gate, early: list[str],
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    uid = await world.user("ann")
+    monkeypatch.setattr(app[app_keys.STORE], "read_admission", ReadAdmission(1))
+    for count in (1, 2, 3):
+        async with connected(address, app) as (_, writer):
+            writer.write(stream_request(uid))
+            await eventually(lambda: gate.waiting == 1)
+        await eventually(lambda count=count: gate.ended == count)  # type: ignore[misc]  # a lambda with a default
+    gate.open.set()
+    async with connected(address, app) as (reader, writer):  # the only slot of the admission is free
+        writer.write(stream_request(uid))
+        await open_stream(reader)
+    assert early == ["GET /v1/stream"] * 4
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+class LooseTransport(asyncio.Transport):
+    """A transport without a socket."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = b""
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Do nothing."""
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+
+async def made_connection(app: web.Application) -> tuple[HttpConnection, LooseTransport]:
+    """Return a connection on a transport without a socket."""
+    runner = HttpRunner(app, table=app[LIMITS].connections, shutdown_seconds=0.1)
+    await runner.setup()
+    assert runner.server is not None
+    connection, transport = runner.server(), LooseTransport()
+    assert isinstance(connection, HttpConnection)
+    connection.connection_made(transport)
+    return connection, transport
+
+
+async def test_a_client_that_leaves_before_the_task_begins_leaves_nothing(
+    world: World, app: web.Application, gate: Gate
+) -> None:
+    request = stream_request(await world.user("ann"))
+    connection, transport = await made_connection(app)
+    tasks = asyncio.all_tasks()
+    connection.data_received(request)
+    assert (gate.waiting, connection.early_start is not None) == (1, True)
+    connection.connection_lost(None)
+    assert (gate.waiting, gate.ended, connection.early_start) == (0, 1, None)
+    await eventually(lambda: asyncio.all_tasks() <= tasks)
+    assert transport.written == b""
+
+
+async def test_a_connection_without_a_request_has_no_task_and_closes_when_the_server_stops(
+    app: web.Application,
+) -> None:
+    tasks = asyncio.all_tasks()
+    connection, transport = await made_connection(app)
+    assert connection.waits_for_request
+    assert asyncio.all_tasks() == tasks
+    connection.close()
+    assert (transport.closed, connection.waits_for_request) == (True, False)
+    connection.connection_lost(None)
+
+
+async def test_a_head_in_two_parts_begins_early_when_it_is_whole(
+    world: World, address: Address, app: web.Application, early: list[str]
+) -> None:
+    request = stream_request(await world.user("ann"))
+    before = len(app[LIMITS].connections)
+    async with connected(address, app) as (reader, writer):
+        writer.write(request[:40])
+        await eventually(lambda: len(app[LIMITS].connections) == before + 1)
+        writer.write(request[40:])
+        await open_stream(reader)
+    assert early == ["GET /v1/stream"]
+
+
+class TestWithLimits:
+    """Limits hold for streams that begin early."""
+
+    @pytest.fixture
+    def settings(self) -> dict[str, Any]:
+        return {"limits": "on", "streams_per_address": 1, "limit_connects": 3}
+
+    @pytest.mark.usefixtures("remembering")
+    async def test_limits_refuse_as_on_other_routes_and_give_their_places_back(
+        self, world: World, address: Address, app: web.Application, early: list[str]
+    ) -> None:
+        uid = await world.user("ann")
+        await world.session.close()
+        async with asyncio.timeout(PATIENCE):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(stream_request(uid))
+            await open_stream(reader)
+            other_reader, other_writer = await asyncio.open_connection(*address)
+            other_writer.write(stream_request(uid))
+            status, head, _ = await read_answer(other_reader)
+            assert (status, b"RateLimit-Remaining: 1" in head) == (429, True)
+            writer.transport.abort()
+            await eventually(lambda: not app[LIMITS].streams)
+            other_writer.write(stream_request(uid))
+            await open_stream(other_reader)
+            other_writer.transport.abort()
+            async with connected(address, app) as (reader, writer):
+                writer.write(stream_request(uid))
+                assert (await read_answer(reader))[0] == 429  # the fourth connect of the window
+        assert early == ["GET /v1/stream"] * 4
+
+
+@pytest.mark.usefixtures("remembering")
+async def test_a_stream_of_a_kept_viewer_waits_for_what_this_process_wrote(
+    world: World, address: Address, app: web.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, bob = await world.user("ann"), await world.user("bob")
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(ann))
+        await open_stream(reader)
+    assert (await world.call("PUT", f"/v1/users/me/blocks/{bob}", ann)).status == 200
+    asked = asyncio.Event()
+    log = app[app_keys.STORE].log
+    read_head = log.head
+
+    async def note() -> Any:
+        asked.set()
+        return await read_head()
+
+    monkeypatch.setattr(log, "head", note)
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(ann))
+        async with asyncio.timeout(PATIENCE):
+            await asked.wait()
+        hub = app[app_keys.HUB]
+        hub.live.head = await read_head()  # this hub has no feed, which would move it
+        await open_stream(reader)
+        (client,) = hub.registry.list_clients()
+        assert client.request.position == hub.head
