@@ -8,8 +8,8 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from stream_server.errors import ApiError, BadRequest
-from stream_server.web.api.statuses import IdsQuery
 from stream_server.web.api.timelines import HomeTimelineQuery
+from stream_server.web.http.paging import IdsQuery
 from stream_server.web.http.query import MAX_SHORT_CHARS, check_parameter_names, read_query
 from stream_server.web.route import NoQuery
 
