@@ -144,6 +144,8 @@ def to_display_url(url: str) -> str:
 
 def _without_overlaps(found: Iterator[_Entity], taken: list[Indices]) -> tuple[_Entity, ...]:
     """Return the entities that overlap none of the ranges ``taken``. Entities and ranges must be in text order."""
+    if not taken:
+        return tuple(found)
     kept = []
     ahead = iter(taken)
     stretch = next(ahead, None)

@@ -11,7 +11,10 @@ from typing import NamedTuple
 from filters.tlds import MAX_TLD_CHARS, TLDS
 from filters.unicode_classes import ACCENTED_LATIN, BIDI_CONTROLS, CYRILLIC
 
-_RUN = re.compile(rf"""[^\s\x00-\x1f\x7f!"#$%&'()*+,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{BIDI_CONTROLS}]+""")
+_NOT_IN_RUN = rf"""\s\x00-\x1f\x7f!"#$%&'()*+,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{BIDI_CONTROLS}"""
+_RUN_WITH_DOT = re.compile(rf"(?:[{_NOT_IN_RUN}]++|[^.{_NOT_IN_RUN}]++(?!\.))*+([^{_NOT_IN_RUN}]++)")
+"""The next run of host characters that has a dot. The possessive repetitions pass all other runs in one linear scan."""
+
 _ASCII_STRETCH = re.compile(rf"[A-Za-z0-9_.\-{ACCENTED_LATIN}]+")
 _PROTOCOL = re.compile(r"https?://\Z", re.IGNORECASE)
 _ASCII_NAME = re.compile(r"[A-Za-z0-9\-]+")
@@ -45,17 +48,25 @@ class UrlSpan(NamedTuple):
 
 def find_urls(text: str) -> Iterator[UrlSpan]:
     """Find all links of a text in order. Links do not overlap."""
-    if "." not in text:
-        return
     at = free = 0
-    while run := _RUN.search(text, at):
-        at = run.end()
-        if "." not in run.group():
-            continue
-        start, end = run.span()
+    while run := find_dotted_run(text, at):
+        start, end = run
+        at = end
         for span in _find_protocol_url(text, start, end, free) or _find_bare_urls(text, start, end):
             yield span
             at = free = span.end
+
+
+def find_dotted_run(text: str, at: int) -> tuple[int, int] | None:
+    """Return start and end of the next run of host characters that can hold a host, or None if there is none.
+
+    Such a run has a dot between two other characters of it. The search begins at ``at``.
+    """
+    while text.find(".", at) >= 0 and (run := _RUN_WITH_DOT.match(text, at)):
+        if "." in run[1].strip("."):  # unlike the last word of a sentence
+            return run.span(1)
+        at = run.end()
+    return None
 
 
 def _find_protocol_url(text: str, start: int, end: int, free: int) -> list[UrlSpan]:
@@ -118,7 +129,8 @@ def _is_label(label: str) -> bool:
 
 def _tld_length(text: str, start: int, limit: int) -> int:
     """Return the length of the longest top-level domain that begins at ``start``, or 0."""
-    for stop in range(min(limit, start + MAX_TLD_CHARS), start, -1):
+    longest = min(limit, start + MAX_TLD_CHARS)
+    for stop in range(longest, start, -1) if not text[start:longest].isascii() else ():
         name = text[start:stop]
         if not name.isascii() and name.lower() in TLDS and not _FORBIDDEN_AFTER.match(text, stop):
             return stop - start

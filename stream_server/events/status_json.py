@@ -36,12 +36,10 @@ def entity_pieces(entities: Entities) -> list[bytes]:
 
     There is one piece more than there are mentions. Joined without any user ids, the pieces are valid JSON too.
     """
-    mentions = [_encode({"login": m.login, "indices": m.indices}) for m in entities.mentions]
-    heads = [b'{"login":%b' % _encode(m.login) for m in entities.mentions]
     pieces, rest = [], b'{"mentions":['
-    for number, (mention, head) in enumerate(zip(mentions, heads, strict=True)):
-        pieces.append(rest + (b"," if number else b"") + head)
-        rest = mention[len(head) :]
+    for mention in entities.mentions:  # a login has only letters, digits and _, so it needs no escapes
+        pieces.append(b'%b{"login":"%b"' % (rest, mention.login.encode()))
+        rest = b',"indices":[%d,%d]},' % mention.indices
     others = {
         "hashtags": [{"text": tag.text, "indices": tag.indices} for tag in entities.hashtags],
         "cashtags": [{"text": tag.text, "indices": tag.indices} for tag in entities.cashtags],
@@ -50,4 +48,4 @@ def entity_pieces(entities: Entities) -> list[bytes]:
             for u in entities.urls
         ],
     }
-    return [*pieces, rest + b"]," + _encode(others)[1:]]
+    return [*pieces, rest.removesuffix(b",") + b"]," + _encode(others)[1:]]

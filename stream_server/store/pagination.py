@@ -64,8 +64,8 @@ PositionedItem = tuple[bytes, bytes, bytes]
 """Score and member of an item, as Redis sent them, and its JSON. Only the ends of a page become a `ListPosition`."""
 
 
-def _position_of(item: PositionedItem) -> ListPosition:
-    return ListPosition(int(item[0]), item[1].decode())
+def _cursor_of(item: PositionedItem, list_name: str) -> str:
+    return ListPosition(int(item[0]), item[1].decode()).cursor(list_name)
 
 
 def parse_cursor(cursor: str, list_name: str, param: str) -> ListPosition:
@@ -129,11 +129,12 @@ def make_page(
     shown = found[: page_request.count]
     if backwards:
         shown.reverse()
-    items = [item for _, _, item in shown]
-    first, last = (_position_of(shown[at]).cursor(list_name) if shown else None for at in (0, -1))
-    if backwards:
-        return Page(items, last, first if has_more else None)
-    return Page(items, last if has_more else None, first if started_at_cursor or (page_request.page or 1) > 1 else None)
+    starts_later = has_more if backwards else started_at_cursor or (page_request.page or 1) > 1
+    return Page(
+        [item for _, _, item in shown],
+        _cursor_of(shown[-1], list_name) if shown and (backwards or has_more) else None,
+        _cursor_of(shown[0], list_name) if shown and starts_later else None,
+    )
 
 
 def _list_digest(list_name: str) -> str:

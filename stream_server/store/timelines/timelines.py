@@ -60,7 +60,7 @@ class Timelines:
             ranked.reverse()
         wanted = ranked[page_request.skip : page_request.skip + page_request.count + 1]
         shown, _ = await self._show(viewer, "", len(wanted), 0, [each.member for each in wanted]) if wanted else ([], 0)
-        bodies = {status_id.decode(): body for status_id, body in shown}
+        bodies = {status_id.decode(): body for status_id, _, body in shown}
         found = [
             (str(each.score).encode(), each.member.encode(), bodies[each.member])
             for each in wanted
@@ -139,7 +139,7 @@ class Timelines:
         while True:
             ids = await self._read_ids(key, after, batch, backwards=backwards)
             shown, skipped = await self._show(viewer, list_id, max_items - len(found), skip, ids)
-            found += [(status_id, status_id, body) for status_id, body in shown]  # each id is its own score
+            found += shown
             if len(found) >= max_items or len(ids) < batch:
                 return make_page(found, page_request, key, backwards=backwards, started_at_cursor=start is not None)
             after = ListPosition(int(ids[-1]), ids[-1].decode())
@@ -182,14 +182,16 @@ class Timelines:
 
     async def _show(
         self, viewer: str, list_id: str, max_items: int, skip: int, ids: Sequence[bytes | str]
-    ) -> tuple[list[tuple[bytes, bytes]], int]:
-        """Leave out the first ``skip`` statuses that the viewer may see. Return (id, JSON) of the next ``max_items``.
+    ) -> tuple[list[pagination.PositionedItem], int]:
+        """Leave out the first ``skip`` statuses that the viewer may see. Return the next ``max_items``.
 
-        Also returns how many were left out: fewer than ``skip`` if there are not enough.
+        The id of a status is also its score. Also returns how many were left out: fewer than ``skip`` if there are not
+        enough.
         """
         limits = (int(Visibility.VISIBLE), list_id, max_items, skip)
         flat, skipped = await self._scripts.call("statuses_show", keys.META, viewer, *limits, *ids)
-        return list(zip(flat[::2], flat[1::2], strict=True)), skipped
+        shown_ids = flat[::2]
+        return list(zip(shown_ids, shown_ids, flat[1::2], strict=True)), skipped
 
 
 def fold_tag(tag: str) -> str:

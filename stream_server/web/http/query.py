@@ -1,8 +1,8 @@
 """Parses a query string into a msgspec struct. Each parameter must be known, occur at most once, and be UTF-8."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -22,6 +22,12 @@ _PAIRS = web.RequestKey("query_pairs", list[tuple[str, str]])
 
 TOKEN_PARAMETERS = frozenset({"access_token", "token"})
 """Query parameters in which clients may try to send a token. The server refuses them, because logs keep URLs."""
+
+MAX_SHORT_CHARS = 32
+"""Longest query that is remembered. Clients repeat such queries, as `count=30`; those with a cursor are longer."""
+
+MAX_REMEMBERED_QUERIES = 1024
+"""Number of short queries that the process remembers, each as a struct of about 100 bytes."""
 
 _NUMBER_PATTERN = re.compile(r"[0-9]{1,9}")
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
@@ -51,10 +57,16 @@ def parse_pairs(text: str) -> list[tuple[str, str]]:
 
 def check_parameter_names(request: web.Request, route: Route) -> None:
     """Raise BadRequest for a token in the URL and, if the route declares a query, for unknown or repeated names."""
-    if not request.rel_url.raw_query_string:
-        return
-    known = None if route.query is None else _parameter_readers(route.query)
-    names = [name for name, _ in query_pairs(request)]
+    text = request.rel_url.raw_query_string
+    if len(text) > MAX_SHORT_CHARS:
+        _check_names(query_pairs(request), route.query)
+    elif text:
+        _check_short_names(text, route.query)
+
+
+def _check_names(pairs: Iterable[tuple[str, str]], query_type: type[msgspec.Struct] | None) -> None:
+    known = None if query_type is None else _parameter_readers(query_type)
+    names = [name for name, _ in pairs]
     for name in names:
         if name in TOKEN_PARAMETERS:
             raise _unknown_parameter(name, "a token goes into the Authorization header, never into a URL")
@@ -71,12 +83,16 @@ def _unknown_parameter(name: str, message: str) -> BadRequest:
 
 def read_query(request: web.Request, query_type: type[QueryType]) -> QueryType:
     """Parse the query into a ``query_type``. Raises an ApiError that names a missing or invalid parameter."""
-    if not request.rel_url.raw_query_string:
-        empty: QueryType | None = _empty_query(query_type)
-        if empty is not None:
-            return empty
+    text = request.rel_url.raw_query_string
+    if len(text) <= MAX_SHORT_CHARS and _is_immutable(query_type):
+        remembered: QueryType = _read_short_text(text, query_type)
+        return remembered
+    return _read_text(text, query_type)
+
+
+def _read_text(text: str, query_type: type[QueryType]) -> QueryType:
     readers = _parameter_readers(query_type)
-    parameters = {name: readers[name](name, text) for name, text in query_pairs(request)}
+    parameters = {name: readers[name](name, value) for name, value in parse_pairs(text)}
     for name in _required_parameters(query_type):
         if name not in parameters:
             raise _missing_parameter(name)
@@ -110,22 +126,30 @@ ParameterReader = Callable[[str, str], Any]
 
 @cache
 def _parameter_readers(query_type: type[msgspec.Struct]) -> dict[str, ParameterReader]:
-    shape = inspect.type_info(query_type)
-    if not isinstance(shape, inspect.StructType):
-        raise TypeError(f"{query_type.__name__} is not a msgspec.Struct")
-    return {field.encode_name: _reader_for_type(field.type, required=field.required) for field in shape.fields}
+    fields = _struct_fields(query_type)
+    return {field.encode_name: _reader_for_type(field.type, required=field.required) for field in fields}
 
 
 @cache
-def _empty_query(query_type: type[msgspec.Struct]) -> Any:
-    """Return what an empty query means. None if a parameter is required, or if a handler could change the object."""
-    return None if _required_parameters(query_type) or not query_type.__struct_config__.frozen else query_type()
+def _struct_fields(query_type: type[msgspec.Struct]) -> tuple[inspect.Field, ...]:
+    """Return the fields of a query. Cached, because each msgspec inspection leaves reference cycles."""
+    shape = inspect.type_info(query_type)
+    if not isinstance(shape, inspect.StructType):
+        raise TypeError(f"{query_type.__name__} is not a msgspec.Struct")
+    return shape.fields
+
+
+@cache
+def _is_immutable(query_type: type[msgspec.Struct]) -> bool:
+    """Whether requests may share an object: no handler can change it, as it could change a list."""
+    leaves = (leaf for field in _struct_fields(query_type) for leaf in _leaf_types(field.type))
+    return query_type.__struct_config__.frozen and not any(isinstance(leaf, inspect.ListType) for leaf in leaves)
 
 
 @cache
 def _required_parameters(query_type: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the names of the required parameters. Cached, because each msgspec inspection leaves reference cycles."""
-    return tuple(field.encode_name for field in msgspec.structs.fields(query_type) if field.required)
+    """Return the names of the required parameters."""
+    return tuple(field.encode_name for field in _struct_fields(query_type) if field.required)
 
 
 def _reader_for_type(type_: inspect.Type, *, required: bool) -> ParameterReader:
@@ -168,3 +192,11 @@ def _read_list(name: str, text: str, *, required: bool) -> list[str]:
 
 def _missing_parameter(name: str) -> BadRequest:
     return BadRequest("this parameter is required", code="missing_parameter", param=name)
+
+
+@lru_cache(MAX_REMEMBERED_QUERIES)
+def _check_short_names(text: str, query_type: type[msgspec.Struct] | None) -> None:
+    _check_names(parse_pairs(text), query_type)
+
+
+_read_short_text: Callable[[str, Any], Any] = lru_cache(MAX_REMEMBERED_QUERIES)(_read_text)  # errors are not remembered

@@ -1,0 +1,47 @@
+"""Short queries are parsed once. A remembered query means the same as a new one."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from stream_server.errors import ApiError, BadRequest
+from stream_server.web.api.timelines import HomeTimelineQuery
+from stream_server.web.http.paging import IdsQuery
+from stream_server.web.http.query import MAX_SHORT_CHARS, check_parameter_names, read_query
+from stream_server.web.route import NoQuery
+
+
+def _parse(text: str, query_type: type[msgspec.Struct]) -> Any:
+    """What the middleware does with the query of a request, or the error as it is answered."""
+    request, route = make_mocked_request("GET", f"/?{text}"), SimpleNamespace(query=query_type)
+    try:
+        check_parameter_names(request, route)  # type: ignore[arg-type]  # it reads nothing else of the route
+        return read_query(request, query_type)
+    except ApiError as error:
+        return error.body()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "count=7", "count=7&page=2", "count=", "count=x", "count=0", "nope=1", "count=7&count=7", "access_token=a",
+     "order=importance", "order=size", "before=1-1-00000000&after=1", "count=%ff",
+     "page=2&before=" + "1" * MAX_SHORT_CHARS],
+)  # fmt: skip
+def test_a_repeated_query_means_the_same(text: str) -> None:
+    first = _parse(text, HomeTimelineQuery)
+    assert _parse(text, HomeTimelineQuery) == first
+    assert isinstance(first, dict) == (text not in {"", "count=7", "count=7&page=2", "order=importance"})
+
+
+def test_the_same_text_is_read_for_each_route() -> None:
+    assert _parse("count=7", HomeTimelineQuery) == HomeTimelineQuery(count=7)
+    assert _parse("count=7", NoQuery) == BadRequest("unknown parameter", code="unknown_parameter", param="count").body()
+
+
+def test_requests_share_no_list() -> None:
+    first = _parse("ids=1,2", IdsQuery)
+    first.ids.append("3")
+    assert _parse("ids=1,2", IdsQuery) == IdsQuery(["1", "2"])
