@@ -43,14 +43,16 @@ class LogWriter:
         self.client: Any = server.client()
         self.ahead_ms = 0
         self.texts = 0
-        self._used: set[str] = set()
+        self._used: set[Position] = set()
 
     def close(self) -> None:
         self.client.close()
 
-    def write(self, body: bytes | None = None, *, kind: str = "post", published: bool = True) -> Position:
+    def write(
+        self, body: bytes | None = None, *, kind: str = "post", published: bool = True, position: Position | None = None
+    ) -> Position:
         """Append an entry, by default a post with its own text, and publish it unless the message is lost."""
-        position, body = self.next_position(), self.new_post() if body is None else body
+        position, body = position or self.next_position(), self.new_post() if body is None else body
         fields: dict[Any, Any] = {"n": position.n, "k": kind, "a": "public", "e": body}
         with self.client.pipeline() as step:
             step.xadd(keys.LOG, fields, id=position.entry_id)
@@ -61,13 +63,13 @@ class LogWriter:
         return position
 
     def next_position(self) -> Position:
-        """Return the next position. An id that was lost is not used again, because a Redis needs time to start."""
+        """Return the next position. One that was lost is not used again: no server could tell it from the lost one."""
         ms, seq, n = (int(one or 0) for one in self.client.hmget(keys.META, "ms", "seq", "n"))
         now = now_ms() + self.ahead_ms
         position = Position(now, 0, n + 1) if now > ms else Position(ms, seq + 1, n + 1)
-        while position.entry_id in self._used:
+        while position in self._used:
             position = position._replace(seq=position.seq + 1)
-        self._used.add(position.entry_id)
+        self._used.add(position)
         return position
 
     def new_post(self) -> bytes:
@@ -93,6 +95,12 @@ class LogWriter:
         """What the entries on the log say."""
         return [fields[b"e"] for _, fields in self.client.xrange(keys.LOG)]
 
+    def posts(self) -> list[tuple[int, str]]:
+        """Return number and text of each post on the log."""
+        rows = self.client.xrange(keys.LOG)
+        posts = [(int(row[b"n"]), msgspec.json.decode(row[b"e"])["wire"]) for _, row in rows if row[b"k"] == b"post"]
+        return [(n, wire["status"]["message"]) for n, wire in posts]
+
     def lose(self, count: int, *, links: bool = True) -> list[Position]:
         """Remove the last entries as a power cut does, and by default cut the subscribers. Returns their positions."""
         positions = self.positions()
@@ -109,6 +117,7 @@ class LogWriter:
             step.execute()
         if links:
             self.client.client_kill_filter(_type="pubsub")
+        self._used.update(lost)  # servers wrote some of them: entries that record a loss
         return lost
 
     def recorded_rollbacks(self) -> list[tuple[str, str]]:

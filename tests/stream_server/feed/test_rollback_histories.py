@@ -1,7 +1,6 @@
 """Random histories of a log that loses its end, compared with what clients have that apply the gaps."""
 
 import asyncio
-import json
 import random
 from dataclasses import replace
 from functools import partial
@@ -10,7 +9,6 @@ import pytest
 
 from stream_server.events.position import LOG_START
 from stream_server.feed.rollback_detector import RollbackDetector
-from stream_server.store import keys
 from tests.redis_process import RedisProcess
 from tests.stream_server.feed.node import LIMITS, LogWriter, Node
 from tests.stream_server.feed.returning_client import ReturningClient
@@ -95,11 +93,6 @@ class RandomHistory:
         for client in self.clients:
             await client.expect_cursor(last)
 
-    def posts(self) -> list[tuple[int, str]]:
-        rows = self.pen.client.xrange(keys.LOG)
-        posts = [(int(row[b"n"]), json.loads(row[b"e"])["wire"]) for _, row in rows if row[b"k"] == b"post"]
-        return [(n, wire["status"]["message"]) for n, wire in posts]
-
 
 async def _play(server: RedisProcess, seed: int) -> RandomHistory:
     """Play a history to its end, and compare the posts of each client with the log."""
@@ -109,7 +102,7 @@ async def _play(server: RedisProcess, seed: int) -> RandomHistory:
         for _ in range(STEPS):
             await history.step()
         await history.end()
-        posts = history.posts()
+        posts = history.pen.posts()
         for client in history.clients:
             assert client.kept == posts, f"seed {seed}: {client.name} has not what is on the log"
             assert set(client.gaps) <= {"rolled_back", "trimmed"}  # a page of the log knows numbers only, and counts
@@ -157,7 +150,7 @@ async def test_a_detector_that_compares_numbers_only_misses_posts(
         last = history.pen.write()
         for client in history.clients:
             await client.expect_cursor(last)
-        assert all(client.kept != history.posts() for client in history.clients)
+        assert all(client.kept != history.pen.posts() for client in history.clients)
         assert all(client.gaps == [] for client in history.clients)
     finally:
         await history.close()

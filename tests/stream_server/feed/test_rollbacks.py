@@ -355,3 +355,41 @@ async def test_receiving_its_own_rollback_entry_does_not_interrupt_the_check_tha
     await eventually(lambda: node.hub.head == last, seconds=30, what="what came then")
     assert node.jumps[0][1] == "rolled_back"
     assert recorded == 1
+
+
+async def _lose_the_record_of_a_loss(node: Node, writer: LogWriter, client: ReturningClient) -> Position:
+    """With the clock set back, lose a post, and then the entry that records its loss. Return this entry's position."""
+    await client.connect(node)
+    writer.ahead_ms = HOUR_MS
+    writer.write()
+    writer.ahead_ms = 0
+    lost = writer.write()
+    await client.expect_cursor(lost)
+    writer.lose(1)
+    await _until_equal(node, writer)
+    (record,) = writer.lose(1)
+    assert record == lost._replace(seq=lost.seq + 1)
+    return record
+
+
+async def test_a_post_with_the_number_of_a_lost_record_is_sent(without_canary: Node, writer: LogWriter) -> None:
+    client = ReturningClient()
+    record = await _lose_the_record_of_a_loss(without_canary, writer, client)
+    post = writer.write()
+    assert (post.ms, post.seq, post.n) == (record.ms, record.seq + 1, record.n)
+    await _until_equal(without_canary, writer)
+    await client.expect_cursor(writer.write())
+    assert client.kept == writer.posts()
+    client.disconnect()
+
+
+async def test_a_post_at_exactly_a_lost_position_is_taken_for_the_lost_entry(
+    without_canary: Node, writer: LogWriter
+) -> None:
+    """This limit is documented. It is the reason why the histories never use a lost position again."""
+    client = ReturningClient()
+    hidden = writer.write(position=await _lose_the_record_of_a_loss(without_canary, writer, client))
+    await client.expect_cursor(writer.write())
+    assert [n for n, _ in writer.posts()] == [1, hidden.n, hidden.n + 1]
+    assert [n for n, _ in client.kept] == [1, hidden.n + 1]
+    client.disconnect()
