@@ -137,7 +137,7 @@ class TokenAuthority:
         if claims is None:
             body, valid_until = self._verify_signature(token, now)
             claims = self._read_claims(token, body, now)
-            self._verified.put(token, claims, min(valid_until, claims.exp))
+            self._verified.put(token, claims, now, min(valid_until, claims.exp))
         return claims
 
     def _read_claims(self, token: str, body: bytes, now: float) -> Claims:

@@ -1,7 +1,7 @@
 """Remembers the claims of verified tokens, because a client sends the same token with each request.
 
 Verifying a signature costs more than most of what a request needs besides. The memory holds a digest and not the token.
-It says nothing about revocation, which the store is asked for each time.
+It says nothing about revocation: that is `stream_server.feed.token_statuses`.
 """
 
 from hashlib import sha256
@@ -14,29 +14,33 @@ MAX_TOKENS = 10_000
 
 
 class VerifiedTokens(Generic[T]):
-    """The claims of tokens, each until a time. All times are Unix times in seconds."""
+    """The claims of tokens, each between two times. All times are Unix times in seconds."""
 
     def __init__(self, max_tokens: int = MAX_TOKENS) -> None:
         self._max_tokens = max_tokens
-        self._found: dict[bytes, tuple[T, float]] = {}
+        self._found: dict[bytes, tuple[T, float, float]] = {}
 
     def __len__(self) -> int:
         return len(self._found)
 
     def get(self, token: str, now: float) -> T | None:
-        """Return the claims of a token, or None if they are not remembered or no longer valid at ``now``."""
+        """Return the claims of a token, or None if they are not remembered, or perhaps not valid at ``now``.
+
+        They are not used before the time at which the token was verified: if the clock was set back, the token may be
+        one of the future.
+        """
         digest = _digest(token)
         entry = self._found.pop(digest, None)
-        if entry is None or now >= entry[1]:
+        if entry is None or not entry[1] <= now < entry[2]:
             return None
         self._found[digest] = entry
         return entry[0]
 
-    def put(self, token: str, claims: T, valid_until: float) -> None:
-        """Remember the claims of a verified token."""
+    def put(self, token: str, claims: T, verified_at: float, valid_until: float) -> None:
+        """Remember the claims of a token that was verified."""
         if len(self._found) >= self._max_tokens:
             del self._found[next(iter(self._found))]
-        self._found[_digest(token)] = (claims, valid_until)
+        self._found[_digest(token)] = (claims, verified_at, valid_until)
 
     def clear(self) -> None:
         """Forget all tokens: the keys that verified them have changed."""

@@ -14,7 +14,7 @@ NOW = 1_800_000_000.0
 
 def test_claims_are_remembered_until_their_time() -> None:
     remembered = VerifiedTokens[str]()
-    remembered.put("token", "claims", NOW + 10)
+    remembered.put("token", "claims", NOW, NOW + 10)
     assert remembered.get("token", NOW + 9.9) == "claims"
     assert remembered.get("token2", NOW) is None
     assert remembered.get("token", NOW + 10) is None
@@ -23,16 +23,16 @@ def test_claims_are_remembered_until_their_time() -> None:
 
 def test_the_token_that_was_unused_for_longest_is_forgotten() -> None:
     remembered = VerifiedTokens[str](max_tokens=2)
-    remembered.put("a", "A", NOW + 10)
-    remembered.put("b", "B", NOW + 10)
+    remembered.put("a", "A", NOW, NOW + 10)
+    remembered.put("b", "B", NOW, NOW + 10)
     assert remembered.get("a", NOW) == "A"
-    remembered.put("c", "C", NOW + 10)
+    remembered.put("c", "C", NOW, NOW + 10)
     assert (remembered.get("a", NOW), remembered.get("b", NOW), remembered.get("c", NOW)) == ("A", None, "C")
 
 
 def test_a_token_is_not_a_key_by_bytes_that_are_no_text() -> None:
     remembered = VerifiedTokens[str]()
-    remembered.put("token", "claims", NOW + 10)
+    remembered.put("token", "claims", NOW, NOW + 10)
     assert remembered.get("token\udcff", NOW) is None
 
 
@@ -44,6 +44,15 @@ def test_a_remembered_token_still_expires() -> None:
     with pytest.raises(Unauthorized) as refused:
         authority.verify(token, NOW + 60)
     assert refused.value.error_code == "token_expired"
+
+
+def test_a_remembered_token_is_of_the_future_after_the_clock_was_set_back() -> None:
+    authority = TokenAuthority(tokens.config())
+    token, claims = authority.issue("7", frozenset({"read"}), 60, NOW)
+    assert authority.verify(token, NOW) == claims
+    with pytest.raises(Unauthorized, match="`iat`"):
+        authority.verify(token, NOW - 3600)
+    assert authority.verify(token, NOW) == claims
 
 
 def test_a_token_of_the_previous_key_is_not_remembered_longer_than_the_key_is_valid() -> None:
