@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -17,25 +17,38 @@ from stream_server.web.route import Route
 
 QueryType = TypeVar("QueryType", bound=msgspec.Struct)
 
-_PAIRS = web.RequestKey("query_pairs", list[tuple[str, str]])
+MAX_KEPT_QUERIES = 1024
+MAX_KEPT_QUERY_CHARS = 512
+"""Longest query of a request whose pairs are kept, in characters. All that are kept take about 2 MB."""
+
+_PAIRS: "web.RequestKey[Sequence[tuple[str, str]]]" = web.RequestKey("query_pairs")
 """The parsed query of a request."""
 
 TOKEN_PARAMETERS = frozenset({"access_token", "token"})
 """Query parameters in which clients may try to send a token. The server refuses them, because logs keep URLs."""
 
 _NUMBER_PATTERN = re.compile(r"[0-9]{1,9}")
+_SECRET_PATTERN = re.compile("token|ticket")
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
 
 
 def query_pairs(request: web.Request) -> Sequence[tuple[str, str]]:
     """Return the (name, value) pairs of the query, in order. Raises BadRequest for non-UTF-8 or over 200 pairs.
 
-    The query is parsed once for a request, although several checks of a stream read it.
+    The query is parsed once for a request, although several checks of a stream read it. A returning client sends the
+    same short query again, so the last ones are kept. Those with a token or a ticket are not: no memory keeps secrets.
     """
-    pairs = request.get(_PAIRS)
-    if pairs is None:
-        pairs = request[_PAIRS] = parse_pairs(request.rel_url.raw_query_string)
+    if _PAIRS in request:
+        return request[_PAIRS]
+    text = request.rel_url.raw_query_string
+    is_kept = len(text) <= MAX_KEPT_QUERY_CHARS and _SECRET_PATTERN.search(text) is None
+    pairs = request[_PAIRS] = _parse_again(text) if is_kept else parse_pairs(text)
     return pairs
+
+
+@lru_cache(MAX_KEPT_QUERIES)
+def _parse_again(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple(parse_pairs(text))
 
 
 def parse_pairs(text: str) -> list[tuple[str, str]]:
