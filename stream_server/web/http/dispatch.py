@@ -4,6 +4,8 @@ aiohttp looks for each request at all resources below its path, in several corou
 middlewares. The server has one middleware, and the paths of the busiest routes have no parameters.
 """
 
+from collections.abc import Awaitable
+
 from aiohttp import hdrs, web
 
 from stream_server.web.route import Handler
@@ -29,11 +31,11 @@ class Dispatcher:
         found.freeze()
         return found
 
-    async def __call__(self, request: web.Request) -> web.StreamResponse:
-        """Call the middleware with the handler of the request's route."""
+    def __call__(self, request: web.Request) -> Awaitable[web.StreamResponse]:
+        """Call the middleware with the handler of the request's route. Return its coroutine, without one around it."""
         found = self._matches.get((request.method, request.rel_url.raw_path))
         if found is None or hdrs.EXPECT in request.headers:
-            return await self._handle(request)
+            return self._handle(request)
         request._match_info = found  # noqa: SLF001 - aiohttp's own way sets it so, too
-        response: web.StreamResponse = await self._middleware(request, found.handler)
-        return response
+        answer: Awaitable[web.StreamResponse] = self._middleware(request, found.handler)
+        return answer
