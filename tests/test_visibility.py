@@ -124,7 +124,6 @@ def test_following_matters_for_protected_authors_only() -> None:
             assert table[facts] == table[facts | VisibilityFact.FOLLOWER]
 
 
-
 class World:
     """An author and a user for each kind of viewer, with their relations in Redis."""
 

@@ -24,6 +24,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``group``             the live clients with equal subscriptions: one index entry, one list of frames
 ``flush_pause``       how long a flush waits so that more entries join it
 ``flusher``           when waiting frames are written
+``token_expiry``      the end of streams whose tokens expire
 ``client_registry``   all clients by user
 ``saved_rules``       saved rules of users, changed by the log
 ``catchup/``          reading past entries from the ring or the log

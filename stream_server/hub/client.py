@@ -1,10 +1,7 @@
 """A client as the hub knows it: what it asked for, its position, and how to reach its socket."""
 
-import asyncio
 import math
-import time
 from collections.abc import Callable, Hashable
-from contextvars import Context
 from typing import NamedTuple
 
 from filters.base import FilterFailure
@@ -15,7 +12,7 @@ from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
-from stream_server.hub.disconnect import RESYNC, TOKEN_EXPIRED, DisconnectReason
+from stream_server.hub.disconnect import RESYNC, DisconnectReason
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage, Gap, StreamNotice
 from stream_server.hub.visibility.private_view import PrivateView
@@ -32,10 +29,6 @@ FILTER_DISABLED = "filter_disabled"
 
 FILTER_TOO_COSTLY = "filter_too_costly"
 """Code of the `warning` for a stream whose rules took too long. From then on none of these rules matches."""
-
-
-EMPTY_CONTEXT = Context()
-"""An empty context for timers of streams, so that a timer does not keep the request's context alive."""
 
 
 class StreamToken(NamedTuple):
@@ -108,7 +101,7 @@ class Client:
     """
 
     __slots__ = (
-        "_expiry_timer", "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes",
+        "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes",
         "delivered", "disconnect_reason", "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback",
         "must_show_progress", "on_wake", "overflowed", "peer_silent_seconds", "position", "private_view",
         "request", "subscription", "token", "write",
@@ -137,7 +130,6 @@ class Client:
         self.must_show_progress = False
         self.is_peer_dead = False
         self.delivered = 0
-        self._expiry_timer: asyncio.TimerHandle | None = None
         self._next_warning_at = -math.inf
         self._search_keys: frozenset[Key] | None = None
         self._search_keys_subscription: Subscription | None = None
@@ -259,23 +251,8 @@ class Client:
             self.disconnect_reason = reason
             self.on_wake()
 
-    def use_token(self, token: StreamToken) -> None:
-        """Go on with this token. The stream ends when the token expires."""
-        self.token = token
-        self._stop_expiry_timer()
-        if math.isfinite(token.expires_at):
-            seconds = max(0.0, token.expires_at - time.time())
-            loop = asyncio.get_running_loop()
-            self._expiry_timer = loop.call_later(seconds, self.disconnect, TOKEN_EXPIRED, context=EMPTY_CONTEXT)
-
-    def _stop_expiry_timer(self) -> None:
-        if self._expiry_timer is not None:
-            self._expiry_timer.cancel()
-            self._expiry_timer = None
-
     def detach(self) -> None:
-        """Stop the timer, and replace ``on_wake`` by a no-op: else the client would stay in memory."""
-        self._stop_expiry_timer()
+        """Replace ``on_wake`` by a no-op: else the client would stay in memory."""
         self.on_wake = _ignore
 
 

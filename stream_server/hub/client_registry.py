@@ -12,6 +12,7 @@ from stream_server.events.entry_fields import MalformedEntry
 from stream_server.hub.client import Client, StreamToken
 from stream_server.hub.disconnect import CLOSED_BY_USER, TOKEN_REVOKED, TOO_MANY_STREAMS, DisconnectReason
 from stream_server.hub.group import ClientGroup
+from stream_server.hub.token_expiry import TokenExpiry
 
 _Item = TypeVar("_Item")
 
@@ -35,6 +36,7 @@ class ClientRegistry:
         self._clients: dict[str, set[Client]] = {}
         self._following_groups: dict[str, set[ClientGroup]] = {}
         self._revocations: dict[tuple[str, str], float] = {}
+        self._expiry = TokenExpiry()
         self.on_stream: Callable[[Client, bool], None] = _ignore_stream
         self.empty = asyncio.Event()
         self.empty.set()
@@ -43,9 +45,10 @@ class ClientRegistry:
         return sum(map(len, self._clients.values()))
 
     def add(self, client: Client) -> None:
-        """Add a client. Disconnect it at once if its token was revoked after the request was checked."""
+        """Add a client, until its token expires. Disconnect it at once if the token was revoked after the check."""
         self._clients.setdefault(client.request.user_id, set()).add(client)
         self.empty.clear()
+        self._expiry.watch(client)
         if not client.is_poll:
             self.on_stream(client, True)
         if self._is_revoked(client):
@@ -55,6 +58,7 @@ class ClientRegistry:
         if client not in self._clients.get(client.request.user_id, ()):
             return
         _discard_item(self._clients, client.request.user_id, client)
+        self._expiry.forget(client)
         if not client.is_poll:
             self.on_stream(client, False)
         if not self._clients:
@@ -115,7 +119,9 @@ class ClientRegistry:
 
     def prolong(self, client: Client, token: StreamToken) -> None:
         """Let a client go on with another token. End it if that token was revoked after the request was checked."""
-        client.use_token(token)
+        self._expiry.forget(client)
+        client.token = token
+        self._expiry.watch(client)
         if self._is_revoked(client):
             client.disconnect(TOKEN_REVOKED)
 

@@ -116,7 +116,6 @@ class Hub:
 
         The hub disconnects it at once if its user is suspended, its viewer is outdated, or the hub is stopping.
         """
-        client.use_token(client.token)
         self.registry.add(client)
         if client.request.user_id in self.account_status.suspended:
             client.disconnect(reasons.SUSPENDED)

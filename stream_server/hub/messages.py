@@ -60,16 +60,24 @@ def rollback_gap(rollback_entry: Entry) -> Gap:
 
 
 def _build_message(kind: str, position: Position, now_ms: int, **members: object) -> ControlMessage:
-    body = {"kind": kind, "cursor": position.cursor, "at": format_iso_time(now_ms), **members}
-    return ControlMessage(kind, position.cursor, _encode_json(body))
+    cursor = position.cursor
+    body = {"kind": kind, "cursor": cursor, "at": format_iso_time(now_ms), **members}
+    return ControlMessage(kind, cursor, _encode_json(body))
 
 
-def hello_message(position: Position, now_ms: int, connection_id: str, limits: object, server: str) -> ControlMessage:
+def hello_message(
+    position: Position, now_ms: int, connection_id: str, limits: object, server: str, retry_ms: int | None = None
+) -> ControlMessage:
     """Return the first message of a stream. The subscription is in force from ``position`` on.
 
     ``limits`` becomes a JSON object; it may be encoded already (`msgspec.Raw`).
     """
-    return _build_message("hello", position, now_ms, connection=connection_id, limits=limits, server=server)
+    cursor = position.cursor
+    body = {
+        "kind": "hello", "cursor": cursor, "at": format_iso_time(now_ms), "connection": connection_id,
+        "limits": limits, "server": server,
+    }  # fmt: skip
+    return ControlMessage("hello", cursor, _encode_json(body), retry_ms)
 
 
 def heartbeat_message(position: Position, now_ms: int, lag_ms: int) -> ControlMessage:

@@ -4,7 +4,7 @@ A page needs this if it comes from another origin than the server. Tokens are in
 without a token can do no more than any stranger.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 
 from aiohttp import hdrs, web
 
@@ -51,7 +51,12 @@ def cors_headers(request: web.Request) -> dict[str, str]:
 
 def add_cors_headers(request: web.Request, headers: MutableMapping[str, str]) -> None:
     """Put `cors_headers` among the headers of an answer, beside what its own `Vary` names already."""
+    merge_cors_headers(headers, cors_headers(request))
+
+
+def merge_cors_headers(headers: MutableMapping[str, str], more: Mapping[str, str]) -> None:
+    """Put the headers ``more`` of `cors_headers` among those of an answer, as `add_cors_headers` does."""
     own_vary = headers.get(hdrs.VARY)
-    headers.update(cors_headers(request))
+    headers.update(more)
     if own_vary is not None and headers[hdrs.VARY] != own_vary:
         headers[hdrs.VARY] += f", {own_vary}"

@@ -4,6 +4,8 @@ aiohttp looks for each request at all resources below its path, in several corou
 middlewares. The server has one middleware, and the paths of the busiest routes have no parameters.
 """
 
+from collections.abc import Awaitable
+
 from aiohttp import hdrs, web
 
 from stream_server.web.route import Handler
@@ -16,20 +18,24 @@ class Dispatcher:
         """``handle`` is aiohttp's handler of all requests for ``app``."""
         self._app = app
         self._handle = handle
-        self._routes: dict[tuple[str, str], web.AbstractRoute] = {}
+        self._matches: dict[tuple[str, str], web.UrlMappingMatchInfo] = {}
         if len(app.middlewares) == 1:
             self._middleware = app.middlewares[0]
             resources = [each for each in app.router.resources() if isinstance(each, web.PlainResource)]
-            self._routes = {(route.method, each.canonical): route for each in resources for route in each}
+            self._matches = {(route.method, each.canonical): self._match(route) for each in resources for route in each}
 
-    async def __call__(self, request: web.Request) -> web.StreamResponse:
-        """Call the middleware with the handler of the request's route."""
-        route = self._routes.get((request.method, request.rel_url.raw_path))
-        if route is None or hdrs.EXPECT in request.headers:
-            return await self._handle(request)
+    def _match(self, route: web.AbstractRoute) -> web.UrlMappingMatchInfo:
+        """Return what all requests for a route share: it has no parameters, and nothing changes it."""
         found = web.UrlMappingMatchInfo({}, route)
         found.add_app(self._app)
         found.freeze()
+        return found
+
+    def __call__(self, request: web.Request) -> Awaitable[web.StreamResponse]:
+        """Call the middleware with the handler of the request's route. Return its coroutine, without one around it."""
+        found = self._matches.get((request.method, request.rel_url.raw_path))
+        if found is None or hdrs.EXPECT in request.headers:
+            return self._handle(request)
         request._match_info = found  # noqa: SLF001 - aiohttp's own way sets it so, too
-        response: web.StreamResponse = await self._middleware(request, route.handler)
-        return response
+        answer: Awaitable[web.StreamResponse] = self._middleware(request, found.handler)
+        return answer

@@ -164,6 +164,8 @@ class HttpConnection(EarlyHandler):
         """
         self.last_heard_at = self._loop.time()
         super().data_received(data)
+        if self._handed_over:
+            return
         self._fail_broken_body()
         if not self.waits_for_request:
             self._is_reading_head = False

@@ -17,31 +17,41 @@ from stream_server.web.route import Route
 
 QueryType = TypeVar("QueryType", bound=msgspec.Struct)
 
-_PAIRS = web.RequestKey("query_pairs", list[tuple[str, str]])
+MAX_KEPT_QUERIES = 1024
+MAX_KEPT_QUERY_CHARS = 512
+"""Longest query of a request whose pairs are kept, in characters. All that are kept take about 2 MB."""
+
+MAX_KEPT_STRUCT_CHARS = 32
+"""Longest query whose struct is kept. Clients repeat such queries, as `count=30`; those with a cursor are longer."""
+
+_PAIRS: "web.RequestKey[Sequence[tuple[str, str]]]" = web.RequestKey("query_pairs")
 """The parsed query of a request."""
 
 TOKEN_PARAMETERS = frozenset({"access_token", "token"})
 """Query parameters in which clients may try to send a token. The server refuses them, because logs keep URLs."""
 
-MAX_SHORT_CHARS = 32
-"""Longest query that is remembered. Clients repeat such queries, as `count=30`; those with a cursor are longer."""
-
-MAX_REMEMBERED_QUERIES = 1024
-"""Number of short queries that the process remembers, each as a struct of about 100 bytes."""
-
 _NUMBER_PATTERN = re.compile(r"[0-9]{1,9}")
+_SECRET_PATTERN = re.compile("token|ticket")
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
 
 
 def query_pairs(request: web.Request) -> Sequence[tuple[str, str]]:
     """Return the (name, value) pairs of the query, in order. Raises BadRequest for non-UTF-8 or over 200 pairs.
 
-    The query is parsed once for a request, although several checks of a stream read it.
+    The query is parsed once for a request, although several checks of a stream read it. A returning client sends the
+    same short query again, so the last ones are kept. Those with a token or a ticket are not: no memory keeps secrets.
     """
-    pairs = request.get(_PAIRS)
-    if pairs is None:
-        pairs = request[_PAIRS] = parse_pairs(request.rel_url.raw_query_string)
+    if _PAIRS in request:
+        return request[_PAIRS]
+    text = request.rel_url.raw_query_string
+    is_kept = len(text) <= MAX_KEPT_QUERY_CHARS and _SECRET_PATTERN.search(text) is None
+    pairs = request[_PAIRS] = _parse_again(text) if is_kept else parse_pairs(text)
     return pairs
+
+
+@lru_cache(MAX_KEPT_QUERIES)
+def _parse_again(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple(parse_pairs(text))
 
 
 def parse_pairs(text: str) -> list[tuple[str, str]]:
@@ -57,11 +67,8 @@ def parse_pairs(text: str) -> list[tuple[str, str]]:
 
 def check_parameter_names(request: web.Request, route: Route) -> None:
     """Raise BadRequest for a token in the URL and, if the route declares a query, for unknown or repeated names."""
-    text = request.rel_url.raw_query_string
-    if len(text) > MAX_SHORT_CHARS:
+    if request.rel_url.raw_query_string:
         _check_names(query_pairs(request), route.query)
-    elif text:
-        _check_short_names(text, route.query)
 
 
 def _check_names(pairs: Iterable[tuple[str, str]], query_type: type[msgspec.Struct] | None) -> None:
@@ -84,7 +91,7 @@ def _unknown_parameter(name: str, message: str) -> BadRequest:
 def read_query(request: web.Request, query_type: type[QueryType]) -> QueryType:
     """Parse the query into a ``query_type``. Raises an ApiError that names a missing or invalid parameter."""
     text = request.rel_url.raw_query_string
-    if len(text) <= MAX_SHORT_CHARS and _is_immutable(query_type):
+    if len(text) <= MAX_KEPT_STRUCT_CHARS and _is_immutable(query_type):
         remembered: QueryType = _read_short_text(text, query_type)
         return remembered
     return _read_text(text, query_type)
@@ -194,9 +201,4 @@ def _missing_parameter(name: str) -> BadRequest:
     return BadRequest("this parameter is required", code="missing_parameter", param=name)
 
 
-@lru_cache(MAX_REMEMBERED_QUERIES)
-def _check_short_names(text: str, query_type: type[msgspec.Struct] | None) -> None:
-    _check_names(parse_pairs(text), query_type)
-
-
-_read_short_text: Callable[[str, Any], Any] = lru_cache(MAX_REMEMBERED_QUERIES)(_read_text)  # errors are not remembered
+_read_short_text: Callable[[str, Any], Any] = lru_cache(MAX_KEPT_QUERIES)(_read_text)  # errors are not remembered

@@ -69,7 +69,7 @@ class TrustedProxies:
         host = peer[0] if isinstance(peer, tuple) else ""
         is_forwarded = "Forwarded" in request.headers or "X-Forwarded-For" in request.headers
         if not is_forwarded or not self._networks or not self.is_trusted(host):
-            return self.client_address(host, ())
+            return _subject_of_peer(host)
         return self.client_address(host, _forwarded_addresses(request))
 
 
@@ -102,6 +102,13 @@ def _parse_network(text: str) -> Network:
         return ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
         raise InvalidSetting(f"--trusted-proxies holds {text.strip()[:64]!r}, which is no address or network") from None
+
+
+@lru_cache(4096)
+def _subject_of_peer(peer: str) -> str:
+    """Return the subject for a client that no proxy stands before. A request asks several times for it."""
+    address = _parse_address(peer)
+    return UNKNOWN if address is None else _subject_of(address)
 
 
 @lru_cache(4096)

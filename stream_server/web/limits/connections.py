@@ -89,11 +89,12 @@ class ConnectionTable:
 
     def take(self, address: str) -> Refusal | None:
         """Count a new connection from ``address``. If there is no room for it, count nothing and return the refusal."""
-        if self._count >= self.maximum:
+        maximum = self.maximum
+        if self._count >= maximum:
             before = self._count
-            self.evict_idle(max(1, self.maximum // EVICTED_SHARE))
+            self.evict_idle(max(1, maximum // EVICTED_SHARE))
             self.evicted += before - self._count
-        refusal = self._reason_to_refuse(address)
+        refusal = self._reason_to_refuse(address, maximum)
         if refusal is not None:
             self.refused += 1
             return refusal
@@ -108,12 +109,12 @@ class ConnectionTable:
         if not self._count_by_address[address]:
             del self._count_by_address[address]
 
-    def _reason_to_refuse(self, address: str) -> Refusal | None:
-        if self._count >= self.maximum:
+    def _reason_to_refuse(self, address: str, maximum: int) -> Refusal | None:
+        if self._count >= maximum:
             return Refusal(*TOO_MANY_IN_TOTAL)
         if not address:
             return None  # a unix socket, which only this machine's proxy can open
-        most = min(self._config.connections_per_address, max(1, self.maximum // 2))
+        most = min(self._config.connections_per_address, max(1, maximum // 2))
         if self._config.limits == "on" and self._count_by_address[address] >= most:
             return None if self._is_trusted_proxy(address) else Refusal(*TOO_MANY_FROM_ADDRESS)
         return None

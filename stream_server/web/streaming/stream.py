@@ -17,16 +17,16 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
-from stream_server.web.http.cors import add_cors_headers
+from stream_server.web.http.cors import cors_headers
+from stream_server.web.http.date_header import date_header
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
-from stream_server.web.http.middleware import X_REQUEST_ID
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, StreamPlace, rate_limit_headers
-from stream_server.web.http.responses import SAFETY_HEADERS, SERVER_NAME
+from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing, wrap_chunk, wrap_raw
 from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.response_head import OPENED, encode_head
+from stream_server.web.streaming.response_head import OPENED, HeadKind, encode_head, encode_usual_head
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, plan_user_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -45,13 +45,6 @@ HELLO_SERVER = f"{SERVER_NAME}/{__version__}"
 
 COSTLY_FILTER = "costly_filter"
 """Code of the ``warning`` for a filter without index keys. The hub must test such a filter on every event."""
-
-STREAM_HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",
-    **dict(SAFETY_HEADERS),
-}
-"""Headers of every stream. `X-Accel-Buffering` stops nginx from buffering the stream."""
 
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
@@ -122,16 +115,8 @@ def _send_head_and_hand_over(
     request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None,
     place: StreamPlace,
 ) -> web.StreamResponse:  # fmt: skip
-    headers = {**STREAM_HEADERS, **(extra_headers or {}), hdrs.CONTENT_TYPE: content_type}
-    headers[X_REQUEST_ID] = request[REQUEST_ID]
-    add_vary(request, headers)
-    add_cors_headers(request, headers)
-    if ALLOWANCE in request and not extra_headers:
-        headers.update(rate_limit_headers(request[ALLOWANCE]))
     framing = stream_plan.subscribe_request.framing
-    if framing.content_coding != IDENTITY:
-        headers[hdrs.CONTENT_ENCODING] = framing.content_coding
-    head = encode_head(request.version, headers)
+    head = _encode_head(request, framing.content_coding, content_type, extra_headers)
     wrap = wrap_chunk if supports_chunked(request) else wrap_raw
     first = wrap(begin_body(framing, _hello_bytes(request, stream_plan)))
     protocol = request.protocol
@@ -141,11 +126,22 @@ def _send_head_and_hand_over(
     return OPENED
 
 
+def _encode_head(
+    request: web.Request, content_coding: str, content_type: str, extra_headers: Mapping[str, str] | None
+) -> bytes:
+    varies, cors = request.app[CONFIG].compress_streams == "on", tuple(cors_headers(request).items())
+    kind, request_id = HeadKind(request.version, content_type, content_coding, varies, cors), request[REQUEST_ID]
+    if extra_headers:
+        return encode_head(kind.version, kind.headers(request_id, extra_headers, {}), date_header())
+    limits = rate_limit_headers(request[ALLOWANCE]) if ALLOWANCE in request else {}
+    return encode_usual_head(kind, request_id, limits)
+
+
 def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
     """Return a stream's first messages: `hello`, a `gap` if entries are lost, and a `warning` per costly filter."""
     asked, now_ms = stream_plan.subscribe_request, request.app[HUB].now_ms()
-    hello = messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, HELLO_SERVER)
-    first = [hello._replace(retry_ms=request.app[CONFIG].retry_ms)]
+    retry_ms = request.app[CONFIG].retry_ms
+    first = [messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms)]
     if stream_plan.known_gap is not None:  # in the same write, because the cursor of `hello` lies behind the gap
         first.append(messages.gap_message(stream_plan.known_gap, now_ms))
     for name in asked.subscription.unindexed_bases:

@@ -82,7 +82,7 @@ async def test_a_stream_that_got_a_new_token_during_the_check_goes_on() -> None:
     ask = statuses.get_token_statuses
 
     async def prolong_meanwhile(tokens: list[TokenId]) -> list[TokenStatus]:
-        stream.client.use_token(StreamToken("new"))
+        stream.client.token = StreamToken("new")
         return await ask(tokens)
 
     statuses.get_token_statuses = prolong_meanwhile  # type: ignore[method-assign] # the race itself

@@ -1,0 +1,89 @@
+"""The end of streams whose tokens expire. They share timers."""
+
+import math
+import time
+from typing import Any
+
+import pytest
+
+from filters.subscription import Subscription
+from stream_server.events.position import LOG_START
+from stream_server.hub import token_expiry
+from stream_server.hub.client import Client, StreamToken, SubscribeRequest, socketless_client
+from stream_server.hub.disconnect import TOKEN_EXPIRED
+from stream_server.hub.token_expiry import TokenExpiry
+from stream_server.web.streaming.framing import NDJSON, select_framing
+from tests.waiting import eventually
+
+LATER = time.time() + 3600
+
+
+def client_until(moment: float) -> Client:
+    """Return a client whose token expires at ``moment``."""
+    token = StreamToken("t", expires_at=moment)
+    framing = select_framing(NDJSON, chunked=True)
+    return socketless_client(SubscribeRequest("c", "1", token, Subscription([], []), framing, LOG_START))
+
+
+@pytest.fixture
+def expiry() -> TokenExpiry:
+    return TokenExpiry()
+
+
+async def test_clients_of_one_moment_share_a_timer_until_the_last_is_gone(expiry: TokenExpiry) -> None:
+    clients = [client_until(LATER) for _ in range(3)]
+    for client in clients:
+        expiry.watch(client)
+    (timer,) = expiry._timers.values()
+    for client in clients:
+        assert not timer.cancelled()
+        expiry.forget(client)
+        expiry.forget(client)  # nothing is left to do
+    assert timer.cancelled()
+    assert (expiry._clients, expiry._timers) == ({}, {})
+
+
+async def test_a_token_without_an_end_has_no_timer(expiry: TokenExpiry) -> None:
+    client = client_until(math.inf)
+    expiry.watch(client)
+    assert expiry._timers == {}
+    expiry.forget(client)
+
+
+async def test_only_the_clients_of_the_moment_end(expiry: TokenExpiry) -> None:
+    soon = time.time() + 0.01
+    ending, gone, staying = client_until(soon), client_until(soon), client_until(LATER)
+    for client in (ending, gone, staying):
+        expiry.watch(client)
+    expiry.forget(gone)
+    await eventually(lambda: ending.disconnect_reason is TOKEN_EXPIRED)
+    assert time.time() >= soon
+    assert (gone.disconnect_reason, staying.disconnect_reason) == (None, None)
+    late = client_until(soon)  # it opened while its token expired
+    expiry.watch(late)
+    await eventually(lambda: late.disconnect_reason is TOKEN_EXPIRED)
+    expiry.forget(staying)
+    assert (expiry._clients, expiry._timers) == ({}, {})
+
+
+async def test_a_clock_that_was_set_back_prolongs_the_wait(
+    expiry: TokenExpiry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment, asked = time.time() + 0.01, 0
+
+    class Clock:
+        """A clock that is an hour behind at the second question."""
+
+        @staticmethod
+        def time() -> Any:
+            nonlocal asked
+            asked += 1
+            return moment - 3600 if asked in (2, 3) else time.time()
+
+    monkeypatch.setattr(token_expiry, "time", Clock)
+    client = client_until(moment)
+    expiry.watch(client)
+    await eventually(lambda: asked == 3)
+    assert client.disconnect_reason is None
+    expiry.forget(client)
+    assert expiry._timers == {}
