@@ -10,7 +10,7 @@ from aiohttp.test_utils import make_mocked_request
 from stream_server.errors import ApiError, BadRequest
 from stream_server.web.api.timelines import HomeTimelineQuery
 from stream_server.web.http.paging import IdsQuery
-from stream_server.web.http.query import MAX_SHORT_CHARS, check_parameter_names, read_query
+from stream_server.web.http.query import MAX_KEPT_STRUCT_CHARS, check_parameter_names, read_query
 from stream_server.web.route import NoQuery
 
 
@@ -28,7 +28,7 @@ def _parse(text: str, query_type: type[msgspec.Struct]) -> Any:
     "text",
     ["", "count=7", "count=7&page=2", "count=", "count=x", "count=0", "nope=1", "count=7&count=7", "access_token=a",
      "order=importance", "order=size", "before=1-1-00000000&after=1", "count=%ff",
-     "page=2&before=" + "1" * MAX_SHORT_CHARS],
+     "page=2&before=" + "1" * MAX_KEPT_STRUCT_CHARS],
 )  # fmt: skip
 def test_a_repeated_query_means_the_same(text: str) -> None:
     first = _parse(text, HomeTimelineQuery)
