@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from filters.base import FilterFailure
 from filters.index_keys import Key
+from stream_server.errors import Unavailable
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import Position
@@ -132,6 +133,10 @@ class CatchUpReader:
         entries = [entry for entry in read.entries if entry.position <= head]
         if not entries:
             return CatchUpPage([], head, _gap_before(position, head, is_contiguous=False))
+        if entries[-1].position.n > self._ring.head.n:
+            # Number above the hub's head, but id not: the log lost the head and grew again, with the clock set back. A
+            # client that went on would be ahead of its hub, which would take it for lost and set it back, repeatedly.
+            raise Unavailable("the log was rolled back and the server is checking it; try again", retry_after=1)
         gap = _gap_before(position, entries[0].position.previous(), is_contiguous=read.is_contiguous)
         return self._match_entries(client, entries, position, gap)
 

@@ -159,3 +159,33 @@ async def test_an_invalid_rollback_entry_is_counted_and_skipped(tiny_buffer: Wor
     for one in (socket, late):
         await one.expect_kinds("hello", "post")
     assert tiny_buffer.hub.counters.malformed == 1
+
+
+async def test_a_client_is_never_ahead_of_a_hub_that_has_not_noticed_a_rollback(
+    without_ring: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock was set back, so the new log has more entries than the hub received, but all below the hub's head."""
+    world, new = without_ring, World()
+    new.now_ms -= 1000
+    for text in ("1", "2", "3"):
+        world.post(f"lost {text}")
+    noticed, waits = asyncio.Event(), 0
+
+    async def wait_until_noticed(_: float) -> None:
+        nonlocal waits
+        waits += 1
+        await noticed.wait()
+
+    monkeypatch.setattr(world.hub, "wait_for_log", wait_until_noticed)
+    world.log.entries = [new.post(f"{number}") for number in range(5)]
+    assert world.log.entries[-1].position < world.hub.head
+    _, socket = world.open(LOG_START, firehose="true")
+    await eventually(lambda: waits == 1, what="the client to wait for the check")
+    assert socket.texts() == []
+    world.hub.move_head(LOG_START, "rolled_back")
+    for entry in world.log.entries:
+        world.hub.publish(entry)
+    noticed.set()
+    await socket.expect_texts("0", "1", "2", "3", "4")
+    assert socket.kinds() == ["hello", *["post"] * 5]
+    assert waits == 1
