@@ -3,6 +3,8 @@
 A stream whose token and user this process knows opens without waiting. For such a request the two tasks of aiohttp cost
 more than the whole handler. Python 3.12 starts tasks this way itself (`eager_start`); this module does it for 3.11.
 
+If many requests come together, they begin in turn, see :mod:`stream_server.web.http.start_queue`.
+
 A handler that must wait goes on in aiohttp's task. Until then it has no task, and `asyncio.timeout` needs one. So code
 that waits with a timeout calls :func:`stream_server.store.redis.own_task.enter_task` before.
 """
@@ -16,6 +18,8 @@ from typing import Any, cast
 from aiohttp import web
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.http_writer import StreamWriter
+
+from stream_server.web.http.start_queue import StartQueue
 
 Handling = Coroutine[Any, Any, web.StreamResponse]
 
@@ -83,11 +87,14 @@ class EarlyHandler(web.RequestHandler):
         early_start: The request that began early and now waits for aiohttp's task, or None.
     """
 
-    __slots__ = ("_early_paths", "_has_task", "early_start")
+    __slots__ = ("_early_paths", "_has_task", "_start_queue", "early_start")
 
-    def __init__(self, manager: web.Server, *, early_paths: Collection[str] = (), **options: Any) -> None:
+    def __init__(
+        self, manager: web.Server, *, start_queue: StartQueue, early_paths: Collection[str] = (), **options: Any
+    ) -> None:
         """Handle `GET` requests for ``early_paths`` early. The server's handler and factory must know early starts."""
         super().__init__(manager, **options)
+        self._start_queue = start_queue
         self._early_paths = early_paths
         self._has_task = False
         self.early_start: EarlyStart | None = None
@@ -115,13 +122,13 @@ class EarlyHandler(web.RequestHandler):
     def close(self) -> None:
         """Close the connection after the requests that have come. The server calls this when it stops."""
         super().close()
-        if not self._has_task and self.transport is not None:
+        if not self._has_task and not self._messages and self.transport is not None:
             self.transport.close()
 
     def _process_keepalive(self) -> None:
         """Close a connection that has sent no request in time. aiohttp looks only at connections that have a task."""
         super()._process_keepalive()
-        if self._keepalive_handle is None and not self._has_task:
+        if self._keepalive_handle is None and not self._has_task and not self._messages:
             self.force_close()
 
     def data_received(self, data: bytes) -> None:
@@ -134,7 +141,16 @@ class EarlyHandler(web.RequestHandler):
             super().data_received(data)
         finally:
             self._waiter = waiter
-        if self._messages:
+        if self._messages and self._is_early():
+            self._start_queue.begin_in_turn(self._begin)
+        elif self._messages:
+            self._continue_in_task()
+
+    def _begin(self) -> None:
+        """Begin to handle the request that has come, unless the connection was lost while the request waited."""
+        if self.transport is None:
+            return
+        if self._is_early():  # no other request has come behind it
             self._start_early()
         if self._messages:
             self._continue_in_task()
@@ -147,13 +163,16 @@ class EarlyHandler(web.RequestHandler):
         elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _start_early(self) -> None:
-        """Begin to handle the only request if its path is an early one. Drop the request if its connection was lost."""
-        message, payload = self._messages[0]
+    def _is_early(self) -> bool:
+        """Whether the only request may begin early."""
+        message = self._messages[0][0]
         if len(self._messages) > 1 or not isinstance(message, RawRequestMessage) or message.method != "GET":
-            return
-        if message.upgrade or message.path.partition("?")[0] not in self._early_paths:
-            return
+            return False
+        return not message.upgrade and message.path.partition("?")[0] in self._early_paths
+
+    def _start_early(self) -> None:
+        """Begin to handle the only request. Drop it if its connection was lost."""
+        message, payload = self._messages[0]
         task: Any = self._task_handler
         make_request, handler = self._request_factory, self._request_handler
         assert make_request is not None

@@ -25,6 +25,7 @@ from stream_server.web.http.dispatch import Dispatcher
 from stream_server.web.http.early_start import EarlyHandler, finish_early_start, take_early_request
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
+from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.tcp_peer import TcpPeer
 from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
 
@@ -291,6 +292,7 @@ class HttpServer(web.Server):
         self._keepalive = self._known_timeouts.keepalive
         self.inherited_keepalive: TcpKeepalive | None = None
         self._table = table
+        self._start_queue = StartQueue(asyncio.get_running_loop())
         table.evict_idle = self._evict_idle
 
     def __call__(self) -> HttpConnection:
@@ -299,8 +301,9 @@ class HttpServer(web.Server):
             self._known_timeouts, self._keepalive = timeouts, timeouts.keepalive
         keepalive = None if self._keepalive == self.inherited_keepalive else self._keepalive
         return HttpConnection(
-            self, loop=self._loop, **self._kwargs, timeouts=timeouts, keepalive=keepalive, table=self._table
-        )
+            self, loop=self._loop, **self._kwargs, timeouts=timeouts, keepalive=keepalive, table=self._table,
+            start_queue=self._start_queue,
+        )  # fmt: skip
 
     def _evict_idle(self, count: int) -> None:
         """Close up to ``count`` connections without a running request, those first that are silent for longest."""
