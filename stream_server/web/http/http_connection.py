@@ -22,7 +22,7 @@ from stream_server.runtime.tcp_keepalive import TcpKeepalive, inherited_keepaliv
 from stream_server.web.http.app_keys import CONFIG, ROUTES
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.dispatch import Dispatcher
-from stream_server.web.http.early_start import EarlyHandler, finish_early_start, take_early_request
+from stream_server.web.http.early_start import EarlyHandler, EarlyPaths, finish_early_start, take_early_request
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
 from stream_server.web.http.start_queue import StartQueue
@@ -122,7 +122,7 @@ class HttpConnection(EarlyHandler):
     @property
     def is_busy(self) -> bool:
         """Whether the connection handles a request, or has received one that still waits to be handled."""
-        return self._request_in_progress or bool(self._messages)
+        return self._request_in_progress or self._waits_to_begin or bool(self._messages)
 
     def drop(self) -> None:
         """Close the connection at once, to make room for another."""
@@ -368,10 +368,10 @@ class HttpRunner(web.AppRunner):
         loop, handler = asyncio.get_running_loop(), finish_early_start(Dispatcher(self.app, plain.request_handler))
         return HttpServer(handler, timeouts=self._timeouts, table=self._table, loop=loop, **options)
 
-    def _early_paths(self) -> frozenset[str]:
+    def _early_paths(self) -> EarlyPaths:
         """Return the paths of the streams, whose requests are handled early. A long poll waits in any case."""
         routes = self.app.get(ROUTES, {}).values()
-        return frozenset(route.path for route in routes if route.is_streaming and route.response is None)
+        return EarlyPaths([route.path for route in routes if route.is_streaming and route.response is None])
 
 
 def make_runner(app: web.Application) -> HttpRunner:

@@ -29,15 +29,20 @@ class StartQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a request may begin without waiting: nobody waits, and this iteration has time left."""
+        return not self._waiting and self._spent_seconds < MAX_ITERATION_SECONDS
+
     def begin_in_turn(self, begin: Callable[[], None]) -> None:
-        """Call ``begin`` now if nobody waits and this iteration has time left, else in a later iteration.
+        """Call ``begin`` now if the queue is free, else in a later iteration.
 
         An exception of a call that waited goes to the event loop's handler, and the others go on.
         """
-        if self._waiting or self._spent_seconds >= MAX_ITERATION_SECONDS:
-            self._waiting.append(begin)
-        else:
+        if self.is_free:
             self._begin_now(begin)
+        else:
+            self._waiting.append(begin)
 
     def _begin_now(self, begin: Callable[[], None]) -> None:
         self._schedule_iteration()

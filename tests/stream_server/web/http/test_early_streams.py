@@ -423,7 +423,7 @@ async def test_a_stream_of_a_kept_viewer_waits_for_what_this_process_wrote(
 async def busy(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> tuple[HttpConnection, LooseTransport]:
     """A connection of a server on which each request takes all the time of an iteration of the loop."""
     connection, transport = await made_connection(app)
-    seconds = itertools.count(0.0, start_queue.MAX_ITERATION_SECONDS)
+    seconds = itertools.count(0.0, 2 * start_queue.MAX_ITERATION_SECONDS)
     monkeypatch.setattr(connection._start_queue, "_clock", lambda: next(seconds))
     return connection, transport
 
@@ -492,7 +492,7 @@ async def test_no_timer_ends_a_connection_whose_request_waits_to_begin(
     connection.data_received(request)
     connection._next_keepalive_close_time = 0.0
     connection._process_keepalive()
-    assert not transport.closed
+    assert (transport.closed, connection._keepalive_handle is None) == (False, False)
     await asyncio.sleep(0)
     assert early == ["GET /v1/stream"]
     connection.connection_lost(None)
@@ -508,6 +508,42 @@ async def test_requests_behind_one_that_waits_to_begin_are_answered_in_order(
     await eventually(lambda: transport.written.count(b"HTTP/1.1 ") == 2)
     assert transport.written.index(b"HTTP/1.1 400 ") < transport.written.index(b"HTTP/1.1 200 ")
     assert early == []
+    connection.connection_lost(None)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 40])
+async def test_what_comes_in_parts_while_the_queue_is_full_is_answered(
+    world: World, busy: tuple[HttpConnection, LooseTransport], parts: int
+) -> None:
+    request, (connection, transport) = stream_request(await world.user("ann"), "") * 2, busy
+    spend_iteration(connection)
+    size = -(-len(request) // parts)
+    for first in range(0, len(request), size):
+        connection.data_received(request[first : first + size])
+    await eventually(lambda: transport.written.count(b"HTTP/1.1 400 ") == 2)
+    await eventually(lambda: connection.waits_for_request)
+    connection.connection_lost(None)
+
+
+async def test_invalid_bytes_that_look_like_a_request_get_400(busy: tuple[HttpConnection, LooseTransport]) -> None:
+    connection, transport = busy
+    spend_iteration(connection)
+    connection.data_received(b"GET /v1/stream?a=1 HTTP/9.x\r\n\r\n")
+    await eventually(lambda: transport.written.startswith(b"HTTP/1.0 400 "))
+    connection.connection_lost(None)
+
+
+async def test_a_request_on_a_used_connection_waits_for_its_turn_too(
+    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+) -> None:
+    request, (connection, transport) = stream_request(await world.user("ann"), ""), busy
+    for count in (1, 2, 3):
+        spend_iteration(connection)
+        connection.data_received(request)
+        assert len(early) == count - 1
+        await eventually(lambda count=count: transport.written.count(b"HTTP/1.1 400 ") == count)  # type: ignore[misc]  # a lambda with a default
+        await eventually(lambda: connection.waits_for_request)
+    assert early == ["GET /v1/stream"] * 3
     connection.connection_lost(None)
 
 
