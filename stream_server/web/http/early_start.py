@@ -103,7 +103,7 @@ class EarlyHandler(web.RequestHandler):
     aiohttp makes a task for each connection at once. This connection makes it when a request comes that needs it, so
     a stream that opens without waiting has no task at all.
 
-    A request that waits to begin stays as the client sent it, because a parsed one takes ten times the memory.
+    A request that waits to begin stays as the client sent it, because a parsed one takes four times the memory.
 
     Attributes:
         early_start: The request that began early and now waits for aiohttp's task, or None.

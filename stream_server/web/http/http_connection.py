@@ -19,6 +19,7 @@ from aiohttp.http_parser import RawRequestMessage
 
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
 from stream_server.runtime.tcp_keepalive import TcpKeepalive, inherited_keepalive
+from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.app_keys import CONFIG, ROUTES
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.dispatch import Dispatcher
@@ -293,9 +294,21 @@ class HttpServer(web.Server):
         self.inherited_keepalive: TcpKeepalive | None = None
         self._table = table
         self._start_queue = StartQueue(asyncio.get_running_loop())
+        self._acceptor: Acceptor | None = None
         table.evict_idle = self._evict_idle
 
+    def accept_on(self, listener: socket.socket) -> None:
+        """Learn what connections inherit from the socket, and accept from it what the loop leaves waiting."""
+        self.inherited_keepalive = inherited_keepalive(listener)
+        self._acceptor = Acceptor(listener, self._make_connection)
+
     def __call__(self) -> HttpConnection:
+        """Return the protocol of a connection that the loop has accepted."""
+        if self._acceptor is not None:
+            self._acceptor.accept_waiting()
+        return self._make_connection()
+
+    def _make_connection(self) -> HttpConnection:
         timeouts = self._timeouts()
         if timeouts != self._known_timeouts:  # the first connection, or the first one after a reload
             self._known_timeouts, self._keepalive = timeouts, timeouts.keepalive
@@ -342,9 +355,9 @@ class HttpRunner(web.AppRunner):
         self._table = table
 
     def accept_on(self, listener: socket.socket) -> None:
-        """Learn what connections inherit from the socket that will accept them. Call this after :meth:`setup`."""
+        """Prepare for connections of this socket. Call this after :meth:`setup` and before the site starts."""
         assert isinstance(self.server, HttpServer)
-        self.server.inherited_keepalive = inherited_keepalive(listener)
+        self.server.accept_on(listener)
 
     async def wait_until_idle(self, timeout_seconds: float) -> None:
         """Wait until the server has answered all requests, at most ``timeout_seconds``.

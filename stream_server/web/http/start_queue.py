@@ -1,8 +1,7 @@
 """Which request begins next: requests of a few milliseconds in each iteration of the event loop, and no more.
 
 After a restart, ten thousand clients send their requests at once. If one iteration began all of them, it would take
-seconds. Nobody would accept connections in this time. The kernel keeps only some thousands for the server, and a client
-whose connection finds no room tries again after one, three and seven seconds.
+seconds. Live streams would wait for their events, and nobody would accept connections in this time.
 
 The request that came first begins first.
 """
