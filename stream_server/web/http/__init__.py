@@ -5,8 +5,10 @@ whose query, token and scope are checked. It returns a response or raises an `Ap
 the one error shape. This package imports neither `streaming` nor `api`, `openapi` or `dialects`.
 
 ``http_connection``    one connection: parse errors, deadlines for reading and writing; its server and its runner
+``acceptor``           accepts the connections that the event loop leaves waiting
 ``connection_timeouts``  the time limits of one connection
 ``early_start``        handles a request without a task until the handler must wait
+``start_queue``        lets requests begin in turn, for a few milliseconds in each iteration of the event loop
 ``tcp_peer``           what the kernel knows of the client's machine: unacknowledged bytes, silence
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
 ``dispatch``           finds the route of a request by one look-up if its path has no parameters

@@ -3,6 +3,8 @@
 A stream whose token and user this process knows opens without waiting. For such a request the two tasks of aiohttp cost
 more than the whole handler. Python 3.12 starts tasks this way itself (`eager_start`); this module does it for 3.11.
 
+If many requests come together, they begin in turn, see :mod:`stream_server.web.http.start_queue`.
+
 A handler that must wait goes on in aiohttp's task. Until then it has no task, and `asyncio.timeout` needs one. So code
 that waits with a timeout calls :func:`stream_server.store.redis.own_task.enter_task` before.
 """
@@ -17,7 +19,14 @@ from aiohttp import web
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.http_writer import StreamWriter
 
+from stream_server.web.http.start_queue import StartQueue
+
 Handling = Coroutine[Any, Any, web.StreamResponse]
+
+HEAD_END = b"\r\n\r\n"
+
+LOOK_AGAIN_SECONDS = 1.0
+"""Seconds after which the timer of a connection looks again whether its request still waits to begin."""
 
 
 class EarlyStart:
@@ -73,29 +82,51 @@ class EarlyStart:
         self._context.run(self._handling.close)
 
 
+class EarlyPaths:
+    """The paths whose `GET` requests begin early."""
+
+    def __init__(self, paths: Collection[str]) -> None:
+        self._paths = frozenset(paths)
+        self._begins = tuple(f"GET {path}{end}".encode() for path in self._paths for end in "? ")
+
+    def __contains__(self, path: str) -> bool:
+        return path in self._paths
+
+    def has_whole_request(self, data: bytes) -> bool:
+        """Return whether ``data``, the first bytes of a request, is the whole head of a request for such a path."""
+        return data.startswith(self._begins) and data.endswith(HEAD_END)
+
+
 class EarlyHandler(web.RequestHandler):
     """aiohttp's connection, which handles requests for some paths early.
 
     aiohttp makes a task for each connection at once. This connection makes it when a request comes that needs it, so
     a stream that opens without waiting has no task at all.
 
+    A request that waits to begin stays as the client sent it, because a parsed one takes four times the memory.
+
     Attributes:
         early_start: The request that began early and now waits for aiohttp's task, or None.
     """
 
-    __slots__ = ("_early_paths", "_has_task", "early_start")
+    __slots__ = ("_early_paths", "_has_task", "_start_queue", "_unread", "_waits_to_begin", "early_start")
 
-    def __init__(self, manager: web.Server, *, early_paths: Collection[str] = (), **options: Any) -> None:
+    def __init__(
+        self, manager: web.Server, *, start_queue: StartQueue, early_paths: EarlyPaths, **options: Any
+    ) -> None:
         """Handle `GET` requests for ``early_paths`` early. The server's handler and factory must know early starts."""
         super().__init__(manager, **options)
+        self._start_queue = start_queue
         self._early_paths = early_paths
         self._has_task = False
+        self._waits_to_begin = False
+        self._unread = b""
         self.early_start: EarlyStart | None = None
 
     @property
     def waits_for_request(self) -> bool:
         """Whether no request is handled or waits to be handled."""
-        if self._messages or self._force_close or self._close:
+        if self._messages or self._waits_to_begin or self._force_close or self._close:
             return False
         return not self._has_task or (self._waiter is not None and not self._waiter.done())
 
@@ -107,6 +138,7 @@ class EarlyHandler(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """End a handler that waits for a task."""
+        self._unread = b""
         early, self.early_start = self.early_start, None
         if early is not None:
             early.close()
@@ -114,27 +146,62 @@ class EarlyHandler(web.RequestHandler):
 
     def close(self) -> None:
         """Close the connection after the requests that have come. The server calls this when it stops."""
+        if self._unread:
+            self._feed(b"")  # aiohttp takes no bytes after this
         super().close()
-        if not self._has_task and self.transport is not None:
+        if not self._has_task and not self._waits_to_begin and self.transport is not None:
             self.transport.close()
 
     def _process_keepalive(self) -> None:
         """Close a connection that has sent no request in time. aiohttp looks only at connections that have a task."""
         super()._process_keepalive()
-        if self._keepalive_handle is None and not self._has_task:
+        if self._keepalive_handle is not None or self._has_task:
+            return
+        if self._waits_to_begin:
+            self._keepalive_handle = self._loop.call_later(LOOK_AGAIN_SECONDS, self._process_keepalive)
+        else:
             self.force_close()
 
     def data_received(self, data: bytes) -> None:
         """Pass data to aiohttp. If no request is being handled, begin to handle the one that has come."""
-        if not self.waits_for_request:
+        if self._waits_to_begin:
+            self._feed(data)
+        elif not self.waits_for_request:
             super().data_received(data)
-            return
-        waiter, self._waiter = self._waiter, None  # so that aiohttp does not wake its task
+        elif not self._start_queue.is_free and self._early_paths.has_whole_request(data):
+            self._unread = data
+            self._begin_in_turn()
+        else:
+            self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
+        self._feed(data)
+        if self._messages and self._is_early():
+            self._begin_in_turn()
+        elif self._messages:
+            self._continue_in_task()
+
+    def _feed(self, data: bytes) -> None:
+        """Let aiohttp parse the bytes that wait and ``data``, without waking its task."""
+        data, self._unread = self._unread + data, b""
+        waiter, self._waiter = self._waiter, None
         try:
             super().data_received(data)
         finally:
             self._waiter = waiter
-        if self._messages:
+
+    def _begin_in_turn(self) -> None:
+        self._waits_to_begin = True
+        self._start_queue.begin_in_turn(self._begin)
+
+    def _begin(self) -> None:
+        """Begin to handle the request that has come, unless the connection was lost while the request waited."""
+        self._waits_to_begin = False
+        if self.transport is None or self._force_close:
+            return
+        if self._unread:
+            self._feed(b"")
+        if self._messages and self._is_early():  # no other request has come behind it
             self._start_early()
         if self._messages:
             self._continue_in_task()
@@ -147,13 +214,16 @@ class EarlyHandler(web.RequestHandler):
         elif self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def _start_early(self) -> None:
-        """Begin to handle the only request if its path is an early one. Drop the request if its connection was lost."""
-        message, payload = self._messages[0]
+    def _is_early(self) -> bool:
+        """Whether the only request may begin early."""
+        message = self._messages[0][0]
         if len(self._messages) > 1 or not isinstance(message, RawRequestMessage) or message.method != "GET":
-            return
-        if message.upgrade or message.path.partition("?")[0] not in self._early_paths:
-            return
+            return False
+        return not message.upgrade and message.path.partition("?")[0] in self._early_paths
+
+    def _start_early(self) -> None:
+        """Begin to handle the only request. Drop it if its connection was lost."""
+        message, payload = self._messages[0]
         task: Any = self._task_handler
         make_request, handler = self._request_factory, self._request_handler
         assert make_request is not None

@@ -19,12 +19,14 @@ from aiohttp.http_parser import RawRequestMessage
 
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
 from stream_server.runtime.tcp_keepalive import TcpKeepalive, inherited_keepalive
+from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.app_keys import CONFIG, ROUTES
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.dispatch import Dispatcher
-from stream_server.web.http.early_start import EarlyHandler, finish_early_start, take_early_request
+from stream_server.web.http.early_start import EarlyHandler, EarlyPaths, finish_early_start, take_early_request
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
+from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.tcp_peer import TcpPeer
 from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
 
@@ -121,7 +123,7 @@ class HttpConnection(EarlyHandler):
     @property
     def is_busy(self) -> bool:
         """Whether the connection handles a request, or has received one that still waits to be handled."""
-        return self._request_in_progress or bool(self._messages)
+        return self._request_in_progress or self._waits_to_begin or bool(self._messages)
 
     def drop(self) -> None:
         """Close the connection at once, to make room for another."""
@@ -293,16 +295,30 @@ class HttpServer(web.Server):
         self._keepalive = self._known_timeouts.keepalive
         self.inherited_keepalive: TcpKeepalive | None = None
         self._table = table
+        self._start_queue = StartQueue(asyncio.get_running_loop())
+        self._acceptor: Acceptor | None = None
         table.evict_idle = self._evict_idle
 
+    def accept_on(self, listener: socket.socket) -> None:
+        """Learn what connections inherit from the socket, and accept from it what the loop leaves waiting."""
+        self.inherited_keepalive = inherited_keepalive(listener)
+        self._acceptor = Acceptor(listener, self._make_connection)
+
     def __call__(self) -> HttpConnection:
+        """Return the protocol of a connection that the loop has accepted."""
+        if self._acceptor is not None:
+            self._acceptor.accept_waiting()
+        return self._make_connection()
+
+    def _make_connection(self) -> HttpConnection:
         timeouts = self._timeouts()
         if timeouts != self._known_timeouts:  # the first connection, or the first one after a reload
             self._known_timeouts, self._keepalive = timeouts, timeouts.keepalive
         keepalive = None if self._keepalive == self.inherited_keepalive else self._keepalive
         return HttpConnection(
-            self, loop=self._loop, **self._kwargs, timeouts=timeouts, keepalive=keepalive, table=self._table
-        )
+            self, loop=self._loop, **self._kwargs, timeouts=timeouts, keepalive=keepalive, table=self._table,
+            start_queue=self._start_queue,
+        )  # fmt: skip
 
     def _evict_idle(self, count: int) -> None:
         """Close up to ``count`` connections without a running request, those first that are silent for longest."""
@@ -341,9 +357,9 @@ class HttpRunner(web.AppRunner):
         self._table = table
 
     def accept_on(self, listener: socket.socket) -> None:
-        """Learn what connections inherit from the socket that will accept them. Call this after :meth:`setup`."""
+        """Prepare for connections of this socket. Call this after :meth:`setup` and before the site starts."""
         assert isinstance(self.server, HttpServer)
-        self.server.inherited_keepalive = inherited_keepalive(listener)
+        self.server.accept_on(listener)
 
     async def wait_until_idle(self, timeout_seconds: float) -> None:
         """Wait until the server has answered all requests, at most ``timeout_seconds``.
@@ -367,10 +383,10 @@ class HttpRunner(web.AppRunner):
         loop, handler = asyncio.get_running_loop(), finish_early_start(Dispatcher(self.app, plain.request_handler))
         return HttpServer(handler, timeouts=self._timeouts, table=self._table, loop=loop, **options)
 
-    def _early_paths(self) -> frozenset[str]:
+    def _early_paths(self) -> EarlyPaths:
         """Return the paths of the streams, whose requests are handled early. A long poll waits in any case."""
         routes = self.app.get(ROUTES, {}).values()
-        return frozenset(route.path for route in routes if route.is_streaming and route.response is None)
+        return EarlyPaths([route.path for route in routes if route.is_streaming and route.response is None])
 
 
 def make_runner(app: web.Application) -> HttpRunner:

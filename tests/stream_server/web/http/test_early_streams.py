@@ -1,6 +1,7 @@
 """Streams that begin without a task: the same answers as by aiohttp's own way, and nothing is left of lost clients."""
 
 import asyncio
+import itertools
 import math
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -11,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from stream_server.store.redis.admission import ReadAdmission
-from stream_server.web.http import app_keys
+from stream_server.web.http import app_keys, start_queue
 from stream_server.web.http.early_start import EarlyHandler, EarlyStart
 from stream_server.web.http.http_connection import HttpConnection, HttpRunner
 from stream_server.web.http.request_limits import LIMITS
@@ -416,3 +417,148 @@ async def test_a_stream_of_a_kept_viewer_waits_for_what_this_process_wrote(
         await open_stream(reader)
         (client,) = hub.registry.list_clients()
         assert client.request.position == hub.head
+
+
+@pytest.fixture
+async def busy(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> tuple[HttpConnection, LooseTransport]:
+    """A connection of a server on which each request takes all the time of an iteration of the loop."""
+    connection, transport = await made_connection(app)
+    seconds = itertools.count(0.0, 2 * start_queue.MAX_ITERATION_SECONDS)
+    monkeypatch.setattr(connection._start_queue, "_clock", lambda: next(seconds))
+    return connection, transport
+
+
+def spend_iteration(connection: HttpConnection) -> None:
+    """Use up the time in which requests may begin, until the test waits for something."""
+    connection._start_queue.begin_in_turn(lambda: None)
+
+
+async def test_a_request_that_finds_no_time_begins_in_the_next_iteration(
+    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+) -> None:
+    request, (connection, _) = stream_request(await world.user("ann")), busy
+    spend_iteration(connection)
+    connection.data_received(request)
+    assert (early, connection.is_busy, connection.waits_for_request) == ([], True, False)
+    await asyncio.sleep(0)
+    assert early == ["GET /v1/stream"]
+    connection.connection_lost(None)
+
+
+async def test_a_client_that_leaves_while_its_request_waits_to_begin_leaves_nothing(
+    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+) -> None:
+    request, (connection, transport) = stream_request(await world.user("ann")), busy
+    tasks = asyncio.all_tasks()
+    spend_iteration(connection)
+    connection.data_received(request)
+    connection.connection_lost(None)
+    await asyncio.sleep(0)
+    assert (early, len(connection._start_queue), transport.written) == ([], 0, b"")
+    assert asyncio.all_tasks() == tasks
+
+
+async def test_a_request_that_waits_to_begin_is_answered_when_the_server_stops(
+    world: World, app: web.Application, busy: tuple[HttpConnection, LooseTransport]
+) -> None:
+    request, (connection, transport) = stream_request(await world.user("ann")), busy
+    spend_iteration(connection)
+    connection.data_received(request)
+    app[app_keys.HUB].stop(app[app_keys.SHUTDOWN].next_disconnect_reason)
+    connection.close()
+    assert not transport.closed
+    await eventually(lambda: transport.closed)
+    assert transport.written.startswith(b"HTTP/1.1 503 ")
+    connection.connection_lost(None)
+
+
+async def test_a_connection_that_is_cut_while_its_request_waits_to_begin_begins_nothing(
+    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+) -> None:
+    request, (connection, transport) = stream_request(await world.user("ann")), busy
+    spend_iteration(connection)
+    connection.data_received(request)
+    connection.force_close()
+    await asyncio.sleep(0)
+    assert (early, transport.closed, transport.written) == ([], True, b"")
+    connection.connection_lost(None)
+
+
+async def test_no_timer_ends_a_connection_whose_request_waits_to_begin(
+    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+) -> None:
+    request, (connection, transport) = stream_request(await world.user("ann")), busy
+    spend_iteration(connection)
+    connection.data_received(request)
+    connection._next_keepalive_close_time = 0.0
+    connection._process_keepalive()
+    assert (transport.closed, connection._keepalive_handle is None) == (False, False)
+    await asyncio.sleep(0)
+    assert early == ["GET /v1/stream"]
+    connection.connection_lost(None)
+
+
+async def test_requests_behind_one_that_waits_to_begin_are_answered_in_order(
+    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+) -> None:
+    request, (connection, transport) = stream_request(await world.user("ann"), ""), busy
+    spend_iteration(connection)
+    connection.data_received(request)
+    connection.data_received(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+    await eventually(lambda: transport.written.count(b"HTTP/1.1 ") == 2)
+    assert transport.written.index(b"HTTP/1.1 400 ") < transport.written.index(b"HTTP/1.1 200 ")
+    assert early == []
+    connection.connection_lost(None)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 40])
+async def test_what_comes_in_parts_while_the_queue_is_full_is_answered(
+    world: World, busy: tuple[HttpConnection, LooseTransport], parts: int
+) -> None:
+    request, (connection, transport) = stream_request(await world.user("ann"), "") * 2, busy
+    spend_iteration(connection)
+    size = -(-len(request) // parts)
+    for first in range(0, len(request), size):
+        connection.data_received(request[first : first + size])
+    await eventually(lambda: transport.written.count(b"HTTP/1.1 400 ") == 2)
+    await eventually(lambda: connection.waits_for_request)
+    connection.connection_lost(None)
+
+
+async def test_invalid_bytes_that_look_like_a_request_get_400(busy: tuple[HttpConnection, LooseTransport]) -> None:
+    connection, transport = busy
+    spend_iteration(connection)
+    connection.data_received(b"GET /v1/stream?a=1 HTTP/9.x\r\n\r\n")
+    await eventually(lambda: transport.written.startswith(b"HTTP/1.0 400 "))
+    connection.connection_lost(None)
+
+
+async def test_a_request_on_a_used_connection_waits_for_its_turn_too(
+    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+) -> None:
+    request, (connection, transport) = stream_request(await world.user("ann"), ""), busy
+    for count in (1, 2, 3):
+        spend_iteration(connection)
+        connection.data_received(request)
+        assert len(early) == count - 1
+        await eventually(lambda count=count: transport.written.count(b"HTTP/1.1 400 ") == count)  # type: ignore[misc]  # a lambda with a default
+        await eventually(lambda: connection.waits_for_request)
+    assert early == ["GET /v1/stream"] * 3
+    connection.connection_lost(None)
+
+
+async def test_another_request_does_not_wait_behind_streams(
+    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+) -> None:
+    request, (connection, own_transport) = stream_request(await world.user("ann"), ""), busy
+    other, transport = connection._manager(), LooseTransport()  # type: ignore[misc]  # the connection is open
+    other.connection_made(transport)
+    spend_iteration(connection)
+    connection.data_received(request)
+    other.data_received(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert len(connection._start_queue) == 1  # the stream; the other request has a task already
+    await eventually(lambda: transport.written.startswith(b"HTTP/1.1 200 "))
+    await eventually(lambda: own_transport.written.startswith(b"HTTP/1.1 400 "))
+    assert early == ["GET /v1/stream"]
+    other.connection_lost(None)
+    connection.connection_lost(None)

@@ -1,0 +1,117 @@
+"""Connections that wait behind the one that the loop has accepted are accepted too, a limited number at once."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+
+import pytest
+import uvloop
+
+from stream_server.runtime.listening import LISTEN_BACKLOG, listen_alone
+from stream_server.web.http import acceptor
+from stream_server.web.http.acceptor import Acceptor
+from tests.waiting import PATIENCE, eventually
+
+
+class Echo(asyncio.Protocol):
+    """Sends back what comes."""
+
+    made = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        Echo.made += 1
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        assert isinstance(self.transport, asyncio.Transport)
+        self.transport.write(data)
+
+
+@pytest.fixture
+async def listener(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[socket.socket]:
+    """A socket on which nobody else accepts."""
+    monkeypatch.setattr(Echo, "made", 0)
+    with listen_alone("127.0.0.1", 0) as listening:
+        yield listening
+
+
+def connect(stack: ExitStack, listener: socket.socket, count: int) -> list[socket.socket]:
+    """Open connections, which the kernel completes before the server accepts them."""
+    clients = [stack.enter_context(socket.create_connection(listener.getsockname(), PATIENCE)) for _ in range(count)]
+    for client in clients:
+        client.setblocking(False)
+    return clients
+
+
+async def test_all_that_wait_are_accepted_and_served(listener: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    accepting = Acceptor(listener, Echo)
+    with ExitStack() as stack:
+        clients = connect(stack, listener, 20)
+        accepting.accept_waiting()
+        for number, client in enumerate(clients):
+            await loop.sock_sendall(client, b"%d" % number)
+        async with asyncio.timeout(PATIENCE):
+            assert [await loop.sock_recv(client, 9) for client in clients] == [b"%d" % n for n in range(20)]
+    assert Echo.made == 20
+    assert not accepting._tasks
+
+
+async def test_one_call_accepts_a_limited_number(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acceptor, "MAX_ACCEPTED_AT_ONCE", 5)
+    accepting = Acceptor(listener, Echo)
+    with ExitStack() as stack:
+        connect(stack, listener, 12)
+        for expected in (5, 10, 12, 12):
+            accepting.accept_waiting()
+            await eventually(lambda expected=expected: Echo.made == expected)  # type: ignore[misc]  # a lambda with a default
+
+
+async def test_a_closed_socket_and_one_without_connections_accept_nothing(listener: socket.socket) -> None:
+    accepting = Acceptor(listener, Echo)
+    accepting.accept_waiting()
+    listener.close()
+    accepting.accept_waiting()
+    assert not accepting._tasks
+
+
+async def test_a_client_that_has_left_already_is_no_error(
+    listener: socket.socket, caplog: pytest.LogCaptureFixture
+) -> None:
+    accepting = Acceptor(listener, Echo)
+    with ExitStack() as stack:
+        connect(stack, listener, 3)
+    accepting.accept_waiting()
+    await eventually(lambda: Echo.made == 3 and not accepting._tasks)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_uvloop_accepts_many_connections_in_an_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acceptor, "MAX_ACCEPTED_AT_ONCE", 20)
+    assert uvloop.run(iterations_to_accept(200)) < 40
+
+
+def test_uvloop_alone_accepts_one_connection_in_an_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control of the test above, and the reason for the acceptor."""
+    monkeypatch.setattr(acceptor, "MAX_ACCEPTED_AT_ONCE", 0)
+    assert uvloop.run(iterations_to_accept(200)) >= 200
+
+
+async def iterations_to_accept(count: int) -> int:
+    """Return the iterations of the loop from the moment at which ``count`` clients wait until all are accepted."""
+    loop, before, iterations = asyncio.get_running_loop(), Echo.made, 0
+    with listen_alone("127.0.0.1", 0) as listener, ExitStack() as stack:
+        accepting = Acceptor(listener, Echo)
+
+        def make() -> Echo:
+            accepting.accept_waiting()
+            return Echo()
+
+        server = await loop.create_server(make, sock=listener, backlog=LISTEN_BACKLOG)
+        connect(stack, listener, count)
+        while Echo.made < before + count:
+            iterations += 1
+            await asyncio.sleep(0)
+        server.close()
+    return iterations

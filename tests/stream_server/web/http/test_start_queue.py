@@ -1,0 +1,109 @@
+"""Requests begin in their order, for a limited time in each iteration of the event loop."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from stream_server.web.http.start_queue import MAX_ITERATION_SECONDS, StartQueue
+
+
+class Clock:
+    """A clock that only the requests move.
+
+    Attributes:
+        begun: Numbers of the requests that have begun.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.begun: list[int] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def begin(self, number: int, seconds: float) -> None:
+        """Begin a request that takes ``seconds``."""
+        self.begun.append(number)
+        self.now += seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock at 0."""
+    return Clock()
+
+
+@pytest.fixture
+async def queue(clock: Clock) -> StartQueue:
+    """An empty queue."""
+    return StartQueue(asyncio.get_running_loop(), clock)
+
+
+@pytest.mark.parametrize("each", [1, 3, 10, 200])
+async def test_the_requests_of_an_iteration_depend_on_how_long_they_take(
+    clock: Clock, queue: StartQueue, each: int
+) -> None:
+    seconds = 1.001 * MAX_ITERATION_SECONDS / each
+    for number in range(4 * each):
+        queue.begin_in_turn(partial(clock.begin, number, seconds))
+    for iteration in range(1, 5):
+        assert (clock.begun, len(queue)) == (list(range(each * iteration)), each * (4 - iteration))
+        await asyncio.sleep(0)
+
+
+async def test_an_iteration_takes_no_longer_than_the_limit_and_its_last_request(
+    clock: Clock, queue: StartQueue
+) -> None:
+    costs = [0.0001 * (1 + number * number % 37) for number in range(200)]
+    for number, seconds in enumerate(costs):
+        queue.begin_in_turn(partial(clock.begin, number, seconds))
+    before = 0.0
+    while len(queue):
+        assert clock.now - before <= MAX_ITERATION_SECONDS + max(costs)
+        before = clock.now
+        await asyncio.sleep(0)
+    assert clock.begun == list(range(200))
+
+
+async def test_a_request_begins_at_once_if_nobody_waits_and_there_is_time(clock: Clock, queue: StartQueue) -> None:
+    for number in range(50):
+        queue.begin_in_turn(partial(clock.begin, number, 0.0))
+    assert (clock.begun, len(queue)) == (list(range(50)), 0)
+    queue.begin_in_turn(partial(clock.begin, 50, MAX_ITERATION_SECONDS))
+    await asyncio.sleep(0)
+    queue.begin_in_turn(partial(clock.begin, 51, 0.0))
+    assert clock.begun == list(range(52))
+
+
+async def test_nobody_overtakes_those_who_wait(clock: Clock, queue: StartQueue) -> None:
+    """Also a quick request that comes while the iteration has time left goes behind the others."""
+    queue.begin_in_turn(partial(clock.begin, 0, MAX_ITERATION_SECONDS))
+
+    def begin_and_add() -> None:
+        clock.begin(1, 0.0)
+        queue.begin_in_turn(partial(clock.begin, 3, 0.0))
+
+    queue.begin_in_turn(begin_and_add)
+    queue.begin_in_turn(partial(clock.begin, 2, 0.0))
+    await asyncio.sleep(0)
+    assert clock.begun == [0, 1, 2, 3]
+
+
+async def test_an_error_stops_only_its_own_request(clock: Clock, queue: StartQueue) -> None:
+    loop, errors = asyncio.get_running_loop(), list[Any]()
+    loop.set_exception_handler(lambda _, context: errors.append(context["exception"]))
+
+    def fail(error: Exception) -> None:
+        clock.begin(-1, MAX_ITERATION_SECONDS)
+        raise error
+
+    begins: list[Callable[[], None]] = [partial(clock.begin, number, MAX_ITERATION_SECONDS) for number in range(3)]
+    begins.insert(2, partial(fail, failure := ValueError()))
+    for begin in begins:
+        queue.begin_in_turn(begin)
+    for _ in begins:
+        await asyncio.sleep(0)
+    assert (clock.begun, errors) == ([0, 1, -1, 2], [failure])
