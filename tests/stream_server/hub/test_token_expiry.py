@@ -2,7 +2,6 @@
 
 import math
 import time
-from typing import Any
 
 import pytest
 
@@ -34,19 +33,19 @@ async def test_clients_of_one_moment_share_a_timer_until_the_last_is_gone(expiry
     clients = [client_until(LATER) for _ in range(3)]
     for client in clients:
         expiry.watch(client)
-    (timer,) = expiry._timers.values()
+    ((group,),) = expiry._groups.values()
     for client in clients:
-        assert not timer.cancelled()
+        assert not group.timer.cancelled()
         expiry.forget(client)
         expiry.forget(client)  # nothing is left to do
-    assert timer.cancelled()
-    assert (expiry._clients, expiry._timers) == ({}, {})
+    assert group.timer.cancelled()
+    assert expiry._groups == {}
 
 
 async def test_a_token_without_an_end_has_no_timer(expiry: TokenExpiry) -> None:
     client = client_until(math.inf)
     expiry.watch(client)
-    assert expiry._timers == {}
+    assert expiry._groups == {}
     expiry.forget(client)
 
 
@@ -63,27 +62,46 @@ async def test_only_the_clients_of_the_moment_end(expiry: TokenExpiry) -> None:
     expiry.watch(late)
     await eventually(lambda: late.disconnect_reason is TOKEN_EXPIRED)
     expiry.forget(staying)
-    assert (expiry._clients, expiry._timers) == ({}, {})
+    assert expiry._groups == {}
 
 
-async def test_a_clock_that_was_set_back_prolongs_the_wait(
+class Clock:
+    """A clock that can be set."""
+
+    def __init__(self) -> None:
+        self.ahead_seconds = 0.0
+
+    def time(self) -> float:
+        return time.time() + self.ahead_seconds
+
+
+async def test_a_clock_that_was_set_back_prolongs_no_token(
     expiry: TokenExpiry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moment, asked = time.time() + 0.01, 0
+    clock = Clock()
+    monkeypatch.setattr(token_expiry, "time", clock)
+    soon = time.time() + 0.05
+    before, after = client_until(soon), client_until(soon)
+    expiry.watch(before)
+    clock.ahead_seconds = -3600
+    expiry.watch(after)
+    assert len(expiry._groups[soon]) == 2
+    await eventually(lambda: before.disconnect_reason is TOKEN_EXPIRED)
+    assert after.disconnect_reason is None
+    expiry.forget(after)
+    assert expiry._groups == {}
 
-    class Clock:
-        """A clock that is an hour behind at the second question."""
 
-        @staticmethod
-        def time() -> Any:
-            nonlocal asked
-            asked += 1
-            return moment - 3600 if asked in (2, 3) else time.time()
-
-    monkeypatch.setattr(token_expiry, "time", Clock)
-    client = client_until(moment)
-    expiry.watch(client)
-    await eventually(lambda: asked == 3)
-    assert client.disconnect_reason is None
-    expiry.forget(client)
-    assert expiry._timers == {}
+async def test_a_clock_that_was_set_forward_ends_no_stream(
+    expiry: TokenExpiry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(token_expiry, "time", clock)
+    before, after = client_until(LATER), client_until(LATER)
+    expiry.watch(before)
+    clock.ahead_seconds = 7200
+    expiry.watch(after)
+    await eventually(lambda: after.disconnect_reason is TOKEN_EXPIRED)
+    assert before.disconnect_reason is None
+    expiry.forget(before)
+    assert expiry._groups == {}
