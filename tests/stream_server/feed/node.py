@@ -4,9 +4,11 @@ import asyncio
 import random
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
+from redis.exceptions import WatchError
 
 from filters.registry import Registry
 from filters.rules.rule import Rule
@@ -52,15 +54,18 @@ class LogWriter:
         self, body: bytes | None = None, *, kind: str = "post", published: bool = True, position: Position | None = None
     ) -> Position:
         """Append an entry, by default a post with its own text, and publish it unless the message is lost."""
-        position, body = position or self.next_position(), self.new_post() if body is None else body
-        fields: dict[Any, Any] = {"n": position.n, "k": kind, "a": "public", "e": body}
-        with self.client.pipeline() as step:
-            step.xadd(keys.LOG, fields, id=position.entry_id)
-            step.hset(keys.META, mapping={"ms": position.ms, "seq": position.seq, "n": position.n})
-            if published:
-                step.publish(f"events:{kind}", self.message(position, body, kind))
-            step.execute()
-        return position
+        body = self.new_post() if body is None else body
+        while True:
+            with self.client.pipeline() as step, suppress(WatchError):  # a server wrote an entry meanwhile
+                step.watch(keys.META)
+                at = position or self.next_position()
+                step.multi()
+                step.xadd(keys.LOG, {"n": at.n, "k": kind, "a": "public", "e": body}, id=at.entry_id)
+                step.hset(keys.META, mapping={"ms": at.ms, "seq": at.seq, "n": at.n})
+                if published:
+                    step.publish(f"events:{kind}", self.message(at, body, kind))
+                step.execute()
+                return at
 
     def next_position(self) -> Position:
         """Return the next position. One that was lost is not used again: no server could tell it from the lost one."""
