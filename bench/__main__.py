@@ -43,7 +43,7 @@ PARTS = ("firehose", "tracks", "joined", "requests", "connects", "idle", "crowd"
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     plan: Plan
     parts: tuple[str, ...]

@@ -36,7 +36,7 @@ class Running(NamedTuple):
 
 
 class Server(Protocol):
-    """What is measured. ``column`` names it in the results."""
+    """A measured server. ``column`` names it in the results."""
 
     column: str
     site: Site

@@ -18,7 +18,7 @@ NAMES = {
 
 
 class Key(NamedTuple):
-    """What one figure belongs to: the column of a server, and the part of the run."""
+    """The place of a figure: the column of a server, and the part of the run."""
 
     column: str
     part: str

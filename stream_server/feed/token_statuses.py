@@ -30,7 +30,7 @@ MAX_UNHEARD_CANARIES = 2
 
 
 class TokenSource(Protocol):
-    """What knows the truth about tokens, see `Sessions`."""
+    """The store of the truth about tokens, see `Sessions`."""
 
     async def get_token_status(self, token: TokenId) -> TokenStatus: ...
 

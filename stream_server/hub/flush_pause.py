@@ -37,7 +37,7 @@ WINDOW_SECONDS = 0.200
 
 
 class _Mark(NamedTuple):
-    """What the clocks showed at one moment, in seconds. ``flushing`` is the duration of all flushes until then."""
+    """The clocks at one moment, in seconds. ``flushing`` is the duration of all flushes until then."""
 
     wall: float
     cpu: float

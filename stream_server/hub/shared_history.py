@@ -20,7 +20,7 @@ MAX_HISTORY_BYTES = 4096
 
 
 class SharedHistory:
-    """What the clients of one group have got since it last changed.
+    """The bytes that the clients of one group have got since it last changed.
 
     Each client that joins has got other bytes before. Therefore the history begins anew when clients have joined or
     left, which ``version`` shows (`Memberships.version`), and when one client has got bytes of its own (`forget`).

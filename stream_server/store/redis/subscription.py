@@ -18,7 +18,7 @@ from stream_server.store.redis.redis_transport import RedisTransport
 from stream_server.store.redis.refusals import unavailable_error
 
 Work = Callable[[], Awaitable[None]]
-"""What is to be awaited before the next message. A function, because a coroutine that nobody awaits is an error."""
+"""Work to await before the next message. A function, because a coroutine that nobody awaits is an error."""
 
 Handle = Callable[[bytes], Work | None]
 """Takes a message, and returns the rest of the work for it, if any."""

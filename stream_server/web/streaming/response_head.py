@@ -99,4 +99,4 @@ class OpenedStream(web.StreamResponse):
 
 
 OPENED = OpenedStream()
-"""What the handler of a stream returns. It has no state, so all streams share it."""
+"""The response that the handler of a stream returns. It has no state, so all streams share it."""
