@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from typing import NamedTuple
 
 from filters.base import ROLES, Filter
 
@@ -31,7 +32,7 @@ class Registry:
         self._loaded: dict[str, type[Filter]] = {}
         self._points: dict[str, EntryPoint] = {}
         for point in points:
-            _check_name(point.name, _describe_origin(point))
+            _check_name(point.name, _Origin(point))
             known = self._points.setdefault(point.name, point)
             if known.value != point.value:
                 raise PluginError(f"two installed filters are named {point.name}: {known.value} and {point.value}")
@@ -76,7 +77,7 @@ def installed_registry() -> Registry:
 
 
 def _load_entry_point(point: EntryPoint) -> type[Filter]:
-    origin = _describe_origin(point)
+    origin = _Origin(point)
     try:
         loaded = point.load()
     except Exception as error:
@@ -89,8 +90,14 @@ def _load_entry_point(point: EntryPoint) -> type[Filter]:
     return loaded
 
 
-def _describe_origin(point: EntryPoint) -> str:
-    return f"filter {point.name} ({point.value}, of {point.dist.name if point.dist else 'no distribution'})"
+class _Origin(NamedTuple):
+    """Where an installed filter comes from. It is read only for errors, because the name of a distribution is slow."""
+
+    point: EntryPoint
+
+    def __str__(self) -> str:
+        name, value, dist = self.point.name, self.point.value, self.point.dist
+        return f"filter {name} ({value}, of {dist.name if dist else 'no distribution'})"
 
 
 def _describe_package(point: EntryPoint | None) -> str:
@@ -100,13 +107,13 @@ def _describe_package(point: EntryPoint | None) -> str:
     return f" ({point.dist.name})"
 
 
-def _check_name(name: str, origin: str) -> None:
+def _check_name(name: str, origin: str | _Origin) -> None:
     if name in RESERVED_NAMES:
         taken = "an operator of rules" if name in RESERVED_OPERATORS else "a parameter of streams"
         raise PluginError(f"{origin} cannot be used: {name} is the name of {taken}")
 
 
-def _check_role(filter_class: type[Filter], origin: str) -> None:
+def _check_role(filter_class: type[Filter], origin: str | _Origin) -> None:
     role = getattr(filter_class, "role", None)
     if role not in ROLES:
         raise PluginError(f"{origin} has the role {role!r}; expected one of {', '.join(ROLES)}")

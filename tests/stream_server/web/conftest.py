@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from filters.registry import Registry
+from filters.registry import installed_registry
 from stream_server.config.settings import Config
 from stream_server.events.language import detect_language
 from stream_server.feed.stream_directory import StreamDirectory
@@ -59,7 +59,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.TOKEN_STATUSES] = TokenStatuses(store.sessions, lambda: -math.inf, lambda: 0.0)  # hears no log
     app[app_keys.REFUSE_WRITES], app[app_keys.SUBJECTS] = lambda: None, {}
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
-    app[SUBSCRIPTION_PARSER] = SubscriptionParser(Registry.from_entry_points())
+    app[SUBSCRIPTION_PARSER] = SubscriptionParser(installed_registry())
     routes.add_routes(app)
     yield app
     passwords.close()
