@@ -3,6 +3,8 @@
 import gc
 import os
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,22 @@ DEFAULT_TIMEOUT_SECONDS = 120
 # Thousands of collected tests stay in memory. Full garbage collections visit them again and again, which would take two
 # thirds of the time of collecting in each process.
 gc.disable()
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Let each worker of xdist begin with another share of the test modules, so that none compiles all of them.
+
+    A fresh checkout has no bytecode. Workers that import in one order all compile each module at the same time.
+    """
+    worker, count = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if count == 1 or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    paths = sorted(Path(__file__).parent.rglob("test_*.py"))
+    begin = int(worker.removeprefix("gw")) * len(paths) // count
+    for path in paths[begin:] + paths[:begin]:
+        # A module that cannot be imported is reported when pytest collects it.
+        with suppress(Exception, pytest.skip.Exception):
+            import_module(".".join(path.relative_to(session.config.rootpath).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:
@@ -85,8 +103,10 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run tests marked ``every_redis`` on each redis-server. Only the first one is in the first tier."""
+    if "redis_server" not in metafunc.fixturenames or not metafunc.definition.get_closest_marker("every_redis"):
+        return
     first, *others = binaries() or [""]
-    if others and metafunc.definition.get_closest_marker("every_redis") and "redis_server" in metafunc.fixturenames:
+    if others:
         each = [first, *(pytest.param(other, marks=pytest.mark.extended) for other in others)]
         metafunc.parametrize("redis_server", each, indirect=True, scope="session")
 

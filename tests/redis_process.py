@@ -86,7 +86,8 @@ class RedisProcess:
         return self
 
     def client(self) -> "redis.Redis":
-        return redis.Redis(unix_socket_path=str(self.socket))
+        # Without a name for the driver, redis-py does not read its version from its metadata, which takes milliseconds.
+        return redis.Redis(unix_socket_path=str(self.socket), driver_info=None)
 
     def kill(self) -> None:
         assert self.process is not None

@@ -50,7 +50,7 @@ class Server:
         return str(json.loads((self.data / "server.json").read_text())["redis"])
 
     def redis_client(self) -> Any:
-        return redis.Redis.from_url(self.redis_url)
+        return redis.Redis.from_url(self.redis_url, driver_info=None)
 
     @property
     def log(self) -> str:

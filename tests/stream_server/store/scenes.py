@@ -86,17 +86,25 @@ async def suspend(store: Store, admin: str, uid: str) -> None:
     await store.suspensions.suspend(admin, uid, new_key())
 
 
+_READERS: dict[bytes, Callable[[Any, bytes], Any]] = {
+    b"hash": lambda asking, name: asking.hgetall(name),
+    b"zset": lambda asking, name: asking.zrange(name, 0, -1, withscores=True),
+    b"set": lambda asking, name: asking.smembers(name),
+    b"stream": lambda asking, name: asking.xlen(name),
+    b"string": lambda asking, name: asking.get(name),
+}
+
+
 def dump(raw: Any) -> dict[bytes, Any]:
     """All keys and values of Redis, without kept answers. A stream counts by its length."""
-    read = {
-        b"hash": raw.hgetall,
-        b"zset": lambda name: raw.zrange(name, 0, -1, withscores=True),
-        b"set": raw.smembers,
-        b"stream": raw.xlen,
-        b"string": raw.get,
-    }
     names = [name for name in raw.keys("*") if not name.startswith(b"{core}:request:")]
-    return {name: read[raw.type(name)](name) for name in names}
+    with raw.pipeline(transaction=False) as asking:
+        for name in names:
+            asking.type(name)
+        kinds = asking.execute()
+        for name, kind in zip(names, kinds, strict=True):
+            _READERS[kind](asking, name)
+        return dict(zip(names, asking.execute(), strict=True))
 
 
 async def notifications(store: Store, uid: str, **piece: Any) -> list[dict[str, Any]]:

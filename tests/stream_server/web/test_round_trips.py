@@ -39,6 +39,7 @@ def url(address: tuple[str, int]) -> str:
 @pytest.fixture
 def session() -> Iterator[requests.Session]:
     with requests.Session() as kept:
+        kept.trust_env = False  # no search for proxies and passwords before each request
         yield kept
 
 
