@@ -34,7 +34,12 @@ def link(texts: Iterable[str], constants: Mapping[str, str]) -> str:
         if not piece.name or piece.name in used:
             kept.append(piece.text)
             used |= piece.words
-    return _CONSTANT.sub(lambda found: _value(found[0], constants), "".join(reversed(kept)))
+    return put_constants("".join(reversed(kept)), constants)
+
+
+def put_constants(text: str, constants: Mapping[str, str]) -> str:
+    """Return a text of Lua with values in the place of names. Raises KeyError for an unknown name ``KEY.…``."""
+    return _CONSTANT.sub(lambda found: _value(found[0], constants), text)
 
 
 def _value(name: str, constants: Mapping[str, str]) -> str:

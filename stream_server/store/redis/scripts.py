@@ -271,12 +271,15 @@ def _build_script(
     parts = _PARTS.match(body_text)
     names = parts[1].split() if parts else []
     part_texts = [folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names]
-    text = script_linker.link([prelude, *part_texts, body_text], _constants(size_limits, pads))
+    text = script_linker.link([prelude, *part_texts, body_text], lua_constants(size_limits, pads))
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
-def _constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, str]:
-    """Return the texts of Lua that stand for the constants of scripts, by name (see ``lua/prelude.lua``)."""
+def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, str]:
+    """Return the values of the constants of scripts, as texts of Lua, by name (see ``lua/prelude.lua``).
+
+    ``pads`` are the pads of the signature of published entries; both are empty without a signature.
+    """
     return keys.lua_key_names() | {
         "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",
         "TIMELINE_MAX": str(size_limits.timeline_max),
