@@ -6,7 +6,6 @@ script uses both. Ids are decimal numbers of at most 53 bits, so they are exact 
 scripts get the key names from this table.
 """
 
-from collections.abc import Collection
 from typing import NamedTuple
 
 
@@ -176,7 +175,6 @@ def stream_answers(question: str) -> str:
     return f"{_PREFIX_BY_NAME['answers']}{{{question}}}"
 
 
-def lua_key_table(used_names: Collection[str]) -> str:
-    """Return a line of Lua that defines the table ``KEY`` with the key prefixes of the rows ``used_names``."""
-    rows = ",".join(f"{key.name}='{key.prefix}'" for key in CORE_KEYS if key.name in used_names)
-    return f"local KEY={{{rows}}}"
+def lua_key_names() -> dict[str, str]:
+    """Return the prefix of each key of the truth as a text of Lua, by its name, for example ``KEY.status``."""
+    return {f"KEY.{key.name}": f"'{key.prefix}'" for key in CORE_KEYS}

@@ -12,6 +12,7 @@ import redis
 from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.redis import scripts
+from stream_server.store.redis.script_linker import link
 from tests.redis_process import RedisProcess
 
 LUA = resources.files("stream_server.store").joinpath("lua")
@@ -141,7 +142,7 @@ def client(redis_server: RedisProcess) -> Iterator["redis.Redis"]:
 
 
 def _prelude(body: str) -> str:
-    return f"{keys.lua_key_table({'meta', 'log'})}\nlocal LOG_MAX_ENTRIES='10'\n{PRELUDE}\n{body}"
+    return link([PRELUDE, body], keys.lua_key_names() | {"LOG_MAX_ENTRIES": "'10'"})
 
 
 @pytest.mark.every_redis
@@ -177,10 +178,9 @@ def test_every_script_is_loaded() -> None:
     made = scripts.load_scripts(sizes)
     assert {f"{name}.lua" for name in made} == set(VERBS)
     assert made == scripts.load_scripts(sizes)
-    assert all(
-        "local LOG_MAX_ENTRIES,TIMELINE_MAX,FANOUT_BATCH_SIZE='10',20,30" in script.text for script in made.values()
-    )
-    assert all(script.text.startswith("local KEY={") for script in made.values())
+    assert "'{core}:log', 'MAXLEN', '~', '10'," in made["status_post"].text
+    assert "-(20 + 1)" in made["status_post"].text
+    assert "0, 30 - 1, 'WITHSCORES'" in made["status_post"].text
 
 
 def test_every_part_is_used() -> None:

@@ -1,7 +1,8 @@
--- This text stands before every script, behind lines that store/redis/scripts.py makes: KEY, the key names that the
--- script uses (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX, FANOUT_BATCH_SIZE, FOLLOWING_MAX and ASK_STRANGERS, which are settings; JOB_GRACE_MS,
--- JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; MAC_INNER_PAD and MAC_OUTER_PAD, the key of the signature; VISIBILITY_TABLE, the answers of events/visibility.py. The parts that the
--- script's first line names follow in that order. A part needs the parts before it.
+-- This text stands before every script. The parts that the script's first line names follow in that order. A part needs
+-- the parts before it. store/redis/scripts.py puts values in the place of these constants: KEY.<name>, the key names
+-- (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX, FANOUT_BATCH_SIZE, FOLLOWING_MAX and ASK_STRANGERS, which are
+-- settings; JOB_GRACE_MS, JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; MAC_INNER_PAD and MAC_OUTER_PAD, the key of the
+-- signature; VISIBILITY_TABLE, the answers of events/visibility.py.
 -- KEYS: 1 the idempotency key of a write, or any core key of a read. All keys of a script are on the same shard.
 -- ARGV: 1 fingerprint of the request, 2 how long its reply is kept (ms). The header of each script lists the others.
 -- Reply of a write: 0, a value that is kept, and values for the first call only; a repeated call gets 1 and the value.
@@ -41,12 +42,17 @@ local function now_ms()
   return tonumber(time[1]) * 1000 + floor(tonumber(time[2]) / 1000)
 end
 
--- The pair after (ms, seq), never lower, even if the clock was set back. A millisecond has 4,096 pairs.
+-- The next pair at the same time, if there is one. A millisecond has 4,096 pairs.
+local function pair_after(ms, seq)
+  if seq < 4095 then return ms, seq + 1 end
+  return ms + 1, 0
+end
+
+-- The pair after (ms, seq) at the present time, never lower, even if the clock was set back.
 local function next_time_and_seq(ms, seq)
   local now = now_ms()
   if now > ms then return now, 0 end
-  if seq < 4095 then return ms, seq + 1 end
-  return ms + 1, 0
+  return pair_after(ms, seq)
 end
 
 -- The next (ms, seq) and the next number of the log. Reads only; append_entry stores them.
@@ -54,6 +60,13 @@ local function next_position()
   local last = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n')
   local ms, seq = next_time_and_seq(tonumber(last[1] or '0'), tonumber(last[2] or '0'))
   return ms, seq, tonumber(last[3] or '0') + 1
+end
+
+-- The position of one more entry in the same step; append_entry stores it. The step has one time, so the clock is not
+-- read again.
+local function following_position(ms, seq, n)
+  ms, seq = pair_after(ms, seq)
+  return ms, seq, n + 1
 end
 
 -- The id made at (ms, seq): 53 bits, counted from 2024-01-01.
@@ -110,12 +123,6 @@ local function set_member(key, member, when)
   else
     redis.call('ZREM', key, member)
   end
-end
-
--- The position of one more entry in the same step; append_entry stores it.
-local function following_position(ms, seq, n)
-  local later, place = next_time_and_seq(ms, seq)
-  return later, place, n + 1
 end
 
 -- An id as JSON; '' becomes null.

@@ -72,25 +72,29 @@ local status = status_json(head .. (original_row and ',"original":' .. shown or 
 local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
 local facts = filter_facts(actor, answered_row, original_row)
 local body = '{"wire":{"status":' .. status .. '},"facts":{' .. facts .. '}}'
-local position = append_entry('post', audience, body, ms, seq, n)
+local position, posted = append_entry('post', audience, body, ms, seq, n)
 
 -- What pages show stands first, because Redis searches a small hash from its start. The original is kept as it was at
 -- posting, because a delete is matched by it even if the original is gone.
-local fields = {'head', head}
-local function add_fields(...)
-  for _, word in ipairs({...}) do
-    fields[#fields + 1] = word
-  end
+local plain = origin == '' and group == ''
+local fields = {'head', head, plain and 'plain' or 'wordless', plain and uid or wordless and '1' or '0', 'likes', '0',
+  'comments', '0', 'reposts', '0', 'uid', uid, 'audience', audience, 'id', id, 'login', actor.login, 'posted', posted,
+  'conversation', conversation, 'lang', lang, 'facts', facts, unpack(ARGV, fields_at)}
+local function add_field(name, value)
+  local at = #fields
+  fields[at + 1], fields[at + 2] = name, value
 end
-if origin == '' and group == '' then add_fields('plain', uid) end
-add_fields('likes', '0', 'comments', '0', 'reposts', '0', 'uid', uid, 'audience', audience, 'id', id, 'login',
-  actor.login, 'posted', to_text(ms), 'conversation', conversation, 'lang', lang, 'entities', entities, 'facts', facts)
-if answered_row then add_fields('in_reply_to', in_reply_to, 'in_reply_to_uid', answered_row.uid) end
-if origin ~= '' then add_fields('origin', origin, 'original', shown, 'wordless', wordless and '1' or '0') end
-if group ~= '' then add_fields('group', group) end
-if #mentioned > 0 then add_fields('mentioned', table.concat(mentioned, ' ')) end
-if tags ~= '' then add_fields('tags', tags) end
-add_fields(unpack(ARGV, fields_at))
+if answered_row then
+  add_field('in_reply_to', in_reply_to)
+  add_field('in_reply_to_uid', answered_row.uid)
+end
+if origin ~= '' then
+  add_field('origin', origin)
+  add_field('original', shown)
+end
+if #mentioned > 0 then add_field('mentioned', table.concat(mentioned, ' ')) end
+if group ~= '' then add_field('group', group) end
+if tags ~= '' then add_field('tags', tags) end
 redis.call('HSET', KEY.status .. id, unpack(fields))
 
 if answered_row then redis.call('ZADD', KEY.replies .. in_reply_to, id, id) end
@@ -111,17 +115,22 @@ if group ~= '' then
   redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(TIMELINE_MAX + 1))
 else
   redis.call('ZADD', KEY.profile .. uid, id, id)
-  actor.posts = redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
   for tag in tags:gmatch('%S+') do
     redis.call('ZADD', KEY.tag .. tag, id, id)
   end
-  fence = enqueue_job('status-' .. id, 'spread', ms, 'uid', uid, 'status', id)
+  fence = enqueue_fan_out(id, uid, ms)
+  actor.posts = actor.posts + 1
   people, lists = first_readers(uid)
 end
 
--- Notifies each user once, if the user may see the status.
+-- Notifies each user once, if the user may see the status. Only what a repost shows differs from user to user.
 local function notify_if_visible(who, kind)
-  local about = status_subject_json(who, id)
+  local about
+  if original_row then
+    about = status_subject_json(who, id)
+  elseif status_visibility(who, uid, group) == VISIBLE then
+    about = ',"status":' .. status
+  end
   if about then ms, seq, n = notify(who, kind, actor, id, about, ms, seq, n) end
 end
 if original_row then notify_if_visible(original_row.uid, wordless and 'repost' or 'quote') end

@@ -59,7 +59,6 @@ RIGHTS_SCRIPTS: Mapping[str, int | None] = {
 
 ScriptArgument = str | bytes | int
 _PARTS = re.compile(r"-- parts: (.*)\n")
-_KEY = re.compile(r"\bKEY\.(\w+)")
 
 
 class Script(NamedTuple):
@@ -272,16 +271,25 @@ def _build_script(
     parts = _PARTS.match(body_text)
     names = parts[1].split() if parts else []
     part_texts = [folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names]
-    body = script_linker.link([prelude, *part_texts, body_text])
-    head = (
-        f"{keys.lua_key_table(set(_KEY.findall(body)))}\n"
-        f"local LOG_MAX_ENTRIES,TIMELINE_MAX,FANOUT_BATCH_SIZE='{size_limits.log_max_entries}',"
-        f"{size_limits.timeline_max},{size_limits.fanout_batch_size}\n"
-        f"local ASK_STRANGERS={str(size_limits.ask_strangers).lower()}\n"
-        f"local FOLLOWING_MAX,MAC_INNER_PAD,MAC_OUTER_PAD={size_limits.following_max},'{pads[0]}','{pads[1]}'\n"
-        f"local JOB_GRACE_MS,JOB_LEASE_MS,REFILL_AUTHORS_PER_PASS="
-        f"{JOB_GRACE_MS},{JOB_LEASE_MS},{REFILL_AUTHORS_PER_PASS}\n"
-        f"local VISIBILITY_TABLE='{visibility.visibility_table()}'\n"
-    )
-    text = head + body
+    text = script_linker.link([prelude, *part_texts, body_text], lua_constants(size_limits, pads))
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, str]:
+    """Return the values of the constants of scripts, as texts of Lua, by name (see ``lua/prelude.lua``).
+
+    ``pads`` are the pads of the signature of published entries; both are empty without a signature.
+    """
+    return keys.lua_key_names() | {
+        "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",
+        "TIMELINE_MAX": str(size_limits.timeline_max),
+        "FANOUT_BATCH_SIZE": str(size_limits.fanout_batch_size),
+        "FOLLOWING_MAX": str(size_limits.following_max),
+        "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
+        "MAC_INNER_PAD": f"'{pads[0]}'",
+        "MAC_OUTER_PAD": f"'{pads[1]}'",
+        "JOB_GRACE_MS": str(JOB_GRACE_MS),
+        "JOB_LEASE_MS": str(JOB_LEASE_MS),
+        "REFILL_AUTHORS_PER_PASS": str(REFILL_AUTHORS_PER_PASS),
+        "VISIBILITY_TABLE": f"('{visibility.visibility_table()}')",
+    }

@@ -3,7 +3,8 @@
 from hashlib import sha1
 from typing import NamedTuple
 
-from stream_server.store.redis.scripts import Script
+from stream_server.store.redis.script_linker import put_constants
+from stream_server.store.redis.scripts import Script, lua_constants
 from stream_server.store.store import Store
 
 
@@ -95,11 +96,9 @@ MUTANTS = (
 def install_mutant(store: Store, mutant: Mutant) -> None:
     """Change the scripts of a store before it opens. Raises `LookupError` if no script has the text."""
     scripts = dict(store._scripts._scripts)
-    broken = {
-        verb: script.text.replace(mutant.old, mutant.new)
-        for verb, script in scripts.items()
-        if mutant.old in script.text
-    }
+    constants = lua_constants(store._scripts.size_limits, ("", ""))
+    old, new = put_constants(mutant.old, constants), put_constants(mutant.new, constants)
+    broken = {verb: script.text.replace(old, new) for verb, script in scripts.items() if old in script.text}
     if not broken:  # an AssertionError would look like a detected mutant
         message = f"{mutant.name}: nothing has the text {mutant.old!r} any more"
         raise LookupError(message)

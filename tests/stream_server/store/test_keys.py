@@ -19,9 +19,10 @@ def test_names_and_prefixes_are_unique() -> None:
     assert len(set(patterns)) == len(patterns)
 
 
-def test_a_script_gets_only_the_keys_that_it_uses() -> None:
-    line = keys.lua_key_table({"status", "home"})
-    assert line == "local KEY={status='{core}:status:'}"
+def test_scripts_get_the_keys_of_truth_only() -> None:
+    names = keys.lua_key_names()
+    assert names["KEY.status"] == "'{core}:status:'"
+    assert "KEY.home" not in names
 
 
 @pytest.mark.parametrize(

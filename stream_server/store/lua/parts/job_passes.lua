@@ -1,15 +1,16 @@
 -- The passes of a job. These scripts keep no reply for a retry, because the next pass finds what a lost call did.
-local JOB_FIELDS = {'fence', 'mode', 'phase', 'score', 'member', 'left', 'deleted', 'again', 'uid', 'status', 'owner',
-  'author', 'authors', 'failures', 'begun'}
+
+-- A field that a job does not have is empty.
+local NO_FIELD = {__index = function() return '' end}
 
 -- A job by its id while this fence holds it, or nil.
 local function find_held_job(id, fence)
-  local key = KEY.job .. id
-  local kept, job = redis.call('HMGET', key, unpack(JOB_FIELDS)), {id = id, key = key}
-  if kept[1] ~= fence then return nil end
-  for at, name in ipairs(JOB_FIELDS) do
-    job[name] = kept[at] or ''
+  local job = setmetatable({id = id, key = KEY.job .. id}, NO_FIELD)
+  local kept = redis.call('HGETALL', job.key)
+  for at = 1, #kept, 2 do
+    job[kept[at]] = kept[at + 1]
   end
+  if job.fence ~= fence then return nil end
   job.author = job.uid ~= '' and job.uid or job.author
   job.timelines = id:match('^refill%-(%a+)%-') or id:match('^(%a+)%-')
   return job
@@ -55,9 +56,13 @@ local function finish_job(job)
     continue_job(job, '', '', '', JOB_LEASE_MS)
     return 'again'
   end
-  redis.call('HSET', job.key, 'begun', '')
+  -- A full Redis refuses the first command, as it refused the writes of the pass.
+  if job.uid ~= '' then
+    redis.call('HINCRBY', KEY.user .. job.uid, 'busy', -1)
+  else
+    redis.call('HSET', job.key, 'begun', '')
+  end
   redis.call('DEL', job.key)
   redis.call('ZREM', KEY.due, job.id)
-  if job.uid ~= '' then redis.call('HINCRBY', KEY.user .. job.uid, 'busy', -1) end
   return 'done'
 end

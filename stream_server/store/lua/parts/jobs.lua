@@ -27,6 +27,18 @@ local function newest_statuses(author)
   return redis.call('ZRANGE', KEY.profile .. author, 0, TIMELINE_MAX - 1, 'REV')
 end
 
+-- Enqueues the fan-out of a status that was just made, in the mode 'spread', and counts the status. It does the same as
+-- enqueue_job, but the job is surely new, and one command changes both counters of the author.
+local function enqueue_fan_out(status, author, ms)
+  local job, user = 'status-' .. status, KEY.user .. author
+  local kept, fence = redis.call('HMGET', user, 'left', 'posts', 'busy'), new_fence()
+  redis.call('HSET', KEY.job .. job, 'fence', fence, 'mode', 'spread', 'uid', author, 'status', status, 'left',
+    kept[1] or '0')
+  redis.call('HSET', user, 'posts', to_text(tonumber(kept[2]) + 1), 'busy', to_text(tonumber(kept[3] or '0') + 1))
+  redis.call('ZADD', KEY.due, to_text(ms + JOB_GRACE_MS), job)
+  return fence
+end
+
 -- Enqueues a job, or restarts the job of that name in another mode. Returns its fence, with which the request runs the
 -- first pass. The job is due in JOB_GRACE_MS, when that request has surely finished or died. The names and values
 -- behind `ms` are its subject: `uid` and `status`, or `owner` and `author`.

@@ -12,17 +12,14 @@ end
 -- receiver may see it.
 local function notify(receiver, kind, source, subject, more, ms, seq, n)
   local name = kind .. ':' .. source.id .. ':' .. subject
-  if receiver == source.id or not wants_notifications_from(receiver, source.id) or redis.call('ZSCORE', KEY.notices
-    .. receiver, name) then
-    return ms, seq, n
-  end
-  ms, seq, n = following_position(ms, seq, n)
-  local id = make_id(ms, seq)
+  if receiver == source.id or not wants_notifications_from(receiver, source.id) then return ms, seq, n end
+  local next_ms, next_seq, next_n = following_position(ms, seq, n)
+  local id = make_id(next_ms, next_seq)
+  if redis.call('ZADD', KEY.notices .. receiver, 'NX', id, name) == 0 then return ms, seq, n end
   append_entry('notification', 'users:' .. receiver, '{"wire":{"notification":'
-    .. notification_json(id, kind, source, more, ms, 'false') .. '}}', ms, seq, n)
-  redis.call('ZADD', KEY.notices .. receiver, id, name)
+    .. notification_json(id, kind, source, more, next_ms, 'false') .. '}}', next_ms, next_seq, next_n)
   redis.call('ZREMRANGEBYRANK', KEY.notices .. receiver, 0, -(TIMELINE_MAX + 1))
-  return ms, seq, n
+  return next_ms, next_seq, next_n
 end
 
 -- Removes a notification whose cause was undone.

@@ -9,11 +9,12 @@ local function find_user(uid)
     posts = tonumber(kept[5]), signup = tonumber(kept[6]), protected = kept[7] == '1', suspended = kept[8] == '1'}
 end
 
--- The same bytes as UserRow.public_json in store/social/users.py.
+-- The same bytes as UserRow.public_json in store/social/users.py. A script may ask again when the counters changed.
 local function user_json(who)
+  who.since = who.since or to_iso8601(who.signup)
   return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card
     .. format(',"followers":%d,"following":%d,"posts":%d', who.followers, who.following, who.posts)
-    .. ',"signup":"' .. to_iso8601(who.signup) .. '"}'
+    .. ',"signup":"' .. who.since .. '"}'
 end
 
 -- A user's JSON with `since`, the time at which the user entered a set.

@@ -31,25 +31,36 @@ SCRIPTS = load_scripts(SizeLimits())
 
 
 def test_unused_functions_are_left_out() -> None:
-    assert _functions(link([PART, "return three()"])) == ["three"]
+    assert _functions(link([PART, "return three()"], {})) == ["three"]
 
 
 def test_a_function_keeps_the_functions_that_it_needs() -> None:
-    assert _functions(link([PART, "return two()"])) == ["one", "two"]
+    assert _functions(link([PART, "return two()"], {})) == ["one", "two"]
 
 
 def test_a_name_in_a_comment_is_no_use() -> None:
-    assert _functions(link([PART, "-- three()\nreturn MOST"])) == []
+    assert _functions(link([PART, "-- three()\nreturn MOST"], {})) == []
 
 
 def test_all_other_text_stays_in_its_order() -> None:
-    linked = link([PART, "local function own()\n  return MOST\nend\nreturn own()"])
+    linked = link([PART, "local function own()\n  return MOST\nend\nreturn own()"], {})
     assert linked.index("local MOST = 3") < linked.index("-- Twice") < linked.index("local function own()")
     assert linked.endswith("return own()\n")
 
 
 def test_a_function_that_is_only_passed_on_stays() -> None:
-    assert _functions(link([PART, "return pick(one)"])) == ["one"]
+    assert _functions(link([PART, "return pick(one)"], {})) == ["one"]
+
+
+def test_constants_stand_as_values() -> None:
+    constants = {"KEY.status": "'{core}:status:'", "MOST": "7", "TEXT": "('\\\\1')"}
+    linked = link(["redis.call('GET', KEY.status .. MOST, TEXT, UTMOST, ALMOST)"], constants)
+    assert linked == "redis.call('GET', '{core}:status:' .. 7, ('\\\\1'), UTMOST, ALMOST)\n"
+
+
+def test_an_unknown_key_is_refused() -> None:
+    with pytest.raises(KeyError, match=r"KEY\.nothing"):
+        link(["return KEY.nothing"], {"KEY.status": "'s'"})
 
 
 @pytest.mark.parametrize("name", sorted(SCRIPTS))
