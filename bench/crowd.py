@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -62,6 +62,9 @@ STORM_AROUND_SECONDS = 2.0
 
 LIVE = "until all are live"
 """Name of the figure that is compared with the yardstick."""
+
+CPU = "CPU of the server until then"
+"""Name of the figure that says what the return of all clients costs. Other programs disturb it less than the time."""
 
 
 @dataclass(frozen=True)
@@ -232,11 +235,11 @@ class Crowd:
         posting = asyncio.create_task(self.press.run(STORM_RATE, done))
         await self.progress.wait(f"before the {part}", STORM_AROUND_SECONDS)
         await cut()
-        start = time.monotonic()
+        start, cpu = time.monotonic(), cpu_seconds(self.running.process.pid)
         with self.progress.part(part, self.plan.conns) as told:
             opened, seconds = await self.pen.open(0, self.plan.conns, self.plan.conns, told)
         seen, _ = await self._seen(lambda seen: seen.live >= self.plan.conns)
-        live = time.monotonic() - start
+        live, cpu = time.monotonic() - start, cpu_seconds(self.running.process.pid) - cpu
         await self.progress.wait(f"after the {part}", STORM_AROUND_SECONDS)
         done.set()
         await posting
@@ -246,6 +249,7 @@ class Crowd:
         self.ledger.note(part, "came back", opened, "")
         self.ledger.note(part, "until all are connected", seconds, "s")
         self.ledger.note(part, LIVE, live, "s")
+        self.ledger.note(part, CPU, cpu, "s")
         self.ledger.note(part, "clients", 100 * (figures["cpu_s"] - last["cpu_s"]) / live, "% of a core")
         self.ledger.note(part, "refused connects", wrong["refused"], "")
         self.ledger.note(part, "failed connects", wrong["failed"], "")
@@ -308,16 +312,25 @@ def _requests(site: Site, authors: list[str], listeners: list[str], conns: int, 
     return str(requests)
 
 
-async def bare_seconds(site: Site, plan: Plan) -> float:
-    """Return the seconds in which a bare aiohttp server opens as many connections as return in a storm."""
+class Yardstick(NamedTuple):
+    """Seconds in which a bare aiohttp server opens as many connections as return in a storm, and its CPU seconds."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+async def measure_bare(site: Site, plan: Plan) -> Yardstick:
+    """Open as many connections of a bare aiohttp server as return in a storm."""
     authors, listeners = site.users("writer", mix.AUTHORS), site.users("listener", LISTENERS)
     with BareServer(site).running() as running:
         pen = await Pen.start(running.port, _requests(site, authors, listeners, plan.conns, "/stream"))
         try:
+            cpu = cpu_seconds(running.process.pid)
             _, seconds = await pen.open(0, plan.conns, plan.conns, lambda _: None)
+            cpu = cpu_seconds(running.process.pid) - cpu
         finally:
             await pen.end()
-    return seconds
+    return Yardstick(seconds, cpu)
 
 
 async def measure(site: Site, server: StreamServer, plan: Plan) -> Ledger:
@@ -334,12 +347,16 @@ async def measure(site: Site, server: StreamServer, plan: Plan) -> Ledger:
 async def measure_all(plan: Plan) -> Ledger:
     """Run once, with the yardstick before and after, and return the figures."""
     with site() as shared:
-        before = await bare_seconds(shared, plan)
+        before = await measure_bare(shared, plan)
         ledger = await measure(shared, StreamServer(shared), plan)
-        bare = (before + await bare_seconds(shared, plan)) / 2
-    ledger.note("yardstick", "bare aiohttp opens as many", bare, "s")
+        after = await measure_bare(shared, plan)
+    bare = Yardstick(*(sum(pair) / 2 for pair in zip(before, after, strict=True)))
+    ledger.note("yardstick", "bare aiohttp opens as many", bare.seconds, "s")
+    ledger.note("yardstick", "bare aiohttp: CPU", bare.cpu_seconds, "s")
     for part in ("storm", "restart"):
-        ledger.note("yardstick", f"{part}, until all are live", ledger.value(part, LIVE) / bare, "times as long")
+        longer, more = ledger.value(part, LIVE) / bare.seconds, ledger.value(part, CPU) / bare.cpu_seconds
+        ledger.note("yardstick", f"{part}, until all are live", longer, "times as long")
+        ledger.note("yardstick", f"{part}: CPU", more, "times as much")
     return ledger
 
 

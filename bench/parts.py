@@ -20,11 +20,14 @@ FEW = 20
 JOINED = (10, 20.0)
 """Posts a burst and bursts a second, for about ten events a read."""
 
+FLOOD = (250, 2.0)
+"""The same for many events a read."""
+
 CROWD_RATE = 100.0
 """Posts a second to the streams of the crowd."""
 
-FLOOD = (250, 2.0)
-"""The same for many events a read."""
+CUTS = ("storm", "restart")
+"""The parts of a run of the crowd in which all connections close and all clients return."""
 
 Measured = Iterator[tuple[str, Figures]]
 """Names of what was measured, and the figures."""
@@ -108,16 +111,17 @@ def returning(server: Answering, plan: Plan) -> Measured:
     """Measure many streams, all of which close and return at once. Of a bare server, measure how long opening takes."""
     sizes = crowd.Plan(conns=plan.crowd, hold=plan.warmup, rates=(CROWD_RATE,), seconds=plan.seconds, json="")
     if isinstance(server, BareServer):
-        seconds = asyncio.run(crowd.bare_seconds(server.site, sizes))
-        yield "crowd", {"storm_s": seconds, "restart_s": seconds}
+        bare = asyncio.run(crowd.measure_bare(server.site, sizes))
+        times = {f"{part}_s": bare.seconds for part in CUTS}
+        yield "crowd", times | {f"{part}_cpu_s": bare.cpu_seconds for part in CUTS}
         return
     ledger = asyncio.run(crowd.measure(server.site, server, sizes))
     posts = f"{CROWD_RATE:g} posts/s"
     yield (
         "crowd",
         {
-            "storm_s": ledger.value("storm", crowd.LIVE),
-            "restart_s": ledger.value("restart", crowd.LIVE),
+            **{f"{part}_s": ledger.value(part, crowd.LIVE) for part in CUTS},
+            **{f"{part}_cpu_s": ledger.value(part, crowd.CPU) for part in CUTS},
             "refused": ledger.value("storm", "refused connects") + ledger.value("restart", "refused connects"),
             "ramp_per_s": ledger.value("ramp", "connects"),
             "p50_ms": ledger.value(posts, "post to client, p50"),

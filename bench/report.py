@@ -180,7 +180,9 @@ def _crowd_rows(plan: Plan) -> list[Row]:
     back = f"{plan.crowd} streams back at once"
     titles = (
         ("storm_s", f"{back}: until all are live", "s", "<= 2.5"),
+        ("storm_cpu_s", f"{back}: CPU until then", "s", ""),
         ("restart_s", f"{back} to a fresh server: until all are live", "s", "<= 2.5"),
+        ("restart_cpu_s", f"{back} to a fresh server: CPU until then", "s", ""),
     )
     return [
         *(Row("crowd", "crowd", name, title, unit, Key("bare", "crowd"), asked) for name, title, unit, asked in titles),
