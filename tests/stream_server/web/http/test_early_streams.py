@@ -489,7 +489,7 @@ async def busy(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> tuple[H
     """A connection of a server on which each request takes all the time of an iteration of the loop."""
     connection, transport = await made_connection(app)
     seconds = itertools.count(0.0, 2 * start_queue.MAX_ITERATION_SECONDS)
-    monkeypatch.setattr(connection._start_queue, "_clock", lambda: next(seconds))
+    monkeypatch.setattr(connection._start_queue._budget, "_clock", lambda: next(seconds))
     return connection, transport
 
 
