@@ -19,6 +19,8 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
+from stream_server.runtime.iteration_budget import IterationBudget
+
 MAX_ITERATION_SECONDS = 0.01
 """Longest time in seconds of all pages in one iteration of the event loop. The last page may take longer."""
 
@@ -43,27 +45,20 @@ class CatchUpScheduler:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._loop = asyncio.get_running_loop()
-        self._clock = clock
         self._by_distance: list[tuple[int, int, Waiter]] = []
         self._by_arrival: deque[Waiter] = deque()
         self._sequence = count()
         self._turns = count()
-        self._spent_seconds = 0.0
-        self._is_iteration_scheduled = False
+        self._budget = IterationBudget(self._loop, MAX_ITERATION_SECONDS, self._read_waiting, clock)
 
     @property
     def is_free(self) -> bool:
         """Whether a client may read a page without waiting: nobody waits, and this iteration has time left."""
-        return not self._by_arrival and self._spent_seconds < MAX_ITERATION_SECONDS
+        return not self._by_arrival and self._budget.is_left
 
     def read_now(self, read: Callable[[], Page]) -> Page:
         """Return what ``read`` returns. Its time counts for this iteration. Call it only if `is_free`."""
-        self._schedule_iteration()
-        started_at = self._clock()
-        try:
-            return read()
-        finally:
-            self._spent_seconds += self._clock() - started_at
+        return self._budget.run(read)
 
     async def read_in_turn(self, entry_number: int, read: Callable[[], Page]) -> Page:
         """Call ``read`` when a client at this entry number may read a page, and return its result."""
@@ -72,26 +67,19 @@ class CatchUpScheduler:
         waiter = Waiter(read, self._loop.create_future())
         self._by_arrival.append(waiter)
         heappush(self._by_distance, (-entry_number, next(self._sequence), waiter))
-        self._schedule_iteration()
+        self._budget.renew()
         page: Page = await waiter.page
         return page
 
-    def _schedule_iteration(self) -> None:
-        if not self._is_iteration_scheduled:
-            self._is_iteration_scheduled = True
-            self._loop.call_soon(self._begin_iteration)
-
-    def _begin_iteration(self) -> None:
+    def _read_waiting(self) -> None:
         """Read pages of waiting clients, at least one, until the time of this iteration is over."""
-        self._is_iteration_scheduled = False
-        self._spent_seconds = 0.0
-        while self._spent_seconds < MAX_ITERATION_SECONDS and (waiter := self._next_waiter()) is not None:
+        while self._budget.is_left and (waiter := self._next_waiter()) is not None:
             self._read_for(waiter)
         if len(self._by_distance) > 2 * len(self._by_arrival) + MAX_FINISHED_WAITERS:
             self._by_distance = [waiting for waiting in self._by_distance if not waiting[2].page.done()]
             heapify(self._by_distance)
         if self._by_arrival:
-            self._schedule_iteration()
+            self._budget.renew()
 
     def _read_for(self, waiter: Waiter) -> None:
         try:

@@ -6,6 +6,7 @@ All streams of a user in this process share one viewer. It decides by the table 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Protocol
 from weakref import WeakValueDictionary
 
@@ -274,33 +275,47 @@ class ViewerCache:
             loaded = self.get_loaded(user_id)
             if loaded is not None:
                 return loaded
-            read = self._reads.get(user_id)
-            viewer = await (self._read(user_id) if read is None else asyncio.shield(read))
+            read = self.start_reading(user_id)
+            viewer = read.result() if read.done() else await asyncio.shield(read)
             if viewer is not None and self.is_current(viewer):
                 self._keep(viewer)
                 return viewer
 
-    async def _read(self, user_id: str) -> Viewer | None:
-        """Read the relations of a user for all callers that ask meanwhile. Return None if they must be read again."""
-        read: asyncio.Future[Viewer | None] = asyncio.get_running_loop().create_future()
-        self._reads[user_id] = read
-        viewer = self._viewers.get(user_id)
-        if viewer is None:
-            viewer = self._viewers[user_id] = Viewer(user_id, self._account_status)
-        try:
-            relations = await self._read_relations(user_id)
-            if self.is_current(viewer):
-                viewer.load(relations)
-                read.set_result(viewer)
-        except Exception as error:
+    def start_reading(self, user_id: str) -> "asyncio.Future[Viewer | None]":
+        """Begin to read the relations of a user for all callers that ask meanwhile. Nobody may cancel the future.
+
+        The cache does not keep the viewer until :meth:`get` returns it. The future gives None if the relations must be
+        read again.
+        """
+        read = self._reads.get(user_id)
+        if read is None:
+            viewer = self._viewers.get(user_id)
+            if viewer is None:
+                viewer = self._viewers[user_id] = Viewer(user_id, self._account_status)
+            read = self._reads[user_id] = asyncio.get_running_loop().create_future()
+            relations = asyncio.ensure_future(self._read_relations(user_id))
+            if relations.done():
+                self._end_read(viewer, read, relations)
+            else:
+                relations.add_done_callback(partial(self._end_read, viewer, read))
+        return read
+
+    def _end_read(
+        self, viewer: Viewer, read: "asyncio.Future[Viewer | None]", relations: "asyncio.Future[RelationSnapshot]"
+    ) -> None:
+        del self._reads[viewer.user_id]
+        is_valid = not relations.cancelled() and self.is_current(viewer)
+        error = None if relations.cancelled() else relations.exception()
+        if is_valid and error is None:
+            try:
+                viewer.load(relations.result())
+            except Exception as invalid:  # noqa: BLE001 - it belongs to those who wait
+                error = invalid
+        if error is None:
+            read.set_result(viewer if is_valid else None)
+        else:
             read.set_exception(error)
             read.exception()  # else asyncio logs the error if nobody waits
-            raise
-        finally:
-            del self._reads[user_id]
-            if not read.done():  # cancelled, or the viewer was dropped meanwhile
-                read.set_result(None)
-        return read.result()
 
     def _keep(self, viewer: Viewer) -> None:
         """Keep a viewer as the one that was used last. Let go of those that were unused for longest."""

@@ -1,7 +1,8 @@
 """Admission of reads: a limited number of Redis calls of opening streams runs at once, and the others wait.
 
 If ten thousand streams reconnect together, Redis would otherwise need longer for their calls than the timeout of each.
-Most of them would fail. With admission, the timeout of a call starts when the call is admitted.
+Most of them would fail. With admission, the timeout of a call starts when the call is admitted. What all streams ask
+alike goes in shared calls, see :mod:`stream_server.store.redis.batched_reads`.
 Streams with more finished calls go first. Otherwise all streams would make their first call before any stream is open.
 """
 
@@ -22,7 +23,7 @@ MAX_CONCURRENT = 42
 """Most admitted calls at the same time. Redis answers so many within a few milliseconds, well within their timeout."""
 
 STREAM_OPEN_ROUND_TRIPS = 4
-"""Number of Redis calls to open a stream: authentication, cursor, relations of the user, and saved rules."""
+"""Number of Redis calls of its own that a stream needs to open: ticket, cursor, head of the log, and saved rules."""
 
 MAX_QUEUE_SECONDS = 20.0
 """Longest wait in seconds for admission. Clients give up soon after that, and they retry anyway."""

@@ -10,9 +10,14 @@ import msgspec
 
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis.admission import current_admission
+from stream_server.store.redis.batched_reads import BatchedReads
+from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.users import USER_FIELDS, UserRow
+from stream_server.store.timelines.syndication import Syndication
 
 TOKENS_PER_CHECK = 100
 """Number of tokens that :meth:`Sessions.get_token_statuses` checks in one round trip."""
@@ -77,8 +82,17 @@ class Sessions(Noun):
     when it was not used for its lifetime. Its access tokens and its streams end with it.
     """
 
+    def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
+        super().__init__(redis, scripts, syndication)
+        self._statuses = BatchedReads(self.get_token_statuses)
+
     async def get_token_status(self, token: TokenId) -> TokenStatus:
-        """Return whether an access token is revoked, and whether its user exists and is suspended."""
+        """Return whether an access token is revoked, and whether its user exists and is suspended.
+
+        The tokens of streams that open at the same time share a round trip.
+        """
+        if current_admission() is not None:
+            return await self._statuses.ask(token)
         return (await self.get_token_statuses([token]))[0]
 
     async def get_token_statuses(self, tokens: list[TokenId]) -> list[TokenStatus]:

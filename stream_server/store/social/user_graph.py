@@ -3,13 +3,18 @@
 One atomic step reads each part together with the head of the log, so a stream can apply all later entries to it.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from stream_server.events.position import Position
 from stream_server.store import keys
+from stream_server.store.redis.batched_reads import BatchedReads
+from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replies import make_position
+from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
+from stream_server.store.timelines.syndication import Syndication
 
 
 class UserGraph(NamedTuple):
@@ -38,14 +43,26 @@ class RestrictedAccounts(NamedTuple):
 class UserGraphs(Noun):
     """Reads a user's follows, blocks, mutes and groups, and the restricted accounts, for the users' streams."""
 
-    async def get_graph(self, uid: str) -> UserGraph:
-        """Return a user's follows, blocks, mutes and groups. All are empty for an unknown user.
+    def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
+        super().__init__(redis, scripts, syndication)
+        self._graphs = BatchedReads(self.get_graphs)
+
+    def get_graph(self, uid: str) -> "asyncio.Future[UserGraph]":
+        """Return a user's follows, blocks, mutes and groups. The users of several calls share a round trip.
+
+        All are empty for an unknown user. A cancelled future cancels nothing else.
+        """
+        return self._graphs.ask(uid)
+
+    async def get_graphs(self, uids: Sequence[str]) -> list[UserGraph]:
+        """Return the graph of each user, all at the same position of the log.
 
         This occupies Redis for one or two milliseconds per thousand relations, and nothing limits their number.
         """
-        *relations, entry_id, n = await self._scripts.call("user_graph", keys.META, uid)
-        following, blocks, blockers, mutes, groups = map(_start_times_by_id, relations)
-        return UserGraph(following, blocks, blockers, mutes, groups, make_position(entry_id, n))
+        *relations, entry_id, n = await self._scripts.call("user_graphs", keys.META, *uids)
+        head = make_position(entry_id, n)
+        parts = iter([_start_times_by_id(pairs) if pairs else {} for pairs in relations])
+        return [UserGraph(*graph, head) for graph in zip(parts, parts, parts, parts, parts, strict=True)]
 
     async def get_restricted_accounts(self) -> RestrictedAccounts:
         """Return the ids of all protected and all suspended users. The time that this takes grows with their number.

@@ -1,5 +1,6 @@
 """Typed keys of the values that the aiohttp app and each request carry."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -10,6 +11,7 @@ from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.feed.token_statuses import TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
+from stream_server.hub.visibility.viewer import Viewer
 from stream_server.runtime.metrics import Metrics
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
@@ -50,6 +52,9 @@ CLAIMS = web.RequestKey("claims", Claims)
 
 TURN = web.RequestKey("turn", Turn)
 """The request's turn among those of its address. Absent if the route or the server has no limits."""
+
+VIEWER_READ: "web.RequestKey[asyncio.Future[Viewer | None]]" = web.RequestKey("viewer_read")
+"""The reading of the caller's relations, which keeps them in memory until a stream has them. Absent if they were."""
 
 QUERY = web.RequestKey("query", msgspec.Struct)
 """The parsed query, an instance of the route's query struct. Absent if the handler reads the query itself."""

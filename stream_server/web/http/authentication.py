@@ -10,7 +10,16 @@ from aiohttp import hdrs, web
 from stream_server.errors import BadRequest, Forbidden, Unauthorized
 from stream_server.security.tokens import Claims
 from stream_server.store.social.sessions import TokenId
-from stream_server.web.http.app_keys import AUTH, CONFIG, KEY_SET, STORE, SUBJECTS, TOKEN_STATUSES
+from stream_server.web.http.app_keys import (
+    AUTH,
+    CONFIG,
+    HUB,
+    KEY_SET,
+    STORE,
+    SUBJECTS,
+    TOKEN_STATUSES,
+    VIEWER_READ,
+)
 from stream_server.web.http.query import query_pairs
 from stream_server.web.route import Route
 
@@ -39,6 +48,8 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
     token, statuses = token_id(claims), app[TOKEN_STATUSES]
     token_status = statuses.get_known(token)
     if token_status is None:
+        if route.is_streaming:
+            _read_relations_meanwhile(request, token.uid)
         token_status = await statuses.ask(token)
     if not token_status.user_exists:
         raise Unauthorized("the token's user does not exist")
@@ -49,6 +60,16 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
     if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
         return replace(claims, scopes=claims.scopes | token_status.granted)
     return claims
+
+
+def _read_relations_meanwhile(request: web.Request, uid: str) -> None:
+    """Begin to read the user's relations, which most streams need, before Redis has said whether the token is valid.
+
+    The request holds them, so they are forgotten with it if the token is refused.
+    """
+    viewers = request.app[HUB].viewer_cache
+    if viewers.get_loaded(uid) is None:
+        request[VIEWER_READ] = viewers.start_reading(uid)
 
 
 async def _to_own_user(request: web.Request, claims: Claims) -> Claims:

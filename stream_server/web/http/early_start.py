@@ -1,12 +1,13 @@
-"""Handles a request in the callback that received it, without a task, until the handler must wait for something.
+"""Handles a request in the callback that received it, without a task.
 
 A stream whose token and user this process knows opens without waiting. For such a request the two tasks of aiohttp cost
-more than the whole handler. Python 3.12 starts tasks this way itself (`eager_start`); this module does it for 3.11.
+more than the whole handler. A handler that waits for a future, such as an answer of Redis, goes on in the callback of
+this future.
 
 If many requests come together, they begin in turn, see :mod:`stream_server.web.http.start_queue`.
 
-A handler that must wait goes on in aiohttp's task. Until then it has no task, and `asyncio.timeout` needs one. So code
-that waits with a timeout calls :func:`stream_server.store.redis.own_task.enter_task` before.
+Such a handler has no task, and `asyncio.timeout` needs one. So code that waits with a timeout calls
+:func:`stream_server.store.redis.own_task.enter_task` before. From there the handler goes on in aiohttp's task.
 """
 
 import asyncio
@@ -49,8 +50,25 @@ class EarlyStart:
 
     def run(self) -> None:
         """Run the handler until it waits for the first time, or ends. Keep an exception for :meth:`finish`."""
+        self._step(self._handling.send, None)
+
+    def resume(self) -> None:
+        """Go on after the future for which the handler waited, as :meth:`run` does."""
+        self._step(self._handling.send, None)
+
+    def call_when_ready(self, callback: Callable[[Any], None]) -> bool:
+        """If the handler waits for a future, call ``callback`` when this future is done. Otherwise return False."""
+        future = self._awaited
+        if not asyncio.isfuture(future):
+            return False
+        future._asyncio_future_blocking = False  # noqa: SLF001 - a task does the same: the future is waited for
+        future.add_done_callback(callback)
+        return True
+
+    def _step(self, go_on: Callable[[Any], Any], value: Any) -> None:
+        self._awaited = None
         try:
-            self._awaited = self._context.run(self._handling.send, None)
+            self._awaited = self._context.run(go_on, value)
         except StopIteration as ended:
             self._response = ended.value
         except BaseException as error:  # noqa: BLE001 - the task raises it
@@ -78,7 +96,12 @@ class EarlyStart:
             return response
 
     def close(self) -> None:
-        """End a handler that waits, because the connection was lost before a task could go on with it."""
+        """Cancel a handler that waits, as a task would, because the connection was lost."""
+        if self._response is not None or self._error is not None:
+            return
+        if asyncio.isfuture(self._awaited):
+            self._awaited.cancel()
+        self._step(self._handling.throw, asyncio.CancelledError())
         self._context.run(self._handling.close)
 
 
@@ -106,10 +129,10 @@ class EarlyHandler(web.RequestHandler):
     A request that waits to begin stays as the client sent it, because a parsed one takes four times the memory.
 
     Attributes:
-        early_start: The request that began early and now waits for aiohttp's task, or None.
+        early_start: The request that began early and now waits for a future or for aiohttp's task, or None.
     """
 
-    __slots__ = ("_early_paths", "_has_task", "_start_queue", "_unread", "_waits_to_begin", "early_start")
+    __slots__ = ("_early_paths", "_has_task", "_start_queue", "_unread", "_waits_without_task", "early_start")
 
     def __init__(
         self, manager: web.Server, *, start_queue: StartQueue, early_paths: EarlyPaths, **options: Any
@@ -119,14 +142,14 @@ class EarlyHandler(web.RequestHandler):
         self._start_queue = start_queue
         self._early_paths = early_paths
         self._has_task = False
-        self._waits_to_begin = False
+        self._waits_without_task = False
         self._unread = b""
         self.early_start: EarlyStart | None = None
 
     @property
     def waits_for_request(self) -> bool:
         """Whether no request is handled or waits to be handled."""
-        if self._messages or self._waits_to_begin or self._force_close or self._close:
+        if self._messages or self._waits_without_task or self._force_close or self._close:
             return False
         return not self._has_task or (self._waiter is not None and not self._waiter.done())
 
@@ -149,7 +172,7 @@ class EarlyHandler(web.RequestHandler):
         if self._unread:
             self._feed(b"")  # aiohttp takes no bytes after this
         super().close()
-        if not self._has_task and not self._waits_to_begin and self.transport is not None:
+        if not self._has_task and not self._waits_without_task and self.transport is not None:
             self.transport.close()
 
     def _process_keepalive(self) -> None:
@@ -157,14 +180,14 @@ class EarlyHandler(web.RequestHandler):
         super()._process_keepalive()
         if self._keepalive_handle is not None or self._has_task:
             return
-        if self._waits_to_begin:
+        if self._waits_without_task:
             self._keepalive_handle = self._loop.call_later(LOOK_AGAIN_SECONDS, self._process_keepalive)
         else:
             self.force_close()
 
     def data_received(self, data: bytes) -> None:
         """Pass data to aiohttp. If no request is being handled, begin to handle the one that has come."""
-        if self._waits_to_begin:
+        if self._waits_without_task:
             self._feed(data)
         elif not self.waits_for_request:
             super().data_received(data)
@@ -191,19 +214,22 @@ class EarlyHandler(web.RequestHandler):
             self._waiter = waiter
 
     def _begin_in_turn(self) -> None:
-        self._waits_to_begin = True
+        self._waits_without_task = True
         self._start_queue.begin_in_turn(self._begin)
 
     def _begin(self) -> None:
         """Begin to handle the request that has come, unless the connection was lost while the request waited."""
-        self._waits_to_begin = False
+        self._waits_without_task = False
         if self.transport is None or self._force_close:
             return
         if self._unread:
             self._feed(b"")
         if self._messages and self._is_early():  # no other request has come behind it
             self._start_early()
-        if self._messages:
+        self._continue_unless_waiting()
+
+    def _continue_unless_waiting(self) -> None:
+        if self._messages and not self._waits_without_task:
             self._continue_in_task()
 
     def _continue_in_task(self) -> None:
@@ -230,11 +256,26 @@ class EarlyHandler(web.RequestHandler):
         assert handler is not None
         early = EarlyStart(make_request(message, payload, self, StreamWriter(self, self._loop), task), handler)  # type: ignore[arg-type]  # a coroutine function
         early.run()
+        self._after_step(early)
+
+    def _after_step(self, early: EarlyStart) -> None:
+        """Leave a request whose stream is open. Wait if the handler waits for a future, else a task must go on."""
         if self.transport is None:  # a stream took it over
             self._messages.clear()
             early.close()
         else:
             self.early_start = early
+            self._waits_without_task = early.call_when_ready(self._resume_early)
+
+    def _resume_early(self, _: "asyncio.Future[Any]") -> None:
+        """Go on with the handler whose future is done, unless the connection was lost meanwhile."""
+        early = self.early_start
+        if early is None or self._force_close:
+            return
+        self.early_start, self._waits_without_task = None, False
+        early.resume()
+        self._after_step(early)
+        self._continue_unless_waiting()
 
 
 def take_early_request(make_request: Callable[..., Any]) -> Callable[..., Any]:

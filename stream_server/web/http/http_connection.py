@@ -123,7 +123,7 @@ class HttpConnection(EarlyHandler):
     @property
     def is_busy(self) -> bool:
         """Whether the connection handles a request, or has received one that still waits to be handled."""
-        return self._request_in_progress or self._waits_to_begin or bool(self._messages)
+        return self._request_in_progress or self._waits_without_task or bool(self._messages)
 
     def drop(self) -> None:
         """Close the connection at once, to make room for another."""

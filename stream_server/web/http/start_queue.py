@@ -11,6 +11,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from stream_server.runtime.iteration_budget import IterationBudget
+
 MAX_ITERATION_SECONDS = 0.005
 """Longest time in seconds of all requests that begin in one iteration of the event loop. The last may take longer."""
 
@@ -19,11 +21,8 @@ class StartQueue:
     """Lets requests begin, for a few ms per event loop iteration. The others wait in their order."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
-        self._loop = loop
-        self._clock = clock
         self._waiting: deque[Callable[[], None]] = deque()
-        self._spent_seconds = 0.0
-        self._is_iteration_scheduled = False
+        self._budget = IterationBudget(loop, MAX_ITERATION_SECONDS, self._begin_waiting, clock)
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -31,7 +30,7 @@ class StartQueue:
     @property
     def is_free(self) -> bool:
         """Whether a request may begin without waiting: nobody waits, and this iteration has time left."""
-        return not self._waiting and self._spent_seconds < MAX_ITERATION_SECONDS
+        return not self._waiting and self._budget.is_left
 
     def begin_in_turn(self, begin: Callable[[], None]) -> None:
         """Call ``begin`` now if the queue is free, else in a later iteration.
@@ -39,26 +38,11 @@ class StartQueue:
         An exception of a call that waited goes to the event loop's handler, and the others go on.
         """
         if self.is_free:
-            self._begin_now(begin)
+            self._budget.run(begin)
         else:
             self._waiting.append(begin)
 
-    def _begin_now(self, begin: Callable[[], None]) -> None:
-        self._schedule_iteration()
-        started_at = self._clock()
-        try:
-            begin()
-        finally:
-            self._spent_seconds += self._clock() - started_at
-
-    def _schedule_iteration(self) -> None:
-        if not self._is_iteration_scheduled:
-            self._is_iteration_scheduled = True
-            self._loop.call_soon(self._begin_iteration)
-
-    def _begin_iteration(self) -> None:
+    def _begin_waiting(self) -> None:
         """Begin waiting requests, at least one, until the time of this iteration is over."""
-        self._is_iteration_scheduled = False
-        self._spent_seconds = 0.0
-        while self._waiting and self._spent_seconds < MAX_ITERATION_SECONDS:
-            self._begin_now(self._waiting.popleft())
+        while self._waiting and self._budget.is_left:
+            self._budget.run(self._waiting.popleft())

@@ -310,8 +310,10 @@ class World:
             return viewer
         raise AssertionError("reading a viewer waited")
 
-    async def _graph(self, user: str) -> Graph:
-        return self.graphs.get(user, Graph())
+    def _graph(self, user: str) -> "asyncio.Future[Graph]":
+        found: asyncio.Future[Graph] = asyncio.get_running_loop().create_future()
+        found.set_result(self.graphs.get(user, Graph()))
+        return found
 
     def _request(
         self, user: str, subscription: Subscription, position: Position, viewer: Viewer | None,

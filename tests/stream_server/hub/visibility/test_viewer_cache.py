@@ -7,6 +7,7 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.viewer import VIEWER_WEIGHT, ViewerCache
 from tests.stream_server.hub.world import Graph, World, user_json
+from tests.waiting import eventually
 
 
 class Store:
@@ -57,6 +58,7 @@ async def test_a_viewer_with_too_many_relations_lives_only_as_long_as_its_stream
     assert (len(viewers), viewers.kept_count) == (1, 0)
     assert viewers.get_loaded("1") is stream_of_1
     del stream_of_1
+    await asyncio.sleep(0)  # the loop lets go of the future that gave it
     assert len(viewers) == 0
     await viewers.get("2")  # the memory of the dropped viewer counts no more
     await viewers.get("3")
@@ -81,14 +83,35 @@ async def test_a_read_that_fails_fails_for_all_who_wait_and_the_next_caller_read
     assert store.read == ["1", "1"]
 
 
-async def test_another_caller_reads_if_the_one_that_reads_is_cancelled() -> None:
+async def test_a_caller_that_leaves_ends_the_read_of_no_other() -> None:
     store = Store()
     viewers = store.cache(0)
     first, second = (asyncio.create_task(viewers.get("1")) for _ in range(2))
-    await asyncio.sleep(0)  # the first one reads, the second one waits for it
+    await asyncio.sleep(0)  # the first one begins the read, the second one waits for it
     first.cancel()
     assert (await second).is_loaded
-    assert (first.cancelled(), store.read) == (True, ["1", "1"])
+    assert (first.cancelled(), store.read) == (True, ["1"])
+
+
+async def test_a_read_that_was_begun_ahead_serves_the_caller_that_comes_later() -> None:
+    store = Store()
+    viewers = store.cache(2 * VIEWER_WEIGHT)
+    read = viewers.start_reading("1")
+    assert viewers.start_reading("1") is read
+    await read
+    assert (await viewers.get("1")) is read.result()
+    assert (store.read, viewers.kept_count) == (["1"], 1)
+
+
+async def test_a_read_that_nobody_uses_leaves_nothing() -> None:
+    store = Store()
+    viewers = store.cache(2 * VIEWER_WEIGHT)
+    await viewers.start_reading("1")
+    await eventually(lambda: len(viewers) == 0)
+    store.failures = 1
+    viewers.start_reading("2")
+    await eventually(lambda: len(viewers) == 0)
+    assert (viewers.kept_count, viewers._reads, store.read) == (0, {}, ["1", "2"])
 
 
 async def test_a_viewer_that_is_dropped_while_it_is_read_is_read_again() -> None:

@@ -1,5 +1,7 @@
 """The graph of a user for streams: each relation with its start, and the head of the log, in one step."""
 
+import asyncio
+
 import redis
 
 from stream_server.events.position import LOG_START
@@ -15,6 +17,16 @@ async def test_a_graph_has_every_relation_with_its_start(store: Store, raw: "red
     viewer = await store.user_graphs.get_graph("1")
     assert viewer[:-1] == tuple({"2": 1_795_197_600_000 + number, "3": 1} for number in range(5))
     assert viewer.head == LOG_START
+
+
+async def test_graphs_asked_together_are_those_asked_one_by_one(store: Store, people: People) -> None:
+    users = [*await people.users(3), "404"]
+    await store.follows.follow(users[0], users[1], new_key())
+    await store.mutes.mute(users[1], users[2], new_key())
+    await store.blocks.block(users[2], users[0], new_key())
+    one_by_one = [await store.user_graphs.get_graph(user) for user in users]
+    assert await store.user_graphs.get_graphs(users) == one_by_one
+    assert await asyncio.gather(*map(store.user_graphs.get_graph, users)) == one_by_one
 
 
 async def test_an_unknown_user_has_an_empty_graph(store: Store) -> None:

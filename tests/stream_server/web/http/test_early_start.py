@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from stream_server.store.redis import admission
+from stream_server.store.redis import admission, batched_reads
 from stream_server.web.http import app_keys
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.request_limits import LIMITS
@@ -98,15 +98,17 @@ async def test_a_client_may_leave_at_any_moment_of_its_opening(
 async def test_clients_that_leave_a_silent_redis_leave_nothing(
     redis_server: RedisProcess, server: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Some of them wait for Redis, the others for their turn."""
-    reads, count = server.app[app_keys.STORE].read_admission, admission.MAX_CONCURRENT + 9
+    """Some of them wait for Redis, the others for a call that they share."""
+    reads, count = server.app[app_keys.STORE].sessions._statuses, batched_reads.MAX_CALLS * batched_reads.MAX_QUESTIONS
     redis_server.pause()
     try:
         opening = [await server.send_raw("GET /v1/stream?track=x HTTP/1.1") for _ in range(count)]
-        await eventually(lambda: not reads._free_slots and len(reads._waiters) == 9, what="all slots taken")
+        await eventually(lambda: not reads._admission._free_slots and reads._waiting, what="all calls under way")
         for _, writer in opening:
             writer.transport.abort()
         await _expect_nothing_left(server)
     finally:
         redis_server.resume()
+    await eventually(lambda: not reads._calls, what="no call left over")
+    assert not reads._waiting
     assert not [record for record in caplog.records if record.name == "aiohttp.server"]

@@ -1,6 +1,7 @@
 """Streams that begin without a task: the same answers as by aiohttp's own way, and nothing is left of lost clients."""
 
 import asyncio
+import gc
 import itertools
 import math
 import time
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.admission import ReadAdmission
 from stream_server.web.http import app_keys, start_queue
 from stream_server.web.http.early_start import EarlyHandler, EarlyStart
@@ -135,13 +137,13 @@ async def test_a_stream_of_a_known_user_opens_without_a_task(
         started.append(connection)
         return start(connection)
 
-    for expected in (1, 1):  # the first stream asks Redis, the second one waits for nothing
+    for _ in range(2):  # the first stream asks Redis, the second one waits for nothing
         async with connected(address, app) as (reader, writer):
             monkeypatch.setattr(HttpConnection, "start", note)
             writer.write(stream_request(uid))
             await open_stream(reader)
             monkeypatch.setattr(HttpConnection, "start", start)
-        assert len(started) == expected
+        assert started == []
     assert early == ["GET /v1/stream"] * 2
 
 
@@ -333,6 +335,69 @@ async def test_a_client_that_leaves_before_the_task_begins_leaves_nothing(
     assert transport.written == b""
 
 
+async def test_a_request_that_waits_for_redis_without_a_task_is_answered_when_the_server_stops(
+    world: World, app: web.Application, gate: Gate
+) -> None:
+    request = stream_request(await world.user("ann"))
+    connection, transport = await made_connection(app)
+    connection.data_received(request)
+    connection._next_keepalive_close_time = 0.0
+    connection._process_keepalive()
+    app[app_keys.HUB].stop(app[app_keys.SHUTDOWN].next_disconnect_reason)
+    connection.close()
+    assert (gate.waiting, connection.is_busy, transport.closed) == (1, True, False)
+    gate.open.set()
+    await eventually(lambda: transport.closed)
+    assert transport.written.startswith(b"HTTP/1.1 503 ")
+    connection.connection_lost(None)
+
+
+async def test_a_connection_that_is_cut_while_its_handler_waits_goes_on_with_nothing(
+    world: World, app: web.Application, gate: Gate
+) -> None:
+    request = stream_request(await world.user("ann"))
+    connection, transport = await made_connection(app)
+    connection.data_received(request)
+    gate.open.set()
+    connection.force_close()
+    await eventually(lambda: not app[app_keys.STORE].sessions._statuses._calls)
+    connection.connection_lost(None)
+    await eventually(lambda: gate.ended == 1)
+    assert (transport.closed, transport.written) == (True, b"")
+
+
+@pytest.mark.usefixtures("remembering")
+async def test_the_relations_of_an_unknown_user_are_read_while_redis_is_asked_about_the_token(
+    world: World, address: Address, app: web.Application, gate: Gate
+) -> None:
+    uid, viewers = await world.user("ann"), app[app_keys.HUB].viewer_cache
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(uid))
+        await eventually(lambda: uid in viewers._viewers and viewers._viewers[uid].is_loaded)
+        assert (gate.waiting, viewers.kept_count) == (1, 0)
+        (viewer,) = viewers._viewers.values()
+        gate.open.set()
+        await open_stream(reader)
+        (client,) = app[app_keys.HUB].registry.list_clients()
+        assert client.request.viewer is viewer  # so its relations were not read again
+
+
+@pytest.mark.parametrize(("uid", "status"), [("404", 401), ("suspended", 403)])
+async def test_a_refused_token_leaves_no_viewer(
+    world: World, address: Address, app: web.Application, uid: str, status: int
+) -> None:
+    if uid == "suspended":
+        admin, uid = await world.user("boss"), await world.user("ann")
+        await app[app_keys.STORE].suspensions.suspend(admin, uid, IdempotencyKey.generate())
+    viewers = app[app_keys.HUB].viewer_cache
+    async with connected(address, app) as (reader, writer):
+        writer.write(stream_request(uid))
+        assert (await read_answer(reader))[0] == status
+    await eventually(lambda: not viewers._reads)
+    gc.collect()
+    assert (len(viewers), viewers.kept_count) == (0, 0)
+
+
 async def test_a_connection_without_a_request_has_no_task_and_closes_when_the_server_stops(
     app: web.Application,
 ) -> None:
@@ -424,7 +489,7 @@ async def busy(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> tuple[H
     """A connection of a server on which each request takes all the time of an iteration of the loop."""
     connection, transport = await made_connection(app)
     seconds = itertools.count(0.0, 2 * start_queue.MAX_ITERATION_SECONDS)
-    monkeypatch.setattr(connection._start_queue, "_clock", lambda: next(seconds))
+    monkeypatch.setattr(connection._start_queue._budget, "_clock", lambda: next(seconds))
     return connection, transport
 
 
@@ -445,17 +510,23 @@ async def test_a_request_that_finds_no_time_begins_in_the_next_iteration(
     connection.connection_lost(None)
 
 
-async def test_a_client_that_leaves_while_its_request_waits_to_begin_leaves_nothing(
-    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
-) -> None:
+@pytest.mark.parametrize("is_cut", [False, True], ids=["its client leaves", "the server cuts it"])
+async def test_a_connection_that_ends_while_its_request_waits_to_begin_leaves_nothing(
+    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str],
+    is_cut: bool,  # noqa: FBT001 - a parameter
+) -> None:  # fmt: skip
     request, (connection, transport) = stream_request(await world.user("ann")), busy
     tasks = asyncio.all_tasks()
     spend_iteration(connection)
     connection.data_received(request)
-    connection.connection_lost(None)
+    if is_cut:
+        connection.force_close()
+    else:
+        connection.connection_lost(None)
     await asyncio.sleep(0)
-    assert (early, len(connection._start_queue), transport.written) == ([], 0, b"")
+    assert (early, len(connection._start_queue), transport.written, transport.closed) == ([], 0, b"", True)
     assert asyncio.all_tasks() == tasks
+    connection.connection_lost(None)
 
 
 async def test_a_request_that_waits_to_begin_is_answered_when_the_server_stops(
@@ -469,18 +540,6 @@ async def test_a_request_that_waits_to_begin_is_answered_when_the_server_stops(
     assert not transport.closed
     await eventually(lambda: transport.closed)
     assert transport.written.startswith(b"HTTP/1.1 503 ")
-    connection.connection_lost(None)
-
-
-async def test_a_connection_that_is_cut_while_its_request_waits_to_begin_begins_nothing(
-    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
-) -> None:
-    request, (connection, transport) = stream_request(await world.user("ann")), busy
-    spend_iteration(connection)
-    connection.data_received(request)
-    connection.force_close()
-    await asyncio.sleep(0)
-    assert (early, transport.closed, transport.written) == ([], True, b"")
     connection.connection_lost(None)
 
 

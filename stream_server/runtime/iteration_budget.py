@@ -1,0 +1,56 @@
+"""The time that work of one kind may take in an iteration of the event loop. What finds no time waits for the next.
+
+A crowd brings ten thousand times the same work in one iteration. Without a limit it would take seconds, in which the
+process reads no socket.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+class IterationBudget:
+    """Measures the work of each iteration of the event loop, and tells its owner when the next one begins.
+
+    Attributes:
+        is_left: Whether this iteration has time left. The last work of an iteration may take longer than that.
+    """
+
+    __slots__ = ("_clock", "_is_scheduled", "_loop", "_max_seconds", "_on_iteration", "_spent_seconds", "is_left")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, max_seconds: float, on_iteration: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """Allow ``max_seconds`` of work. ``on_iteration`` is called with a full budget after work or :meth:`renew`."""
+        self._loop = loop
+        self._max_seconds = max_seconds
+        self._on_iteration = on_iteration
+        self._clock = clock
+        self._spent_seconds = 0.0
+        self._is_scheduled = False
+        self.is_left = True
+
+    def run(self, work: Callable[[], Result]) -> Result:
+        """Return what ``work`` returns. Its time counts for this iteration, also if it raises."""
+        self.renew()
+        started_at = self._clock()
+        try:
+            return work()
+        finally:
+            self._spent_seconds += self._clock() - started_at
+            self.is_left = self._spent_seconds < self._max_seconds
+
+    def renew(self) -> None:
+        """Let the next iteration begin with a full budget and a call of ``on_iteration``."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._begin_iteration)
+
+    def _begin_iteration(self) -> None:
+        self._is_scheduled = False
+        self._spent_seconds, self.is_left = 0.0, True
+        self._on_iteration()

@@ -1,0 +1,80 @@
+"""Asks Redis the questions of many opening streams in few calls.
+
+After a restart all clients ask the same: is my token valid, and whom do I follow? A call for each question costs ten
+times as much as the question. So the questions of one iteration of the event loop go together. While Redis answers as
+many calls as may run at once, later questions wait and then share the next call.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
+from typing import Generic, TypeVar
+
+from stream_server.store.redis.admission import ReadAdmission
+
+MAX_CALLS = 3
+"""Most calls of one kind at the same time."""
+
+MAX_QUESTIONS = 14
+"""Most questions of one call. With `MAX_CALLS`, Redis has 42 at a time, which it answers well within the timeout."""
+
+Question = TypeVar("Question")
+Answer = TypeVar("Answer")
+
+
+class BatchedReads(Generic[Question, Answer]):
+    """Answers questions of one kind by ``read``, which returns the answers to several questions in their order.
+
+    Questions wait in the order in which they came. `ReadAdmission` decides how long, and when Redis counts as down.
+    """
+
+    def __init__(self, read: Callable[[list[Question]], Awaitable[Sequence[Answer]]]) -> None:
+        self._read = read
+        self._admission = ReadAdmission(MAX_CALLS)
+        self._waiting: deque[tuple[Question, asyncio.Future[Answer]]] = deque()
+        self._waiting_calls = 0
+        self._calls: set[asyncio.Task[None]] = set()
+
+    def ask(self, question: Question) -> "asyncio.Future[Answer]":
+        """Return the future of the answer. It raises the error of the call, such as `Unavailable`."""
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((question, answer))
+        if len(self._waiting) > self._waiting_calls * MAX_QUESTIONS:
+            self._waiting_calls += 1
+            self._start_call()
+        return answer
+
+    def _start_call(self) -> None:
+        """Start a call, which begins in the next iteration of the event loop and takes what waits then.
+
+        It has a context of its own: the limits of the request that asks first hold for no other.
+        """
+        call = asyncio.get_running_loop().create_task(self._call(), context=Context())
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+
+    async def _call(self) -> None:
+        batch = None
+        try:
+            async with self._admission.slot(0):
+                batch = self._take_batch()
+                answers = await self._read([question for question, _ in batch]) if batch else ()
+        except Exception as error:  # noqa: BLE001 - it belongs to those who asked
+            for _, answer in self._take_batch() if batch is None else batch:
+                if not answer.done():
+                    answer.set_exception(error)
+            return
+        for (_, answer), found in zip(batch, answers, strict=True):
+            if not answer.done():
+                answer.set_result(found)
+
+    def _take_batch(self) -> list[tuple[Question, "asyncio.Future[Answer]"]]:
+        """Take the questions of one call from those that wait, without those whose askers have left."""
+        self._waiting_calls -= 1
+        batch: list[tuple[Question, asyncio.Future[Answer]]] = []
+        while self._waiting and len(batch) < MAX_QUESTIONS:
+            asked = self._waiting.popleft()
+            if not asked[1].done():
+                batch.append(asked)
+        return batch
