@@ -32,7 +32,8 @@ MAX_PAGE_BYTES = 131_072
 """Most bytes of entries in one page, unless its first entry is larger."""
 
 MAX_PAGE_SECONDS = 0.004
-"""Longest time in seconds of matching one page, because the event loop is blocked meanwhile."""
+"""Most CPU time in seconds of matching one page, because the event loop is blocked meanwhile. For why it is CPU time,
+see :mod:`stream_server.runtime.iteration_budget`."""
 
 
 class LogPage(NamedTuple):
@@ -144,7 +145,7 @@ class CatchUpReader:
         """Return a page from the ring. If the client's filters cannot change, the replay index skips most entries."""
         client.use_private_view_if_needed()
         if head == self._ring.head and client.private_view is None and not client.uses_saved_rules:
-            deadline = time.monotonic() + MAX_PAGE_SECONDS / 2  # the other half is for matching
+            deadline = time.thread_time() + MAX_PAGE_SECONDS / 2  # the other half is for matching
             query = ReplayQuery(client.subscription, client.search_keys)
             entries, reached = self.replay_index.find_after(position, query, MAX_PAGE_BYTES, deadline)
             if reached != position:
@@ -166,7 +167,7 @@ class CatchUpReader:
         client.use_private_view_if_needed()
         search_keys = client.search_keys
         screen = None if search_keys is None or scanned is not None else make_screen(search_keys)
-        deadline = time.monotonic() + (MAX_PAGE_SECONDS if scanned is None else MAX_PAGE_SECONDS / 2)
+        deadline = time.thread_time() + (MAX_PAGE_SECONDS if scanned is None else MAX_PAGE_SECONDS / 2)
         deliveries: list[Delivery] = []
         end_position = position if gap is None else gap.end
         for entry in entries:
@@ -184,7 +185,7 @@ class CatchUpReader:
                 return CatchUpPage(deliveries, end_position, gap, notice)
             if client.is_changed_by_rules_entry(entry):
                 return CatchUpPage(deliveries, end_position, gap, rules_entry=entry)
-            if time.monotonic() > deadline:
+            if time.thread_time() > deadline:
                 return CatchUpPage(deliveries, end_position, gap)
         return CatchUpPage(deliveries, end_position if scanned is None else scanned, gap)
 

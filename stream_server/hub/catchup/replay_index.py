@@ -91,7 +91,7 @@ class IndexBlock:
     def scan(self, subscription: Subscription, begin: int, ring: Ring, deadline: float) -> ScanResult:
         """Return which entries from index ``begin`` on may match a subscription without search keys.
 
-        Continues an earlier scan if possible. Tests at least one new entry. Stops at ``deadline`` (monotonic clock).
+        Continues an earlier scan if possible. Tests at least one new entry. Stops at ``deadline`` (`thread_time`).
         """
         known = self._scan_results.pop(subscription.canonical_form, None)
         if known is None or not known.begin <= begin <= known.end:
@@ -101,7 +101,7 @@ class IndexBlock:
             ring.mark_read(self.entries[end])
             bits |= _match_bit(subscription, self.entries[end]) << end
             end += 1
-            if time.monotonic() > deadline:
+            if time.thread_time() > deadline:
                 break
         while len(self._scan_results) >= MAX_SCAN_RESULTS:
             del self._scan_results[next(iter(self._scan_results))]
@@ -134,7 +134,7 @@ class ReplayIndex:
         """Return the entries after ``position`` that may match, and the position at which the scan ended.
 
         Call it only if the ring covers ``position``. The scan ends at the head, when the found entries exceed
-        ``max_bytes``, or at ``deadline`` (seconds of the monotonic clock). If the returned position equals
+        ``max_bytes``, or at ``deadline`` (seconds of `thread_time`). If the returned position equals
         ``position``, the deadline came before any entry was scanned: the caller must test the ring's entries itself.
         """
         found: list[Entry] = []
@@ -151,7 +151,7 @@ class ReplayIndex:
                         weight += entry.size
                         if weight > max_bytes:
                             return found, position
-                if time.monotonic() > deadline:
+                if time.thread_time() > deadline:
                     break
                 continue
             block = self._get_block(number, deadline)
@@ -168,7 +168,7 @@ class ReplayIndex:
                     if weight > max_bytes:
                         return found, entry.position
                 position = block.entries[end - 1].position
-            if time.monotonic() > deadline:
+            if time.thread_time() > deadline:
                 break
         return found, position
 
@@ -204,7 +204,7 @@ class ReplayIndex:
         block.was_used = True
         for entry in self._ring.iter_numbers(block.next_number, self._last_number(number)):
             block.add(entry)
-            if time.monotonic() > deadline:
+            if time.thread_time() > deadline:
                 break
         return block
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from stream_server.runtime.iteration_budget import IterationBudget
 
 MAX_ITERATION_SECONDS = 0.01
-"""Longest time in seconds of all pages in one iteration of the event loop. The last page may take longer."""
+"""Most CPU time in seconds of all pages in one iteration of the event loop. The last page may take longer."""
 
 OLDEST_FIRST_EVERY = 4
 """One page in this many goes to the client that has waited longest, not to the nearest one."""
@@ -43,7 +43,7 @@ class Waiter(NamedTuple):
 class CatchUpScheduler:
     """Lets catching-up clients read, for a few ms per event loop iteration, mostly those nearest to the head."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.thread_time) -> None:
         self._loop = asyncio.get_running_loop()
         self._by_distance: list[tuple[int, int, Waiter]] = []
         self._by_arrival: deque[Waiter] = deque()

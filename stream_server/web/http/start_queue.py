@@ -14,13 +14,13 @@ from collections.abc import Callable
 from stream_server.runtime.iteration_budget import IterationBudget
 
 MAX_ITERATION_SECONDS = 0.005
-"""Longest time in seconds of all requests that begin in one iteration of the event loop. The last may take longer."""
+"""Most CPU time in seconds of all requests that begin in one iteration of the event loop. The last may take longer."""
 
 
 class StartQueue:
     """Lets requests begin, for a few ms per event loop iteration. The others wait in their order."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float] = time.thread_time) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
         self._budget = IterationBudget(loop, MAX_ITERATION_SECONDS, self._begin_waiting, clock)
 

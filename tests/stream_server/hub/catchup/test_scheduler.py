@@ -1,9 +1,11 @@
 """The scheduler of pages when many clients return at once."""
 
 import asyncio
+import time
 from collections import Counter
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from filters.event import Event
 from filters.track import Track
 from stream_server.hub.catchup import reader as catch_up_reader
 from stream_server.hub.catchup import scheduler
-from stream_server.hub.catchup.reader import CatchUpReader
+from stream_server.hub.catchup.reader import CatchUpPage, CatchUpReader
 from stream_server.hub.catchup.scheduler import CatchUpScheduler
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
@@ -222,3 +224,25 @@ async def test_the_filter_of_a_returning_client_sees_entries_with_its_keys(monke
     await socket.expect_texts("word7")
     await eventually(lambda: stream.client in world.hub.live, what="it is live")
     assert set(asked) == {"word7"}
+
+
+async def test_a_process_that_waits_for_a_core_sends_several_entries_in_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the clock, each of these entries would end a page. Then a crowd on a busy machine would never catch up."""
+    matches, world, sizes = Track.matches, world_with_words(), list[int]()
+    matching = CatchUpReader._match_entries
+
+    def slow(self: Track, event: Event) -> bool:
+        time.sleep(1.1 * catch_up_reader.MAX_PAGE_SECONDS)  # another process has the core
+        return matches(self, event)
+
+    def counted(self: CatchUpReader, *given: Any) -> CatchUpPage:
+        page = matching(self, *given)
+        sizes.append(len(page.deliveries))
+        return page
+
+    monkeypatch.setattr(Track, "matches", slow)
+    monkeypatch.setattr(CatchUpReader, "_match_entries", counted)
+    words = [f"word{n}" for n in range(1, 10)]
+    _, socket = world.open(world.log.entries[0].position, track=",".join(words))
+    await socket.expect_texts(*words)
+    assert max(sizes) > 1
