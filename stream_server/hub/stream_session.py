@@ -216,11 +216,16 @@ class StreamSession:
         raise TimeoutError
 
     async def _catch_up(self) -> None:
-        """Send pages until the client is at the head. No ``await`` follows the last check, so the head cannot move."""
-        client = self.client
+        """Send pages until the client is at the head. No ``await`` follows the last check, so the head cannot move.
+
+        The head moves between a page and the moment when the client gets it. So a client that has waited for a page may
+        read one more at once. Else no client of a crowd would ever find the head where its page ended.
+        """
+        client, is_in_turn = self.client, False
         while client.disconnect_reason is None and client.position != self._catch_up_end():
             try:
-                page = await self._hub.catchup_reader.read_page(client, self._catch_up_end)
+                page = await self._hub.catchup_reader.read_page(client, self._catch_up_end, is_in_turn=is_in_turn)
+                is_in_turn = not is_in_turn
             except Unavailable:
                 await self._hub.wait_for_log(self._next_heartbeat_at - _loop_time())
             else:

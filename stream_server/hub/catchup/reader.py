@@ -85,13 +85,18 @@ class CatchUpReader:
         self._saved_rules = saved_rules
         self._scheduler = CatchUpScheduler()
 
-    async def read_page(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
+    async def read_page(
+        self, client: Client, get_end: Callable[[], Position], *, is_in_turn: bool = False
+    ) -> CatchUpPage:
         """Return the client's next page. It ends at or before the position that ``get_end`` returns.
 
         The reader calls ``get_end`` when the client's turn to read has come, because the head moves while the client
-        waits. Raises `Unavailable` while Redis cannot be reached.
+        waits. With ``is_in_turn`` the client does not wait for a page from the ring. Raises `Unavailable` while Redis
+        cannot be reached.
         """
-        page = await self._read_page(client, get_end)
+        page = self._scheduler.read_now(partial(self._read_memory, client, get_end)) if is_in_turn else None
+        if page is None:
+            page = await self._read_page(client, get_end)
         if page.rules_entry is None:
             return page
         return page._replace(notice=await self._saved_rules.apply_change(client, page.rules_entry), rules_entry=None)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -85,18 +86,29 @@ async def test_without_the_limit_most_clients_would_read_in_one_iteration(monkey
     assert await max_pages_per_iteration(monkeypatch, world_with_words()) > CLIENTS / 2
 
 
-async def test_many_returning_clients_become_live_while_posts_continue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler, "MAX_ITERATION_SECONDS", 0.001)
-    world, loop = world_with_words(), asyncio.get_running_loop()
-    streams = [world.open(world.log.entries[0].position, track=f"word{n}")[0] for n in range(CLIENTS)]
+def post_in_each_iteration(world: World) -> Callable[[], None]:
+    """Let one more post come in each iteration of the loop, until the returned function is called."""
+    loop = asyncio.get_running_loop()
 
     def go_on() -> None:
         world.post("more")
         posting[0] = loop.call_soon(go_on)
 
     posting = [loop.call_soon(go_on)]
+    return lambda: posting[0].cancel()
+
+
+async def test_many_returning_clients_become_live_while_posts_continue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Posts come before and after the turns of an iteration. So the head moves between a client's page and its wake."""
+    monkeypatch.setattr(scheduler, "MAX_ITERATION_SECONDS", 1e-9)
+    world = world_with_words()
+    stops = [post_in_each_iteration(world)]
+    begin = world.log.entries[0].position
+    streams = [world.open(begin, track=f"word{n}")[0] for n in range(CLIENTS)]
+    stops.append(post_in_each_iteration(world))
     await eventually(lambda: all(stream.client in world.hub.live for stream in streams), what="all are live")
-    posting[0].cancel()
+    for stop in stops:
+        stop()
     assert world.hub.head.n > POSTS + 1, "the log stood still"
 
 
