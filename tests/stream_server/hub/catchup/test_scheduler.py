@@ -94,8 +94,11 @@ def post_in_each_iteration(world: World) -> Callable[[], None]:
         world.post("more")
         posting[0] = loop.call_soon(go_on)
 
+    def stop() -> None:
+        posting[0].cancel()
+
     posting = [loop.call_soon(go_on)]
-    return lambda: posting[0].cancel()
+    return stop
 
 
 async def test_many_returning_clients_become_live_while_posts_continue(monkeypatch: pytest.MonkeyPatch) -> None:
