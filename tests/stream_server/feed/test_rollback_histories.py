@@ -111,6 +111,7 @@ async def _play(server: RedisProcess, seed: int) -> RandomHistory:
     return history
 
 
+@pytest.mark.timeout(400)  # a hundred histories take more than a second each on a busy machine
 async def test_a_client_that_applies_the_gaps_has_the_log_in_the_end(redis_server: RedisProcess, *, full: bool) -> None:
     losses = backwards = ghosts = 0
     for seed in range(100 if full else 4):
