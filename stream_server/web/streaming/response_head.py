@@ -30,7 +30,7 @@ _GAP = "\x00"
 
 
 class HeadKind(NamedTuple):
-    """What the heads of many streams have in common.
+    """The parts that the heads of many streams have in common.
 
     Attributes:
         version: The HTTP version of the request.
