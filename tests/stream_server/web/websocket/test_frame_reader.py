@@ -44,9 +44,7 @@ def outcome(*chunks: bytes, compresses: bool = True, maximum: int = MAXIMUM) -> 
                 if received.opcode is not Opcode.CONTINUATION:
                     found.append((int(received.opcode), received.payload))
     except FrameFault as fault:
-        assert fault.reason
-        assert len(encode_close(fault.code, fault.reason)) <= 127
-        return int(fault.code)
+        return int(fault.code) if 0 < len(fault.reason) <= MAX_REASON_BYTES else 0
     return found
 
 
@@ -172,9 +170,9 @@ def test_a_fault_is_found_before_the_rest_has_come(early: bytes, code: int) -> N
     assert outcome(early) == code
 
 
-def test_any_chunks_give_the_same(seed: int = 5) -> None:
+def test_any_chunks_give_the_same() -> None:
     """All good cases in a row, cut at random places, give what each of them gives."""
-    chance = random.Random(seed)
+    chance = random.Random(5)
     parts = [case for case in GOOD if not case.startswith("7")]
     data = b"".join(GOOD[case][0] for case in parts)
     expected = [one for case in parts for one in GOOD[case][1]]  # type: ignore[union-attr]
