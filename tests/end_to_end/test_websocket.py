@@ -77,7 +77,7 @@ async def ticket(api: Api) -> str:
     return str((await api.done("POST", "/v1/streams/ticket", token=mint(api.admin)))["ticket"])
 
 
-@pytest.mark.parametrize("compression", [None, "deflate"])
+@pytest.mark.parametrize("compression", ["deflate", pytest.param(None, marks=pytest.mark.extended)])
 async def test_the_messages_are_those_of_other_streams(
     api: Api, opened: Callable[[Any], Any], compression: str | None
 ) -> None:
@@ -239,7 +239,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("proven", [True, False])
+@pytest.mark.parametrize("proven", [True, pytest.param(False, marks=pytest.mark.extended)])
 async def test_faults_close_with_their_code(api: Api, *, proven: bool) -> None:
     """What comes with the handshake, in the same packet, is read too. A goodbye says what was wrong."""
     query = f"/v1/stream?track=a{f'&ticket={await ticket(api)}' if proven else ''}"
