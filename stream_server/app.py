@@ -47,6 +47,7 @@ from stream_server.web import routes
 from stream_server.web.http import app_keys, drain, http_connection, middleware
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
+from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
 
 logger = logging.getLogger(__name__)
 
@@ -101,6 +102,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters)
+    app[UNPROVEN] = UnprovenSockets()
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed)
     if key_set is not None:
         app[app_keys.KEY_SET] = key_set
