@@ -335,6 +335,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "log_trimmed_total": lambda: trimmer.trimmed_entries,
     }
     metrics = Metrics(worker)
+    metrics.watch_times(hub.flusher.times)
     for name, read in readers.items():
         metrics.watch(f"stream_server_{name}", read)
     return metrics
