@@ -44,6 +44,7 @@ from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.web import routes
+from stream_server.web.api import console
 from stream_server.web.http import app_keys, drain, http_connection, middleware
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
@@ -104,7 +105,7 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed)
     if key_set is not None:
         app[app_keys.KEY_SET] = key_set
-    app[SUBSCRIPTION_PARSER] = subscriptions
+    app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, console.load_console()
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
     app[app_keys.REFUSE_WRITES] = services.memory_alarm.refuse_writes
