@@ -7,6 +7,7 @@ from stream_server.web.api import (
     audit,
     blocks,
     comments,
+    console,
     follows,
     groups,
     likes,
@@ -78,7 +79,10 @@ def _timeline(path: str, handler: Handler, round_trips: RedisRoundTrips = ONE_RO
 # A row takes one or two lines, so that the table can be read at a glance.
 # fmt: off
 ROUTE_TABLE: tuple[Route, ...] = (
-    Route("GET", "/", server.index, NO_TOKEN, response=server.ServerIndex),
+    Route("GET", "/", console.index, NO_TOKEN, response=server.ServerIndex),
+    Route("GET", "/docs", console.docs, NO_TOKEN, media_type="text/html", limits=()),
+    Route("GET", "/console/{file}", console.file, NO_TOKEN, media_type="text/javascript", limits=()),
+    Route("GET", "/console/views/{file}", console.view_file, NO_TOKEN, media_type="text/javascript", limits=()),
     Route("GET", "/healthz", server.liveness, NO_TOKEN, response=server.LivenessAnswer, limits=()),
     Route("GET", "/readyz", server.readiness, NO_TOKEN, response=server.ReadinessAnswer, extra_error_statuses=(503,),
           limits=()),
