@@ -19,11 +19,11 @@ _Item = TypeVar("_Item")
 
 _CLOSING_REASONS = {reason.code: reason for reason in (CLOSED_BY_USER, TOO_MANY_STREAMS)}
 
-LONG_POLL = "poll"
-"""The name of long polls, which have no framing of their own, in ``count_by_framing``."""
-
 _TOKEN, _SESSION, _ALL_TOKENS = "token ", "session ", "all"
 """Beginnings of what a revocation names. Ids come from clients' tokens, so each kind has a beginning of its own."""
+
+POLL = "poll"
+"""Instead of the name of a framing: long polls, and previews of rules."""
 
 MAX_REVOKED_TOKENS = 10_000
 """Number of revocations that are remembered, the latest ones."""
@@ -33,8 +33,8 @@ class ClientRegistry:
     """All clients of the process by user, and the live groups whose filter depends on whom their user follows.
 
     ``empty`` is an `asyncio.Event` that is set while the process has no client. ``on_stream`` is called when a stream
-    opens (True) or ends (False), but not for long polls. ``count_by_framing`` counts the open streams by the name of
-    their framing, and the long polls as `LONG_POLL`.
+    opens (True) or ends (False), but not for long polls. ``open_by_framing`` counts the clients by the names of their
+    framings, and those without a socket as :data:`POLL`.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class ClientRegistry:
         self._revocations: dict[tuple[str, str], float] = {}
         self._expiry = TokenExpiry()
         self.on_stream: Callable[[Client, bool], None] = _ignore_stream
-        self.count_by_framing: Counter[str] = Counter()
+        self.open_by_framing: Counter[str] = Counter()
         self.empty = asyncio.Event()
         self.empty.set()
 
@@ -53,7 +53,7 @@ class ClientRegistry:
     def add(self, client: Client) -> None:
         """Add a client, until its token expires. Disconnect it at once if the token was revoked after the check."""
         self._clients.setdefault(client.request.user_id, set()).add(client)
-        self.count_by_framing[_kind_of(client)] += 1
+        self.open_by_framing[_framing_name(client)] += 1
         self.empty.clear()
         self._expiry.watch(client)
         if not client.is_poll:
@@ -65,7 +65,7 @@ class ClientRegistry:
         if client not in self._clients.get(client.request.user_id, ()):
             return
         _discard_item(self._clients, client.request.user_id, client)
-        self.count_by_framing[_kind_of(client)] -= 1
+        self.open_by_framing[_framing_name(client)] -= 1
         self._expiry.forget(client)
         if not client.is_poll:
             self.on_stream(client, False)
@@ -165,8 +165,8 @@ class ClientRegistry:
         return [group for group in groups if group.private_view and group.private_view.is_follow_change(entry)]
 
 
-def _kind_of(client: Client) -> str:
-    return LONG_POLL if client.is_poll else client.request.framing.name
+def _framing_name(client: Client) -> str:
+    return POLL if client.is_poll else client.request.framing.name
 
 
 def _ignore_stream(client: Client, is_open: bool) -> None:  # noqa: FBT001 - see `on_stream`

@@ -2,15 +2,18 @@
 
 from aiohttp import web
 
+from stream_server.monitoring.host_state import HostState
 from stream_server.web.api import (
     audit,
     blocks,
     comments,
+    console,
     follows,
     groups,
     likes,
     lists,
     notifications,
+    operations,
     relations,
     reports,
     rules,
@@ -49,6 +52,7 @@ EXPLAIN_TRIPS = RedisRoundTrips(2, "the status as the caller may see it; its aut
 TIMELINE_TRIPS = RedisRoundTrips(2, "the ids of a timeline, possibly on another shard; the visible statuses of them")
 RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importance, also the counts for ranking")
 
+NO_ROUND_TRIP = RedisRoundTrips(0)
 STREAM_TRIPS = RedisRoundTrips(3, "none for a stream of this process; else two look-ups and the command to the other")
 
 TEXT_LIMITS = (WRITES, STATUSES, STATUS_BYTES)
@@ -76,7 +80,10 @@ def _timeline(path: str, handler: Handler, round_trips: RedisRoundTrips = ONE_RO
 # A row takes one or two lines, so that the table can be read at a glance.
 # fmt: off
 ROUTE_TABLE: tuple[Route, ...] = (
-    Route("GET", "/", server.index, NO_TOKEN, response=server.ServerIndex),
+    Route("GET", "/", console.index, NO_TOKEN, response=server.ServerIndex),
+    Route("GET", "/docs", console.docs, NO_TOKEN, media_type="text/html", limits=()),
+    Route("GET", "/console/{file}", console.file, NO_TOKEN, media_type="text/javascript", limits=()),
+    Route("GET", "/console/views/{file}", console.view_file, NO_TOKEN, media_type="text/javascript", limits=()),
     Route("GET", "/healthz", server.liveness, NO_TOKEN, response=server.LivenessAnswer, limits=()),
     Route("GET", "/readyz", server.readiness, NO_TOKEN, response=server.ReadinessAnswer, extra_error_statuses=(503,),
           limits=()),
@@ -152,6 +159,8 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("PATCH", "/v1/admin/reports/{id}", reports.decide, "admin", body=reports.Decision,
           response=reports.AdminReport, round_trips=FANOUT_TRIPS, works_when_full=True),
     Route("GET", "/v1/admin/audit", audit.list_deeds, "admin", PageQuery, response=audit.DeedPage),
+    Route("GET", "/v1/admin/operations", operations.read_state, "admin", response=HostState,
+          round_trips=NO_ROUND_TRIP),
     Route("GET", "/v1/admin/suspensions", suspensions.list_suspended, "admin", PageQuery, response=users.UserPage),
     Route("PUT", "/v1/admin/suspensions/{id}", suspensions.suspend, "admin", response=suspensions.SuspensionState,
           works_when_full=True),

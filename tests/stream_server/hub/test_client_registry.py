@@ -2,7 +2,7 @@
 
 import asyncio
 
-from stream_server.hub.client_registry import LONG_POLL
+from stream_server.hub.client_registry import POLL
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.streaming.framing import NDJSON, SSE, select_framing
 from stream_server.web.websocket.framing import WEBSOCKET
@@ -29,9 +29,9 @@ async def test_open_streams_are_counted_by_framing(world: World) -> None:
         streams.append(StreamSession(world.hub, request, Silent(), now_ms=lambda: world.now_ms))
         streams[-1].start()
     poll = asyncio.create_task(world.poll(world.request(track="tea")).run(5))
-    count = world.hub.registry.count_by_framing
-    await eventually(lambda: count[LONG_POLL] == 1, what="the poll")
-    assert count == {NDJSON: 1, SSE: 2, WEBSOCKET: 2, LONG_POLL: 1}
+    count = world.hub.registry.open_by_framing
+    await eventually(lambda: count[POLL] == 1, what="the poll")
+    assert count == {NDJSON: 1, SSE: 2, WEBSOCKET: 2, POLL: 1}
     world.post("tea")
     await poll
     for stream in streams:
