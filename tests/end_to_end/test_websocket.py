@@ -14,6 +14,7 @@ from tests.end_to_end.consumer import Consumer, number
 from tests.end_to_end.raw_socket import ACCEPT, RawSocket
 from tests.end_to_end.socket_consumer import SocketConsumer, open_socket
 from tests.stream_server.web.websocket.client_frames import BINARY, CONTINUATION, PING, TEXT, close, frame
+from tests.waiting import eventually
 
 UPGRADE = {
     "Connection": "Upgrade",
@@ -270,3 +271,26 @@ async def test_fragments_and_pings_of_a_client(api: Api) -> None:
         raw.writer.write(many)
         answers = [await raw.read_message() for _ in range(300)]
         assert [answer["id"] for answer in answers] == list(range(300))
+
+
+@pytest.mark.extended
+async def test_a_crowd_opens_at_once(api: Api) -> None:
+    """Requests wait for their turn as they came, with the frames behind them. Each client gets everything once."""
+    ann, word = await api.user(), f"w{random.getrandbits(40):x}"
+    path, token = f"/v1/stream?track={word}", f"Authorization: Bearer {mint(ann)}\r\n"
+    early = frame(TEXT, b'{"op":"ping","id":1}')
+    opened = await asyncio.gather(*(RawSocket.open(api.server, path, token, early=early) for _ in range(200)))
+    for raw in opened:
+        assert [(await raw.read_message())["kind"] for _ in range(2)] == ["hello", "pong"]
+    post = await api.post(ann, word)
+    for raw in opened:
+        assert (await raw.read_message())["status"]["id"] == post["id"]
+        raw.writer.write(close(1000))
+    for raw in opened:
+        assert (await raw.until_close()).code == 1000
+        raw.writer.close()
+    await eventually(lambda: _has_none(api, ann), what="no open stream")
+
+
+async def _has_none(api: Api, uid: str) -> bool:
+    return not (await api.done("GET", "/v1/streams", token=mint(uid)))["streams"]
