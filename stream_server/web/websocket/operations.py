@@ -7,7 +7,7 @@ update, which is a message of the stream: `effective`. A wrong operation is answ
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -211,7 +211,7 @@ class Operations:
             raise BadRequest("an open stream goes on from its place", param="since")
         described = describe(parameters)
         bind = await self._plan(client.request.user_id, parameters)
-        refuse = lambda error: self._answer_error(error, operation.echo)  # noqa: E731 - it needs this operation
+        refuse = partial(self._answer_error, echo=operation.echo)
         if not self._session.change_filters(Update(bind, described, operation.echo, refuse)):
             message = "the update before this one is not in force yet"
             raise RateLimited(message, limit="concurrent updates", retry_after=1)
