@@ -80,6 +80,7 @@ class Status(Model, frozen=True):
         original: That status; None if it is deleted or hidden from the caller.
         group: The id of the group in which it was posted.
         conversation: The id of the first status of the thread.
+        foreign_id: The status's id at the site from which it came, if any.
     """
 
     id: str
@@ -102,6 +103,7 @@ class Status(Model, frozen=True):
     likes: int = 0
     comments: int = 0
     reposts: int = 0
+    foreign_id: str | None = None
 
     @property
     def text(self) -> str:
@@ -119,7 +121,8 @@ class Ids(Model, frozen=True):
 class User(Model, frozen=True):
     """A user. ``email`` is there only for the caller's own user, and ``since`` only on pages of users.
 
-    ``since`` is the time of the relation, such as when the user began to follow.
+    ``since`` is the time of the relation, such as when the user began to follow. ``foreign_id`` is the user's id at the
+    site from which the user came.
     """
 
     id: str
@@ -136,6 +139,7 @@ class User(Model, frozen=True):
     posts: int = 0
     email: str | None = None
     since: datetime | None = None
+    foreign_id: str | None = None
 
 
 class Comment(Model, frozen=True):
