@@ -19,6 +19,7 @@ from filters.registry import PluginError, Registry
 from stream_server.client import Client, ClientFailure, RequestRefused
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, OK
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.config import config
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.downloads import native
@@ -94,16 +95,19 @@ Examples:
 @click.command(epilog=EPILOG)
 @setting_options.URL_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS, "redis_read", "write_replicas")
+@JSON_OPTION
 @click.pass_context
-def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
+def doctor(context: click.Context, /, url: str | None, *, as_json: bool, **flags: Any) -> None:
     """Check this machine, a Redis and a running server.
 
     ✓ needs no action, ! could be better, ✗ is broken. The exit code is 1 if anything is broken.
     """
     settings = config.load(flags)
     results = asyncio.run(run_checks(settings, _server_url(url, settings)))
+    if as_json:
+        print_json([{"state": result.state.value, "sentence": result.sentence} for result in results])
     console = Console(highlight=False, soft_wrap=True)
-    for result in results:
+    for result in () if as_json else results:
         console.print(_format_result(result, unicode=console.encoding.startswith("utf")))
     context.exit(FAILED if any(result.state is CheckState.BROKEN for result in results) else OK)
 

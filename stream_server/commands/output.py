@@ -10,6 +10,10 @@ JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 """The option ``--json``; ``docs/reference/commands.md`` describes what each command prints with it."""
 
 
+FILE_WIDTH = 200
+"""Width in columns of tables in a file or a pipe."""
+
+
 class BrokenOutput(Exception):
     """Raised when the reader of the output has left, such as ``head``. The command ends quietly."""
 
@@ -19,6 +23,8 @@ class OutputConsole(Console):
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        if not self.is_terminal:
+            self.width = max(self.width, FILE_WIDTH)
 
     def on_broken_pipe(self) -> None:
         """Raise :class:`BrokenOutput`; rich would end the process with exit code 1."""

@@ -3,7 +3,7 @@
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 WINDOW_SECONDS = 10.0
 MAX_EVENTS = 20_000
@@ -50,11 +50,3 @@ class RateMeter:
         oldest = self._now() - WINDOW_SECONDS
         while self._recent and self._recent[0][0] < oldest:
             self._recent.popleft()
-
-
-def quantile(values: Sequence[float], share: float) -> float | None:
-    """Return the value below which ``share`` (0 to 1) of the values lie; None without values."""
-    if not values:
-        return None
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -19,6 +19,7 @@ from rich.text import Text
 from stream_server.client import Client, ClientFailure, RequestRefused
 from stream_server.commands import recording, server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.commands.recording import RecordedStatus, UnreadableLine, login_of_author, name_of_author
 from stream_server.commands.server_access import ServerAccess
 from stream_server.config import config
@@ -62,16 +63,19 @@ A line is {"author": "ada", "message": "hello", "posted": "2026-01-31T12:00:00Z"
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Statuses per second.")
 @click.option("--speed", type=click.FloatRange(0, min_open=True), help="Factor of the recording's own pace.")
 @click.option("--concurrency", type=click.IntRange(1, 256), default=16, show_default=True, help="Parallel posts.")
+@JSON_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
 @click.pass_context
 def replay(
     context: click.Context,
     /,
+    *,
     file: Path,
     url: str | None,
     rate: float | None,
     speed: float | None,
     concurrency: int,
+    as_json: bool,
     **flags: Any,
 ) -> None:
     """Post the statuses in FILE (JSON lines) as their authors.
@@ -88,7 +92,9 @@ def replay(
     except KeyboardInterrupt:
         run.tally.interrupted = True
     finally:
-        if run.tally.total:
+        if as_json:
+            print_json(run.tally.to_json())
+        elif run.tally.total:
             Console().print(run.tally.table())
     context.exit(run.tally.exit_code)
 
@@ -133,6 +139,13 @@ class ReplaySummary:
         if self.interrupted:
             return INTERRUPTED
         return FAILED if self.posted < self.total else OK
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the numbers of this summary for ``--json``."""
+        return {
+            "lines": self.total, "posted": self.posted, "seconds": round(self.seconds, 3), "repeated": self.repeated,
+            "unreadable": self.unreadable, "refused": self.refused, "interrupted": self.interrupted,
+        }  # fmt: skip
 
     def table(self) -> Table:
         """Return the numbers of this summary as a table for the terminal."""

@@ -1,7 +1,7 @@
 """The command ``tail``: show a stream in the terminal until Ctrl-C."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -11,12 +11,11 @@ from rich.status import Status
 from stream_server.client import Client, Event, Gap, Stream
 from stream_server.client.events import Effective, Goodbye, Hello, StreamWarning
 from stream_server.client.stream import Framing
-from stream_server.commands import server_access, setting_options, terminal
+from stream_server.commands import credentials, server_access, setting_options, terminal
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.output import JSON_OPTION, OutputConsole
 from stream_server.commands.rate_meter import RateMeter
 from stream_server.config import config
-from stream_server.config.settings import Config
 
 FILTER_OPTIONS = {
     "track": "Words, #tags, @mentions: comma is OR, blank is AND.",
@@ -39,9 +38,6 @@ STREAM_SCOPES = frozenset({"read", "stream", "firehose"})
 
 EXPLAINED = frozenset({"track", "rule", "rules"})
 """Filters that say where a text matched."""
-
-TOKEN_TTL_SECONDS = 3600
-"""Lifetime of such a token in seconds. A longer stream signs a new one."""
 
 EPILOG = """
 \b
@@ -68,11 +64,7 @@ def _filter_options(command: Any) -> Any:
 @click.option("--explain", is_flag=True, help="Also say why each event matched; on a terminal its words are marked.")
 @JSON_OPTION
 @click.option("--framing", type=click.Choice(["sse", "ndjson"]), default="sse", show_default=True)
-@setting_options.URL_OPTION
-@click.option("--token", metavar="JWT", help="The token; other users of this machine can see it, unlike a file.")
-@click.option("--token-file", type=click.File(), help="File that holds the token; - is standard input.")
-@click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir).")
-@setting_options.options(*setting_options.ACCESS_SETTINGS)
+@credentials.credential_options
 def tail(
     *,
     firehose: bool,
@@ -90,7 +82,7 @@ def tail(
     """
     parameters = _parameters(given, more) | ({"firehose": "true"} if firehose else {})
     settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
-    token = token_source(given, settings)
+    token = credentials.token_source(given, settings, STREAM_SCOPES)
     url = server_access.server_address(given["url"], settings)
     view = TailOutput(as_json=as_json)
     if explain or (view.marks_matches and parameters.keys() & EXPLAINED):
@@ -111,27 +103,6 @@ def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, st
             raise CommandFailure(f"--param {pair}: write NAME=VALUE", USAGE)
         parameters[name] = value
     return parameters
-
-
-def token_source(given: Mapping[str, Any], settings: Config) -> str | Callable[[], str]:
-    """Return the given token; for ``--user``, return a function that signs a new token of this user at each call.
-
-    Raises :class:`CommandFailure` unless exactly one of ``--token``, ``--token-file`` and ``--user`` is given.
-    """
-    chosen = [name for name in ("token", "token_file", "user") if given[name]]
-    if len(chosen) != 1:
-        raise CommandFailure("no credential: give exactly one of --token, --token-file and --user", USAGE)
-    if given["token"]:
-        return str(given["token"]).strip()
-    if given["token_file"]:
-        return str(given["token_file"].read()).strip()
-    return asyncio.run(_make_signer(settings, given["user"]))
-
-
-async def _make_signer(settings: Config, login: str) -> Callable[[], str]:
-    async with server_access.open_server_access(settings) as access:
-        user_id = await access.find_user(login)
-    return lambda: access.sign_token(user_id, STREAM_SCOPES, TOKEN_TTL_SECONDS)
 
 
 async def _print_events(client: Client, stream: Stream, view: "TailOutput") -> None:
