@@ -58,9 +58,12 @@ class LogInSession:
 
     async def log_out(self) -> None:
         """End a session that this object began. It is no error if the server does not answer."""
-        if self._token and isinstance(self._credentials, LogIn):
+        token, self._token = self._token, ""
+        if token and isinstance(self._credentials, LogIn):
+            self._refresh_token = ""
+            self._transport.tokens.discard(token)
             with suppress(ClientFailure):
-                await self._transport.request("DELETE", "/v1/sessions", token=self._token, attempts=1, seconds=3)
+                await self._transport.request("DELETE", "/v1/sessions", token=token, attempts=1, seconds=3)
 
     async def _start(self) -> Session:
         if isinstance(self._credentials, SavedSession):

@@ -57,6 +57,16 @@ async def test_a_client_logs_in_once_and_logs_out() -> None:
     assert "secret" not in repr(LogIn("ada", "secret words"))
 
 
+async def test_a_client_that_is_opened_again_logs_in_again() -> None:
+    async with scripted(session(1), POSTED, Answer(status=204), session(2), POSTED) as script:
+        client = Client(script.url, LogIn("ada", "secret words"))
+        for _ in range(2):
+            async with client:
+                await client.post("hi")
+    asked = [(each.method, each.path, each.headers.get("Authorization")) for each in script.asked]
+    assert asked[3:5] == [("POST", "/v1/sessions", None), ("POST", "/v1/statuses", "Bearer t2")]
+
+
 async def test_a_token_is_renewed_by_the_newest_refresh_token() -> None:
     """A token with one second to live is due at 0.8 s; here it is refused at once, and the call is made again."""
     expired = Answer([error("token_expired")], 401)
