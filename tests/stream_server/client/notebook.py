@@ -9,28 +9,32 @@ import sys
 import threading
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
-from importlib.metadata import packages_distributions, requires
+from importlib.metadata import PackageNotFoundError, distribution
 from types import ModuleType
 from typing import Any
 
 BASE = ("aiohttp", "msgspec")
 
 
-def needed(distributions: Sequence[str]) -> set[str]:
-    """Return the distributions with all that they require, without extras."""
+def modules_of(names: Sequence[str]) -> set[str]:
+    """Return the top-level modules of these distributions and of all that they require, without extras."""
     found: set[str] = set()
-    waiting = list(distributions)
+    waiting = list(names)
+    seen: set[str] = set()
     while waiting:
-        name = waiting.pop().lower()
-        if name not in found:
-            found.add(name)
-            rows = (row for row in requires(name) or () if "extra ==" not in row)
-            waiting += [match[0] for row in rows if (match := re.match(r"[\w.-]+", row)) and _is_installed(match[0])]
+        name = waiting.pop()
+        if name.lower() in seen:
+            continue
+        seen.add(name.lower())
+        try:
+            made = distribution(name)
+        except PackageNotFoundError:  # this version of Python does not need it
+            continue
+        paths = (str(path) for path in made.files or ())
+        found |= {path.partition("/")[0].partition(".")[0] for path in paths if path.endswith((".py", ".so"))}
+        required = (row for row in made.requires or () if "extra ==" not in row)
+        waiting += [match[0] for row in required if (match := re.match(r"[\w.-]+", row))]
     return found
-
-
-def _is_installed(name: str) -> bool:
-    return name.lower() in {each.lower() for names in packages_distributions().values() for each in names}
 
 
 class OnlyTheClient(importlib.abc.MetaPathFinder):
@@ -38,23 +42,20 @@ class OnlyTheClient(importlib.abc.MetaPathFinder):
 
     def __init__(self, finder: Any, allowed: set[str]) -> None:
         self._finder = finder
-        self._known = {
-            module
-            for module, names in packages_distributions().items()
-            if any(name.lower() in allowed for name in names)
-        }
+        self._known = allowed | sys.stdlib_module_names | {"stream_server"}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         top = fullname.partition(".")[0]
-        if top not in sys.stdlib_module_names | self._known | {"stream_server"}:
+        if top not in self._known:
             return None
         found: ModuleSpec | None = self._finder.find_spec(fullname, path, target)
         return found
 
 
-sys.meta_path[:] = [OnlyTheClient(finder, needed(BASE)) for finder in sys.meta_path]
+allowed_modules = modules_of(BASE)
+sys.meta_path[:] = [OnlyTheClient(finder, allowed_modules) for finder in sys.meta_path]
 
 from stream_server.client import Post, RequestRefused  # noqa: E402 - after the import hook
 from stream_server.client.sync import Client  # noqa: E402 - after the import hook
@@ -101,3 +102,9 @@ if __name__ == "__main__":
     say(f"threads {threading.active_count()}")
     parts = [name for name in sys.modules if name.startswith("stream_server.") and "client" not in name]
     say(f"server parts {parts}")
+    from stream_server.__main__ import main as command_line  # not before the modules were looked at
+
+    try:
+        command_line()  # which needs the server's libraries
+    except SystemExit as end:
+        say(str(end.code))
