@@ -10,6 +10,7 @@ After a connection breaks, the next one continues behind the cursor. If the serv
 ``client``      one server: streams, long polling and calls, with one token
 ``sync``        the same without ``async``, for scripts and notebooks
 ``stream``      one stream: connects, parses, remembers the cursor, reconnects
+``connection``  one connection of a stream, by HTTP or by WebSocket
 ``poll``        the same events by long polling
 ``filters``     what a stream selects, as typed arguments
 ``events``      the messages that a stream yields

@@ -12,11 +12,12 @@ from stream_server.client.calls.people import PeopleCalls
 from stream_server.client.calls.rules import RuleCalls
 from stream_server.client.calls.statuses import StatusCalls
 from stream_server.client.calls.talks import TalkCalls
+from stream_server.client.connection import Framing
 from stream_server.client.filters import Filters, Since, to_parameters, to_since
 from stream_server.client.log_in import LogIn, LogInSession, SavedSession
 from stream_server.client.poll import Poll
 from stream_server.client.prolonging import StreamProlonger
-from stream_server.client.stream import MAX_SILENCE_SECONDS, Framing, Stream, StreamOptions
+from stream_server.client.stream import MAX_SILENCE_SECONDS, Stream, StreamOptions
 from stream_server.client.tokens import NO_TOKEN, FixedToken, RenewedToken, fetch_from
 from stream_server.client.transport import RequestOptions, Transport
 
@@ -132,7 +133,7 @@ class Client(StatusCalls, PeopleCalls, ListCalls, GroupCalls, TalkCalls, NoticeC
             since: Start after this cursor, at this time, or at this age such as ``-15m``. None starts with new events.
             control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``. A ``gap`` is
                 always yielded.
-            framing: ``sse`` or ``ndjson``; the events are the same.
+            framing: ``sse``, ``ndjson`` or ``websocket``; the events are the same.
             silence_seconds: Reconnect after this time without bytes. Must exceed the server's heartbeat interval.
             backoff: Delays between reconnects; by default about 0.5 s, doubling up to 30 s.
             on_connection_change: Called with a sentence for people when the connection is lost or restored.

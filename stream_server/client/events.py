@@ -211,11 +211,17 @@ class Gap(Control, frozen=True, rename={"start": "from", "end": "to"}):
 
 
 class Effective(Control, frozen=True):
-    """The caller's saved rules changed here: ids ``added`` and ``removed``, and the number of ``rules`` now."""
+    """Other filters apply from here on.
+
+    The caller's saved rules changed: ids ``added`` and ``removed``, and the number of ``rules`` now. Or the stream was
+    updated by WebSocket: ``parameters`` are its filters now, as a query, and ``id`` is that of the update.
+    """
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     rules: int | None = None
+    parameters: str | None = None
+    id: str | int | None = None
 
 
 class StreamWarning(Control, frozen=True):

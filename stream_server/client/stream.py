@@ -2,38 +2,30 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Literal, Self
+from typing import Self, Unpack
 
 import aiohttp
 
 from stream_server.client.backoff import Backoff
-from stream_server.client.errors import (
-    Malformed,
-    OutcomeUnknown,
-    RequestRefused,
-    StreamEnded,
-    Unreachable,
-    parse_refusal,
-)
-from stream_server.client.events import Event, Gap, Goodbye, Hello, parse_event
-from stream_server.client.framing import Frame, FrameParser, NdjsonParser, SseParser
+from stream_server.client.connection import Connection, Framing, StreamRequest, connect
+from stream_server.client.errors import Malformed, OutcomeUnknown, RequestRefused, StreamEnded, Unreachable
+from stream_server.client.events import Effective, Event, Gap, Goodbye, Hello, parse_event
+from stream_server.client.filters import Filters, to_parameters
+from stream_server.client.framing import Frame
 from stream_server.client.transport import Transport
 
-Framing = Literal["sse", "ndjson"]
-FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
-"""The parser of each framing, by name. Both framings carry the same messages."""
 MAX_REMEMBERED_CURSORS = 4096
 """How many cursors of the latest events the client remembers, to drop an event that arrives twice."""
-MAX_QUERY_CHARS = 2000
-"""Most characters of parameters in a URL. The client sends longer parameters as a form, because proxies limit URLs."""
 MAX_SILENCE_SECONDS = 45.0
 """Seconds of silence after which a connection counts as dead: three of the server's default heartbeat intervals."""
 
+
 def _say_nothing(_: str) -> None:
     pass
+
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
@@ -41,7 +33,7 @@ class StreamOptions:
 
     Attributes:
         control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``.
-        framing: ``sse`` or ``ndjson``; the messages are the same.
+        framing: ``sse``, ``ndjson`` or ``websocket``; the messages are the same.
         silence_seconds: Reconnect after this time without bytes. Must exceed the server's heartbeat interval.
         backoff: Delays between reconnects; by default about 0.5 s, doubling up to 30 s.
         on_connection_change: Called with a sentence for people when the connection is lost or restored.
@@ -52,6 +44,7 @@ class StreamOptions:
     silence_seconds: float = MAX_SILENCE_SECONDS
     backoff: Backoff = field(default_factory=Backoff)
     on_connection_change: Callable[[str], None] = _say_nothing
+
 
 class Stream:
     """Yields the events of one stream, and reconnects when the connection breaks.
@@ -100,8 +93,12 @@ class Stream:
         self._seen = RememberedCursors(MAX_REMEMBERED_CURSORS)
         self._head = since  # after the last message that arrived; `cursor` follows as the events are yielded
         self._received: deque[tuple[str | None, Event | None]] = deque()  # of one chunk, so a few hundred at most
+        self._wanted: dict[str, str] | None = None  # the parameters of an update that is not in force yet
+        self._connection: Connection | None = None
         self._arrivals: AsyncGenerator[None, None] | None = None
         self._is_receiving = False
+        self._updates = 0
+        self._reconnects_now = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -136,6 +133,22 @@ class Stream:
                 events.append(event)
         return events
 
+    async def update(self, **filters: Unpack[Filters]) -> None:
+        """Select other events from now on, at a place of the log: no event in between is lost or comes twice.
+
+        By WebSocket the connection stays, and the event ``effective`` says where the new filters begin. Otherwise the
+        stream connects again, behind the last event that arrived. If the server refuses the filters, iterating raises
+        :class:`RequestRefused`; iterated again, the stream goes on with the filters that it had.
+        """
+        self._wanted = to_parameters(filters)
+        self._updates += 1
+        if self._connection is not None:
+            await self._request_update(self._connection, self._wanted)
+
+    async def _request_update(self, connection: Connection, wanted: dict[str, str]) -> None:
+        stays_open = await connection.update(wanted, str(self._updates))
+        self._reconnects_now = not stays_open
+
     async def _receive(self) -> None:
         """Wait for bytes that contain messages. Their events are in ``_received`` then."""
         if self._arrivals is None:
@@ -153,7 +166,7 @@ class Stream:
         while True:
             lost = "the server closed the connection"
             try:
-                async with aclosing(self._connection()) as arrivals:
+                async with aclosing(self._read_connection()) as arrivals:
                     async for _ in arrivals:
                         yield
             except _ExpiredToken as error:
@@ -168,54 +181,47 @@ class Stream:
                     raise Unreachable(f"{self._url} cannot be reached: {lost}") from error
             await self._wait_before_reconnect(lost)
 
-    async def _connection(self) -> AsyncGenerator[None, None]:
-        framing = FRAME_PARSERS[self._options.framing]()
+    async def _read_connection(self) -> AsyncGenerator[None, None]:
+        self.token = await self._transport.tokens.get()
+        parameters = self._parameters if self._wanted is None else self._wanted
+        query = parameters | ({"since": self._head} if self._head is not None else {})
+        request = StreamRequest(self._url, query, self.token, self._options.silence_seconds)
         try:
-            async with self._open(framing) as response:
-                async for chunk in response.content.iter_any():
-                    fault = self._accept_chunk(framing, chunk)
+            async with connect(self._transport.stream_session, request, self._options.framing) as connection:
+                self._connected(connection, parameters)
+                if self._wanted is not None:  # it came while this connection was opening
+                    await self._request_update(connection, self._wanted)
+                async for frames in connection.arrivals():
+                    fault = self._accept_frames(frames)
                     if self._received:
                         yield
                     if fault is not None:
                         raise fault
+        except RequestRefused as refused:
+            if not refused.is_temporary:
+                self._wanted = None  # a refused update leaves the filters as they were
+            if self._renews_token(refused.code) and (self.connections or not self._failures):
+                raise _ExpiredToken(str(refused)) from refused
+            raise
         finally:
-            self.connection = None
+            self.connection = self._connection = None
 
-    def _accept_chunk(self, framing: FrameParser, chunk: bytes) -> Malformed | None:
-        """Accept the frames that the chunk completes. Return what is wrong with the first bad one."""
+    def _connected(self, connection: Connection, parameters: dict[str, str]) -> None:
+        self._connection, self._parameters = connection, parameters
+        if parameters is self._wanted:
+            self._wanted = None
+        if self.connections:
+            self._options.on_connection_change("reconnected")
+        self.connections += 1
+
+    def _accept_frames(self, frames: Iterable[Frame]) -> Malformed | None:
+        """Accept the frames. Return what is wrong with the first bad one."""
         try:
-            for frame in framing.feed(chunk):
+            for frame in frames:
                 self._accept_frame(frame)
         except Malformed as error:
             return error
         return None
-
-    @asynccontextmanager
-    async def _open(self, parser: FrameParser) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Request the stream and yield the HTTP answer. Redirects are errors: another host could get the token."""
-        self.token = await self._transport.tokens.get()
-        headers = {"Accept": parser.media_type} | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
-        query = self._parameters | ({"since": self._head} if self._head is not None else {})
-        fits_in_url = sum(len(name) + len(value) + 2 for name, value in query.items()) <= MAX_QUERY_CHARS
-        method, url_query, form = ("GET", query, None) if fits_in_url else ("POST", None, query)
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=self._options.silence_seconds)
-        async with self._transport.stream_session.request(
-            method, self._url, params=url_query, data=form, headers=headers, allow_redirects=False, timeout=timeout
-        ) as response:
-            if response.status != 200:
-                raise await self._refusal(response)
-            if self.connections:
-                self._options.on_connection_change("reconnected")
-            self.connections += 1
-            yield response
-
-    async def _refusal(self, response: aiohttp.ClientResponse) -> Exception:
-        """Return the exception for an error answer: RequestRefused, or _ExpiredToken if there can be a fresh token."""
-        body = await response.content.read(65536)
-        refused = parse_refusal(response.status, response.headers.get("Retry-After"), body)
-        if self._renews_token(refused.code) and (self.connections or not self._failures):
-            return _ExpiredToken(str(refused))
-        return refused
 
     def _accept_frame(self, frame: Frame) -> None:
         """Put the frame's cursor into ``_received``, with its event unless that is repeated or unwanted control."""
@@ -228,6 +234,8 @@ class Stream:
         if isinstance(event, Hello):
             self.connection = event.connection
             self._on_connect(self)
+        elif isinstance(event, Effective) and event.id == str(self._updates) and self._wanted is not None:
+            self._parameters, self._wanted = self._wanted, None
         elif isinstance(event, Goodbye):
             self._goodbye = event
         else:
@@ -244,6 +252,9 @@ class Stream:
     async def _wait_before_reconnect(self, reason: str) -> None:
         """Wait as long as the server asked, else as the back-off says. Raises StreamEnded if ``goodbye`` forbids it."""
         named, self._retry_seconds = self._retry_seconds, None
+        is_updating, self._reconnects_now = self._reconnects_now, False
+        if is_updating and self._goodbye is None:
+            return
         if self._goodbye is not None:
             goodbye, self._goodbye = self._goodbye, None
             reason, named = goodbye.reason, goodbye.retry_after
@@ -260,6 +271,7 @@ class Stream:
         if can_renew:
             self._transport.tokens.discard(self.token)
         return can_renew
+
 
 class RememberedCursors:
     """The cursors of the latest events, at most ``capacity``."""
@@ -278,6 +290,7 @@ class RememberedCursors:
         if len(self._in_order) > self._capacity:
             self._known.discard(self._in_order.popleft())
         return True
+
 
 class _ExpiredToken(Exception):
     """Raised if the server refuses a connection because of a token that the client can renew."""

@@ -9,8 +9,8 @@ import click
 from rich.status import Status
 
 from stream_server.client import Client, Event, Gap, Stream
+from stream_server.client.connection import Framing
 from stream_server.client.events import Effective, Goodbye, Hello, StreamWarning
-from stream_server.client.stream import Framing
 from stream_server.commands import credentials, server_access, setting_options, terminal
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.output import JSON_OPTION, OutputConsole
@@ -63,7 +63,7 @@ def _filter_options(command: Any) -> Any:
 @click.option("--since", help="Where to start: a cursor, an ISO time, or -15m.")
 @click.option("--explain", is_flag=True, help="Also say why each event matched; on a terminal its words are marked.")
 @JSON_OPTION
-@click.option("--framing", type=click.Choice(["sse", "ndjson"]), default="sse", show_default=True)
+@click.option("--framing", type=click.Choice(["sse", "ndjson", "websocket"]), default="sse", show_default=True)
 @credentials.credential_options
 def tail(
     *,

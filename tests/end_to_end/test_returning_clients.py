@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from stream_server.client import Backoff, Client, Event, Gap, Post
-from stream_server.client.stream import Framing
+from stream_server.client.connection import Framing
 from stream_server.store import keys
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import CONTROL, number
@@ -198,7 +198,7 @@ def address(api: Api) -> tuple[str, int]:
     return host, int(port)
 
 
-@pytest.mark.parametrize("framing", ["sse", "ndjson"])
+@pytest.mark.parametrize("framing", ["sse", "ndjson", pytest.param("websocket", marks=pytest.mark.extended)])
 async def test_the_client_library_yields_each_event_once_over_a_link_that_is_cut(
     tmp_path: Path, framing: Framing
 ) -> None:

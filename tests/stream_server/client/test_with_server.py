@@ -8,14 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stream_server.client import Client, Event, LogIn, Page, Post, RequestRefused
+from stream_server.client import Backoff, Client, Event, LogIn, Page, Post, RequestRefused, Stream
 from stream_server.client import model as client_model
+from stream_server.client.connection import Framing
 from stream_server.client.events import EVENT_TYPES
 from stream_server.web.api import comments, groups, lists, notifications, rules, sessions, statuses, talks, users
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
 PASSWORD = "correct horse"
+SWIFT = Backoff(initial_seconds=0.02, max_seconds=0.2)
 TWINS: list[tuple[type[msgspec.Struct], type[msgspec.Struct]]] = [
     (client_model.Status, statuses.Status),
     (client_model.User, users.OwnUser),
@@ -159,6 +161,51 @@ async def test_every_call_and_every_event(people: tuple[Client, Client]) -> None
     assert [event.kind for event in received if type(event) is not EVENT_TYPES[event.kind]] == []
     assert all(event.data["kind"] == event.kind for event in received)
     await check_poll(ada)
+
+
+@pytest.mark.extended
+async def test_the_filters_of_an_open_stream_change(people: tuple[Client, Client]) -> None:
+    """By WebSocket on the same connection, otherwise on another one. A refused update leaves the filters alone."""
+    ada, _ = people
+    framings: tuple[Framing, ...] = ("sse", "ndjson", "websocket")
+    for framing in framings:
+        first, second = f"tea{framing}", f"coffee{framing}"
+        stream = ada.stream(track=first, kinds="post", framing=framing, control=True, backoff=SWIFT)
+        await wait_for(stream, "hello")
+        await ada.post(first)
+        assert (await wait_for(stream, "post")).data["status"]["message"] == first
+        await stream.update(track=second, kinds="post")
+        await wait_for(stream, "effective" if framing == "websocket" else "hello")
+        await ada.post(first)
+        await ada.post(second)
+        assert (await wait_for(stream, "post")).data["status"]["message"] == second
+        assert stream.connections == (1 if framing == "websocket" else 2)
+        await stream.update(sample=101)
+        with pytest.raises(RequestRefused, match="sample"):
+            await wait_for(stream, "post")
+        await ada.post(second)
+        assert (await wait_for(stream, "post")).data["status"]["message"] == second
+        await stream.close()
+
+
+@pytest.mark.extended
+async def test_a_refused_websocket_names_the_parameter(people: tuple[Client, Client]) -> None:
+    """The answer to a refused handshake is asked for once more, because its body is lost."""
+    ada, _ = people
+    with pytest.raises(RequestRefused) as refused:
+        await anext(ada.stream(sample=101, framing="websocket"))
+    assert (refused.value.status, refused.value.code, refused.value.param) == (400, "invalid_parameter", "sample")
+    async with Client(ada.url, "nonsense") as nobody:
+        with pytest.raises(RequestRefused, match="invalid_token"):
+            await anext(nobody.stream(track="x", framing="websocket"))
+
+
+async def wait_for(stream: Stream, kind: str) -> Event:
+    """Return the next event of this kind, and skip others."""
+    async with asyncio.timeout(15):
+        while (event := await anext(stream)).kind != kind:
+            pass
+    return event
 
 
 async def open_streams(client: Client) -> list[dict[str, str]]:
