@@ -109,7 +109,14 @@ class UnsupportedMediaType(ApiError, code="unsupported_media_type"):
 
 
 class RateLimited(ApiError, code="rate_limited"):
-    """The caller sent too many requests. ``retry_after`` is the number of seconds to wait."""
+    """The caller sent too many requests. ``retry_after`` is the number of seconds to wait.
+
+    ``limit`` is the name of the limit for the operator: that of its setting, or of what it limits.
+    """
+
+    def __init__(self, message: str, *, limit: str, retry_after: float) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.limit = limit
 
 
 class InternalError(ApiError, code="internal"):

@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from stream_server.monitoring.host_state import HostState
 from stream_server.web.api import (
     audit,
     blocks,
@@ -12,6 +13,7 @@ from stream_server.web.api import (
     likes,
     lists,
     notifications,
+    operations,
     relations,
     reports,
     rules,
@@ -155,6 +157,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("PATCH", "/v1/admin/reports/{id}", reports.decide, "admin", body=reports.Decision,
           response=reports.AdminReport, round_trips=FANOUT_TRIPS, works_when_full=True),
     Route("GET", "/v1/admin/audit", audit.list_deeds, "admin", PageQuery, response=audit.DeedPage),
+    Route("GET", "/v1/admin/operations", operations.read_state, "admin", response=HostState),
     Route("GET", "/v1/admin/suspensions", suspensions.list_suspended, "admin", PageQuery, response=users.UserPage),
     Route("PUT", "/v1/admin/suspensions/{id}", suspensions.suspend, "admin", response=suspensions.SuspensionState,
           works_when_full=True),

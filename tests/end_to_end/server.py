@@ -38,7 +38,6 @@ class Server:
         self.variables = variables
         self.address = ""
         self.process: subprocess.Popen[bytes] | None = None
-        self._answered: set[bytes] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -63,7 +62,6 @@ class Server:
                 self._command(), cwd=ROOT, env={**environment(), **self.variables},
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err,
             )  # fmt: skip
-        self._answered.clear()
         try:
             wait_for_process(self.process, self._ready, seconds=40, log=lambda: self.log)
         except TimeoutError:
@@ -112,12 +110,12 @@ class Server:
             return False
 
     def _all_serve(self) -> bool:
-        """Whether every worker has answered. The address is announced when the first worker is ready."""
+        """Whether every worker is up. The address is announced when the first worker is ready."""
         if self._workers == 1:
             return True
         with urllib.request.urlopen(self.address + "/metrics", timeout=2) as answer:
-            self._answered.update(re.findall(rb'^stream_server_process_info\{pid="(\d+)"', answer.read(), re.MULTILINE))
-        return len(self._answered) >= self._workers
+            up = re.findall(rb'^stream_server_worker_up\{worker="\d+"\} 1', answer.read(), re.MULTILINE)
+        return len(up) == self._workers
 
     @property
     def _workers(self) -> int:

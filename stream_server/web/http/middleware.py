@@ -181,6 +181,8 @@ def _error_answer(request: web.Request, route: Route | None, error: Exception) -
     if request.writer.output_size > 0:
         raise ConnectionResetError("the response had started; closing the connection") from None
     request.app[METRICS].http.refusals[refused.error_code] += 1
+    if isinstance(refused, RateLimited):
+        request.app[LIMITS].hits.add(refused.limit)
     if route is not None and route.dialect is not None:
         return route.dialect.error_response(refused)
     response = error_response(refused, token_sent=hdrs.AUTHORIZATION in request.headers)

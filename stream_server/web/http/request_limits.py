@@ -16,6 +16,7 @@ from aiohttp import hdrs, web
 
 from stream_server.config.settings import Config
 from stream_server.errors import RateLimited
+from stream_server.monitoring.limit_hits import LimitHits
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, TURN
 from stream_server.web.limits.client_address import TrustedProxies
@@ -81,11 +82,13 @@ class RequestLimits:
         turns: The requests of each address that run or wait for their turn.
         refusal_delay: Counts the refusals of each address in this second.
         proxies: The proxies that are believed when they name a client's address.
+        hits: The limits that were met.
     """
 
     def __init__(self, config: Config, counters: RateCounters) -> None:
         """Raises `InvalidSetting` if ``trusted_proxies`` holds anything but addresses and networks."""
         self._config = config
+        self.hits = LimitHits()
         self._limiter = RateLimiter(counters)
         self._counters = counters
         self.prepare()
@@ -95,7 +98,7 @@ class RequestLimits:
         self.streams: Counter[str] = Counter()
         self.turns = Turns()
         self.refusal_delay = RefusalDelay()
-        self.connections = ConnectionTable(config, self.proxies.is_trusted)
+        self.connections = ConnectionTable(config, self.proxies.is_trusted, self.hits)
 
     def prepare(self) -> None:
         """Load what counting needs, if the limits are on. Call it after a reload, so that no request waits for it."""
@@ -132,9 +135,11 @@ class RequestLimits:
         address, config, total = self.address_of(request), self._config, self.streams.total
         of_address, in_total = config.streams_per_address, config.streams_max
         if self.are_on and of_address and self.streams[address] >= of_address:
-            raise RateLimited(f"at most {of_address} open streams from one address", retry_after=STREAM_RETRY_SECONDS)
+            message = f"at most {of_address} open streams from one address"
+            raise RateLimited(message, limit="streams_per_address", retry_after=STREAM_RETRY_SECONDS)
         if self.are_on and in_total and total() >= in_total:
-            raise RateLimited("this server has no room for another stream", retry_after=STREAM_RETRY_SECONDS)
+            message = "this server has no room for another stream"
+            raise RateLimited(message, limit="streams_max", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.streams, address)
 
     def address_of(self, request: web.Request) -> str:
@@ -189,7 +194,7 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
     """Return the error for a limit that is reached. It names the limit and the seconds until its window ends."""
     seconds = max(1.0, allowance.ends_at - time.time())
     message = f"too many {limit.noun}: at most {allowance.limit} in {_duration(limit.window_seconds)}"
-    return RateLimited(message, retry_after=round(seconds, 3))
+    return RateLimited(message, limit=limit.setting, retry_after=round(seconds, 3))
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
