@@ -239,13 +239,299 @@ function readError(response, text) {
   }
 }
 
-/** A stream; see below. */
+/** Kinds that an EventSource has to be told, since it hears only names that it knows. */
+const EVENT_KINDS = ("hello heartbeat warning gap effective goodbye post delete like unlike comment uncomment follow " +
+  "unfollow request unrequest block unblock mute unmute user_update protect unprotect notification message list_create " +
+  "list_update list_delete list_add list_remove group_create group_update group_delete group_join group_leave").split(" ");
+
+/**
+ * @typedef {{name: "connecting" | "live" | "catching up" | "waiting" | "offline" | "signed out" | "refused" | "ended" |
+ *   "closed", attempt?: number, retryAt?: number, reason?: string, at?: string, error?: ApiError}} StreamState
+ *   `refused` and `ended` are final; `waiting` reconnects at `retryAt` (ms since 1970); `catching up` has reached `at`.
+ * @typedef {{path?: string, since?: string, transport?: "websocket" | "events", onMessage?: (message: any) => void,
+ *   onState?: (state: StreamState) => void, onRefusedUpdate?: (error: ApiError) => void}} StreamOptions
+ *   `path`: `/v1/stream` or `/v1/stream/user`; `since`: a cursor, a time or an age such as `-15m`. `onMessage` gets every
+ *   message of the wire once, control messages too.
+ */
+
+/** One stream over changing connections. Use it by `for await`, or with `onMessage`. */
 export class Stream {
   /** @param {Client} client @param {Record<string, any>} parameters @param {StreamOptions} options */
   constructor(client, parameters, options) {
-    Object.assign(this, { client, parameters, options });
+    this.client = client;
+    this.parameters = parameters;
+    this.options = options;
+    this.path = options.path ?? "/v1/stream";
+    /** The position after the last message, to continue there. */ this.cursor = options.since ?? "";
+    /** The connection's id of `GET /v1/streams`, or "". */ this.connection = "";
+    /** What to add to the server's time to get this machine's, in ms. */ this.clockOffset = 0;
+    /** @type {StreamState} */ this.state = { name: "connecting" };
+    /** @type {any} */ this.transport = null;
+    /** @type {any[] | null} */ this.queue = null;
+    /** @type {Set<string>} */ this.seen = new Set();
+    this.attempt = 0;
+    this.failures = 0;
+    this.socketFailures = 0;
+    this.helloAt = 0;
+    this.sent = parameters;
+    /** @type {Record<string, any>} */ this.timers = {};
+    this.wake = () => {};
+    this.onOnline = () => this.isFinal || this.connect();
+    this.onOffline = () => this.isFinal || (this.drop(), this.tell({ name: "offline" }));
+    globalThis.addEventListener?.("online", this.onOnline);
+    globalThis.addEventListener?.("offline", this.onOffline);
+    client.streams.add(this);
+    client.schedule();
+    queueMicrotask(() => this.attempt || this.isFinal || this.connect());
   }
 
-  sessionChanged() {}
+  get isFinal() {
+    return ["refused", "ended", "closed"].includes(this.state.name);
+  }
+
+  /** Ends the stream for good. The cursor stays, for a later stream. */
+  close() {
+    this.finish({ name: "closed" });
+  }
+
+  /** Connects now instead of at `state.retryAt`. */
+  retryNow() {
+    if (!this.transport && !this.isFinal) this.connect();
+  }
+
+  /**
+   * Changes the filters. A socket stays open, and its stream changes at a place of the log, which `effective` tells; an
+   * EventSource opens again after its cursor. Throws nothing: the server's refusal goes to `onRefusedUpdate`.
+   * @param {Record<string, any>} parameters
+   */
+  update(parameters) {
+    this.parameters = parameters;
+    if (this.isFinal || !this.connection) return;
+    if (this.transport?.send) this.sendUpdate();
+    else this.connect();
+  }
+
+  sendUpdate() {
+    this.sent = this.parameters;
+    this.transport.send({ op: "update", parameters: this.parameters });
+  }
+
+  /** @param {StreamState} state */
+  tell(state) {
+    this.state = state;
+    this.options.onState?.(state);
+    this.wake();
+  }
+
+  /** Leaves the connection without a word to anybody. */
+  drop() {
+    this.attempt += 1; // whatever still comes from the old connection is void
+    this.transport?.close();
+    this.transport = null;
+    this.connection = "";
+    for (const timer of Object.values(this.timers)) clearTimeout(timer);
+  }
+
+  /** @param {StreamState} state */
+  finish(state) {
+    this.drop();
+    globalThis.removeEventListener?.("online", this.onOnline);
+    globalThis.removeEventListener?.("offline", this.onOffline);
+    this.client.streams.delete(this);
+    this.client.schedule();
+    this.tell(state);
+  }
+
+  async connect() {
+    this.drop();
+    const mine = this.attempt;
+    this.tell({ name: "connecting", attempt: this.failures + 1 });
+    try {
+      const { ticket } = await this.client.request("POST", "/v1/streams/ticket");
+      if (mine === this.attempt) this.open(mine, ticket);
+    } catch (error) {
+      if (mine === this.attempt) this.failed(error);
+    }
+  }
+
+  /** @param {number} mine @param {string} ticket */
+  open(mine, ticket) {
+    const { WebSocket: Socket = globalThis.WebSocket, EventSource: Source = globalThis.EventSource } = this.client.options;
+    const mayUseSocket = this.options.transport !== "events" && Socket && (this.socketFailures < 2 || !Source);
+    if (!mayUseSocket && !Source) throw new ApiError(400, { code: "no_transport", message: "give a WebSocket or an EventSource as option" });
+    this.sent = this.parameters;
+    const since = this.cursor || undefined;
+    const path = `${this.path}?${toQuery({ ...this.parameters, since, ticket })}`;
+    const heard = (/** @type {string} */ data) => mine === this.attempt && this.receive(JSON.parse(data));
+    const lost = () => mine === this.attempt && this.lost();
+    this.transport = mayUseSocket ? openSocket(Socket, this.absolute(path), heard, lost) : openSource(Source, this.absolute(path), heard, lost);
+    this.watch();
+  }
+
+  /** @param {string} path */
+  absolute(path) {
+    return new URL(path, this.client.address || globalThis.location?.href).href;
+  }
+
+  /** A connection that is silent for too long is dead, whatever the system believes of it. */
+  watch() {
+    clearTimeout(this.timers.silence);
+    this.timers.silence = setTimeout(() => this.lost(), SILENCE_MS);
+  }
+
+  /** @param {any} message */
+  receive(message) {
+    this.watch();
+    const isEvent = !CONTROL_KINDS.has(message.kind);
+    if (isEvent && this.hadBefore(message.cursor)) return;
+    if (message.cursor) this.cursor = message.cursor;
+    if (message.kind === "hello") this.greeted(message);
+    else if (message.kind === "gap" && message.reason === "rolled_back") this.seen.clear();
+    else if (message.kind === "error") this.options.onRefusedUpdate?.(new ApiError(400, message.error ?? message));
+    else if (isEvent) this.showProgress(message.at);
+    this.options.onMessage?.(message);
+    if (this.queue && (isEvent || message.kind === "gap")) this.enqueue(message);
+    if (message.kind === "goodbye") this.goodbye(message);
+  }
+
+  /** @param {string} cursor */
+  hadBefore(cursor) {
+    if (this.seen.has(cursor)) return true;
+    this.seen.add(cursor);
+    if (this.seen.size > MAX_REMEMBERED) this.seen.delete(this.seen.values().next().value ?? "");
+    return false;
+  }
+
+  /** @param {any} hello */
+  greeted(hello) {
+    this.connection = hello.connection;
+    this.helloAt = Date.now();
+    this.clockOffset = this.helloAt - Date.parse(hello.at);
+    this.socketFailures = 0;
+    this.tell({ name: "live" });
+    if (this.sent !== this.parameters) this.update(this.parameters);
+  }
+
+  /** Tells how far a stream is that reads what happened while it was away. @param {string} at */
+  showProgress(at) {
+    const isLate = Date.now() - this.clockOffset - Date.parse(at) > 5000;
+    clearTimeout(this.timers.progress);
+    if (isLate) {
+      this.tell({ name: "catching up", at });
+      this.timers.progress = setTimeout(() => this.tell({ name: "live" }), 1500);
+    } else if (this.state.name !== "live") this.tell({ name: "live" });
+  }
+
+  /** @param {any} message */
+  goodbye(message) {
+    const renews = message.code === "token_expired" && !this.client.options.token;
+    if (FINAL_GOODBYES.has(message.code) || (message.code === "token_expired" && !renews)) {
+      this.finish({ name: "ended", reason: message.reason, error: new ApiError(403, { code: message.code, message: message.reason }) });
+    } else if (renews) this.connect(); // the ticket's request refreshes the token
+    else this.retry(message.reason, (message.retry_after ?? 0) * 1000);
+  }
+
+  /** The connection broke. One that never began may have been refused, which only an ordinary request can tell. */
+  async lost() {
+    const mine = this.attempt;
+    if (this.connection) return this.retry("the connection was lost");
+    if (this.transport?.send) this.socketFailures += 1;
+    try {
+      await this.probe();
+      if (mine === this.attempt) this.retry("the connection could not be opened");
+    } catch (error) {
+      if (mine === this.attempt) this.failed(error);
+    }
+  }
+
+  /** Opens the same stream by an ordinary request, and leaves it after the head. Throws ApiError if it is refused. */
+  async probe() {
+    const leave = new AbortController();
+    const headers = { Authorization: `Bearer ${await this.client.token()}`, Accept: "application/x-ndjson" };
+    const path = `${this.path}?${toQuery({ ...this.sent, since: this.cursor || undefined })}`;
+    const ask = this.client.options.fetch ?? fetch;
+    const answer = await ask(this.client.address + path, { headers, signal: leave.signal, credentials: "omit" }).catch(() => {
+      throw new ApiError(0, { code: "unreachable", message: "the server cannot be reached" });
+    });
+    if (!answer.ok) throw new ApiError(answer.status, readError(answer, await answer.text().catch(() => "")));
+    leave.abort();
+  }
+
+  /** @param {unknown} error */
+  failed(error) {
+    const refusal = error instanceof ApiError ? error : new ApiError(0, { code: "failed", message: String(error) });
+    if (refusal.status === 401 && !this.client.options.token) {
+      this.drop();
+      this.tell({ name: "signed out", error: refusal });
+    } else if (refusal.isTemporary) this.retry(refusal.message, (refusal.retryAfter ?? 0) * 1000, refusal);
+    else this.finish({ name: "refused", error: refusal });
+  }
+
+  /** Connects again after `wait` ms if the server said so, else after a random time that grows. @param {string} reason @param {number} [wait] @param {ApiError} [error] */
+  retry(reason, wait = 0, error) {
+    if (this.helloAt && Date.now() - this.helloAt > STEADY_MS) this.failures = 0;
+    this.helloAt = 0;
+    this.drop();
+    const ceiling = Math.min(MAX_DELAY_MS, MIN_DELAY_MS * 2 ** ++this.failures);
+    const random = (this.client.options.random ?? Math.random)();
+    const delay = wait || MIN_DELAY_MS + random * (ceiling - MIN_DELAY_MS);
+    this.timers.retry = setTimeout(() => this.connect(), delay);
+    this.tell({ name: "waiting", retryAt: Date.now() + delay, attempt: this.failures, reason, error });
+  }
+
+  /** The client calls this: a new token prolongs the connection, none ends it. @param {Session | null} session */
+  sessionChanged(session) {
+    if (!session) {
+      this.drop();
+      this.tell({ name: "signed out" });
+    } else if (this.state.name === "signed out") this.connect();
+    else if (this.connection && this.transport?.send) this.transport.send({ op: "token", token: session.token });
+    else if (this.connection) this.client.request("POST", `/v1/streams/${this.connection}/token`).catch(() => {});
+  }
+
+  /** @param {any} message */
+  enqueue(message) {
+    this.queue?.push(message);
+    this.wake();
+    if ((this.queue?.length ?? 0) < MAX_WAITING) return;
+    this.drop();
+    this.tell({ name: "waiting", reason: "the reader is slower than the stream" });
+  }
+
+  /** Yields events and gaps. A reader that is too slow loses nothing: the stream waits for it, and goes on by its cursor. */
+  async *[Symbol.asyncIterator]() {
+    this.queue = [];
+    try {
+      while (true) {
+        while (this.queue.length) yield this.queue.shift();
+        if (this.state.error && (this.isFinal || this.state.name === "signed out")) throw this.state.error;
+        if (this.isFinal) return;
+        if (this.attempt && !this.transport && this.state.name === "waiting" && !this.state.retryAt) this.connect();
+        await new Promise((resolve) => (this.wake = () => resolve(undefined)));
+      }
+    } finally {
+      this.queue = null;
+      this.close();
+    }
+  }
 }
-/** @typedef {Record<string, any>} StreamOptions */
+
+/** @param {any} Socket @param {string} url @param {(data: string) => void} heard @param {() => void} lost */
+function openSocket(Socket, url, heard, lost) {
+  const socket = new Socket(url.replace(/^http/, "ws"));
+  socket.onmessage = (/** @type {{data: any}} */ event) => heard(String(event.data));
+  socket.onclose = lost;
+  socket.onerror = () => {}; // `close` follows, and says no more either
+  return { send: (/** @type {any} */ message) => socket.send(JSON.stringify(message)), close: () => socket.close(1000) };
+}
+
+/** An EventSource would repeat its URL, whose ticket is spent: it is closed, and another one opened with another. @param {any} Source @param {string} url @param {(data: string) => void} heard @param {() => void} lost */
+function openSource(Source, url, heard, lost) {
+  const source = new Source(url);
+  for (const kind of EVENT_KINDS) source.addEventListener(kind, (/** @type {{data: string}} */ event) => heard(event.data));
+  source.onerror = () => {
+    source.close();
+    lost();
+  };
+  return { close: () => source.close() };
+}
