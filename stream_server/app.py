@@ -53,6 +53,7 @@ from stream_server.web.http import app_keys, drain, http_connection, middleware
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming import protocols
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
+from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +111,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters)
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
+    app[UNPROVEN] = UnprovenSockets()
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed)
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
