@@ -7,6 +7,7 @@ import { HOUR_MS } from "./history.js";
 /** @typedef {import("./history.js").Sample} Sample */
 
 const BREAK_MS = 8000;
+const SHORTEST_MS = 60_000;
 const PAD = 3;
 
 export class Plot {
@@ -46,10 +47,10 @@ export class Plot {
     return this.samples.at(-1)?.time ?? 0;
   }
 
-  /** The hour fills only as it passes: until then the line takes the width from the first answer on, at least five minutes. */
+  /** The hour fills only as it passes: until then the line takes the width from the first answer on, at least one minute. */
   get span() {
     const first = this.samples[0]?.time ?? 0;
-    return Math.min(HOUR_MS, Math.max(300_000, this.end - first));
+    return Math.min(HOUR_MS, Math.max(SHORTEST_MS, this.end - first));
   }
 
   get highest() {

@@ -7,15 +7,15 @@ import { bytes, duration, milliseconds, plain, rate, share, since } from "./unit
 
 /** @typedef {Record<string, any>} Json */
 
-/** Return a table that scrolls by itself where it is too wide. @param {string} title @param {string[]} heads @param {any[][]} rows @param {string} empty */
-function table(title, heads, rows, empty) {
+/** Return a table that scrolls by itself where it is too wide. @param {string} title @param {string[]} heads @param {any[][]} rows @param {string} empty @param {boolean} [isWide] */
+function table(title, heads, rows, empty, isWide = true) {
   const id = `ops-${title.toLowerCase().replace(/\W+/g, "-")}`;
   const content = rows.length
     ? h("div", { class: "ops-scroll", tabindex: "0", role: "region", "aria-labelledby": id },
       h("table", {}, h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
         h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((cell) => h("td", {}, cell)))))))
     : h("p", { class: "muted" }, empty);
-  return h("section", { class: "card ops-section" }, h("h2", { id }, title), content);
+  return h("section", { class: ["card", "ops-section", isWide && "ops-full"] }, h("h2", { id }, title), content);
 }
 
 /** @param {Json} state @param {import("./history.js").History} history */
@@ -62,7 +62,7 @@ export function slowClients(state, ownId, end) {
 /** @param {Json} state */
 export function limits(state) {
   const rows = state.limits.map((/** @type {Json} */ limit) => [h("code", {}, limit.limit), plain(limit.count), `${since(limit.last, state.at)} ago`]);
-  return table("Limits that were met", ["Limit", "Times", "Last"], rows, "No limit was met since the start.");
+  return table("Limits that were met", ["Limit", "Times", "Last"], rows, "No limit was met since the start.", false);
 }
 
 /** @param {Json} state @param {import("./history.js").History} history */
@@ -70,7 +70,7 @@ export function refusals(state, history) {
   const totals = /** @type {Record<string, number>} */ ({});
   for (const worker of state.workers) for (const [code, count] of Object.entries(worker.refusals)) totals[code] = (totals[code] ?? 0) + count;
   const rows = Object.entries(totals).sort(([, one], [, other]) => other - one).map(([code, count]) => [h("code", {}, code), plain(count), rate(history.refusals[code] ?? null)]);
-  return table("Refused requests", ["Error code", "Times", "Now"], rows, "No request was refused since the start.");
+  return table("Refused requests", ["Error code", "Times", "Now"], rows, "No request was refused since the start.", false);
 }
 
 /** @param {Json} state */

@@ -23,9 +23,9 @@ const TILES = [
   ["published", "Events of the log", rate, ({ log }) => `number ${log.number.toLocaleString()}`],
   ["delivered", "Delivered", rate, ({ workers: all }) => `${plain(total(all, "events_delivered"))} since the start`],
   ["lag", "Lag behind the log", milliseconds, () => "of the slowest worker"],
-  ["hold", "Longest hold of a loop", milliseconds, ({ workers: all }) => `in a minute; ${plain(total(all, "loop_blocked"))} over 50 ms since the start`],
+  ["hold", "Longest loop hold", milliseconds, ({ workers: all }) => `in a minute; ${plain(total(all, "loop_blocked"))} holds over 50 ms`],
   ["requests", "Requests", rate, ({ workers: all }) => `${plain(total(all, "requests"))} since the start`],
-  ["refusals", "Refusals", rate, () => "requests answered by an error"],
+  ["refusals", "Refusals", rate, () => "answers with an error"],
   ["cpu", "CPU", share, ({ workers: all }) => `of one core; ${all.length} ${all.length === 1 ? "worker" : "workers"}`],
   ["memory", "Memory of workers", bytes, () => "resident"],
   ["redis", "Memory of Redis", bytes, ({ redis }) => `${redis.memory_limit_bytes ? `of ${bytes(redis.memory_limit_bytes)}` : "without a limit"}; ${plain(redis.reconnects)} reconnects`],
@@ -121,7 +121,7 @@ class Operations {
     const scrolled = [...this.tables.querySelectorAll(".ops-scroll")].map((box) => box.scrollLeft);
     if (this.tables.contains(document.activeElement) || !(getSelection()?.isCollapsed ?? true)) return;
     const end = (/** @type {string} */ connection) => this.app.attempt(() => this.app.client.request("DELETE", `/v1/streams/${connection}`));
-    fill(this.tables, workers(state, this.history), kinds(state), slowClients(state, this.app.user.id, end), limits(state), refusals(state, this.history), errors(state));
+    fill(this.tables, workers(state, this.history), kinds(state), limits(state), refusals(state, this.history), slowClients(state, this.app.user.id, end), errors(state));
     [...this.tables.querySelectorAll(".ops-scroll")].forEach((box, at) => { box.scrollLeft = scrolled[at] ?? 0; });
   }
 

@@ -84,6 +84,11 @@ class People {
     live.on("request", () => site.setCount("requests", site.counts.requests + 1));
     live.on("unrequest", () => site.setCount("requests", site.counts.requests - 1));
     live.on("message", ({ message }) => { if (message.uid !== site.me.id) site.setCount("talks", site.counts.talks + 1); });
+    live.on("gap", () => {
+      this.app.say("The server could not tell everything that happened meanwhile. The page was loaded again.", "warn");
+      site.reload();
+      void this.loadCounts();
+    });
     site.onTalkRead = () => void this.loadTalks();
   }
 

@@ -153,7 +153,8 @@ class RequestLimits:
         address = self.address_of(request)
         has_room = self.unproven[address] < MAX_UNPROVEN_OF_ADDRESS and self.unproven.total() < MAX_UNPROVEN
         if self.are_on and not has_room:
-            raise RateLimited("too many WebSockets wait for their token", retry_after=STREAM_RETRY_SECONDS)
+            message = "too many WebSockets wait for their token"
+            raise RateLimited(message, limit="unproven sockets", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.unproven, address)
 
     def address_of(self, request: web.Request) -> str:

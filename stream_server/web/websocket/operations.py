@@ -213,7 +213,8 @@ class Operations:
         bind = await self._plan(client.request.user_id, parameters)
         refuse = lambda error: self._answer_error(error, operation.echo)  # noqa: E731 - it needs this operation
         if not self._session.change_filters(Update(bind, described, operation.echo, refuse)):
-            raise RateLimited("the update before this one is not in force yet", retry_after=1)
+            message = "the update before this one is not in force yet"
+            raise RateLimited(message, limit="concurrent updates", retry_after=1)
 
     async def _plan(self, uid: str, parameters: dict[str, str]) -> Bind:
         """Return what binds the filters in ``parameters``. Raises an ApiError or ParameterError if they are wrong."""
