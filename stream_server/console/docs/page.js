@@ -135,7 +135,7 @@ function dialects(source) {
   return h("section", { class: "docs-extra", id: "dialects" }, h("h2", {}, h("a", { href: "#dialects" }, "Twitter's protocols")),
     h("p", { class: "docs-about" }, "These routes speak the streaming protocols of Twitter v1.1 and v2, so that its clients work unchanged."),
     h("ul", { class: "docs-plain" }, ...rows.map((/** @type {Json} */ row) => h("li", {},
-      h("span", { class: `docs-method docs-${row.method.toLowerCase()}` }, row.method), " ", h("code", { class: "docs-path" }, row.path),
+      h("span", { class: `docs-method docs-${row.method.toLowerCase()}` }, row.method), " ", h("code", { class: "docs-path" }, row.path), " ",
       h("span", { class: "docs-summary" }, ...prose(row.summary))))));
 }
 

@@ -129,6 +129,8 @@ class People {
         counts[name] ? h("span", { class: "badge" }, counts[name] > 99 ? "99+" : counts[name], h("span", { class: "visually-hidden" }, name === "requests" ? " open" : " unread")) : null);
     const [first, ...others] = NAVIGATION.map(({ name, icon, title }) => link(name, name === "home" ? "#/people" : `#/people/${name}`, drawing(icon), title));
     fill(this.nav, first, ...others.slice(0, 2), link(`@${me.login}`, userHref(me.login), drawing("user"), "Profile"), ...others.slice(2));
+    const shown = /** @type {HTMLElement | null} */ (this.nav.querySelector("[aria-current]"));
+    if (shown) this.nav.scrollLeft = shown.offsetLeft - this.nav.offsetLeft - 12;
   }
 
   /** The field that finds a user by login, or a tag. */
