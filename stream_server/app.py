@@ -110,8 +110,8 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters)
-    directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     app[UNPROVEN] = UnprovenSockets()
+    directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed)
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
@@ -338,6 +338,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "log_trimmed_total": lambda: trimmer.trimmed_entries,
     }
     metrics = Metrics(worker)
+    metrics.watch_times(hub.flusher.times)
     for name, read in readers.items():
         metrics.watch(f"stream_server_{name}", read)
     return metrics

@@ -20,6 +20,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``visibility/``       which entries a user may see, and in which form
 ``delivery``          the decision what a client receives of an entry
 ``client``            one client: its request, position and socket
+``delivery_times``    how long events take from the log to the sockets
 ``batch``             the clients of a group, and one joined write to them, in slices
 ``group``             the live clients with equal subscriptions: one index entry, one list of frames
 ``flush_pause``       how long a flush waits so that more entries join it

@@ -17,6 +17,8 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from stream_server import __version__
+from stream_server.hub.delivery_times import DeliveryTimes
+from stream_server.monitoring.delivery_latency import DELIVERY_LATENCY, latency_metric
 from stream_server.monitoring.http_counters import HTTP_METRICS, HttpCounters
 from stream_server.monitoring.process_usage import read_usage
 
@@ -111,6 +113,7 @@ PROCESS_INFO = ("stream_server_process_info", "info", "Process id and version of
 ALL_METRICS: tuple[tuple[str, str, str], ...] = (
     *((row.name, row.kind, row.help) for row in WATCHED_METRICS),
     *HTTP_METRICS,
+    DELIVERY_LATENCY,
     *((name, kind, text) for name, (kind, text) in _PROCESS_METRICS.items()),
     PROCESS_INFO,
     WORKER_UP,
@@ -129,6 +132,7 @@ class Metrics(Collector):
         self._worker = str(worker)
         self._started_at = time.time()
         self._readers: dict[str, Callable[[], float | Mapping[str, float]]] = {}
+        self._times: DeliveryTimes | None = None
         self.http = HttpCounters()
         registry.register(self)
 
@@ -141,6 +145,10 @@ class Metrics(Collector):
         if name not in {row.name for row in WATCHED_METRICS}:
             raise KeyError(name)
         self._readers[name] = read
+
+    def watch_times(self, times: DeliveryTimes) -> None:
+        """Register the measured times from the log to the sockets."""
+        self._times = times
 
     def read(self, name: str, default: Any) -> Any:
         """Return the present value of a watched metric, or ``default`` if nobody watches it."""
@@ -155,6 +163,8 @@ class Metrics(Collector):
     def _collect(self) -> Iterator[Metric]:
         yield from self.http.collect()
         yield from self._collect_process()
+        if self._times is not None:
+            yield latency_metric(self._times)
         for row in WATCHED_METRICS:
             if row.name not in self._readers:
                 continue

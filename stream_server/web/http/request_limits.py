@@ -154,7 +154,7 @@ class RequestLimits:
         has_room = self.unproven[address] < MAX_UNPROVEN_OF_ADDRESS and self.unproven.total() < MAX_UNPROVEN
         if self.are_on and not has_room:
             message = "too many WebSockets wait for their token"
-            raise RateLimited(message, limit="unproven sockets", retry_after=STREAM_RETRY_SECONDS)
+            raise RateLimited(message, limit="unproven_websockets", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.unproven, address)
 
     def address_of(self, request: web.Request) -> str:

@@ -91,26 +91,29 @@ class WebSocketConnection(StreamConnection):
 
     def _read_slice(self) -> None:
         """Handle the frames that have come, up to the end of the slice. Stop reading while more of them wait."""
-        try:
-            for _ in range(MAX_FRAMES_AT_ONCE):
-                if self._is_busy or self._full or self._reader is None:
-                    break
-                received = self._reader.read()
-                if received is None:
-                    self._wait_for_bytes()
-                    return
-                self._handle(received)
-        except FrameFault as fault:
-            self._fail(fault.code, fault.reason)
-            return
+        for _ in range(MAX_FRAMES_AT_ONCE):
+            reader = self._reader
+            if reader is None:
+                return  # the client has closed the WebSocket, or must not be heard any more
+            if self._is_busy or self._full:
+                self._pause_reading()
+                return
+            try:
+                received = reader.read()
+            except FrameFault as fault:
+                self._fail(fault.code, fault.reason)
+                return
+            if received is None:
+                self._wait_for_bytes(reader)
+                return
+            self._handle(received)
         self._pause_reading()
-        if not (self._is_busy or self._full or self._reader is None):
+        if not self._is_resuming:
             self._is_resuming = True
             asyncio.get_running_loop().call_later(SLICE_PAUSE_SECONDS, self._resume)
 
-    def _wait_for_bytes(self) -> None:
-        assert self._reader is not None
-        if self._reader.is_idle:
+    def _wait_for_bytes(self, reader: FrameReader) -> None:
+        if reader.is_idle:
             self._reader = None
         if not self._transport.is_closing() and not self._transport.is_reading():
             self._transport.resume_reading()
