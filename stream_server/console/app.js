@@ -21,7 +21,7 @@
 // app.compose(draft)    opens the window that writes a post; draft: {message?, in_reply_to?, origin?, group?, location?}
 // app.setStatus(text, state)  the text in the bar that says how the view's connection does; state: "live", "wait", "bad" or ""
 // app.dialog(title, content, {wide})  opens a modal window with a close button; returns the <dialog>; close it by .close()
-// app.keys              what the help lists: views add rows [keys, meaning] at module level
+// app.keys              what the help lists; a view pushes rows [keys, meaning] when it is first mounted
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
@@ -39,7 +39,11 @@ const VIEWS = {
   operations: { title: "Operations", icon: "check", mount: operations.mount },
 };
 const THEMES = ["", "light", "dark"];
-const KEYS = [["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"]];
+const KEYS = [
+  ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"],
+  ["c, /", "add a column"], ["1, 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
+  ["space", "pause a column, or go on"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
+];
 
 const client = openClient();
 const state = { view: "", mounted: /** @type {any} */ (null), userId: "", prefix: "" };
