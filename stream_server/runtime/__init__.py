@@ -1,4 +1,4 @@
-"""Running a server as processes: start, signals, several workers, the embedded Redis, log lines and metrics.
+"""Running a server as processes: start, signals, several workers, the embedded Redis and log lines.
 
 The one decision: **no process is ever left behind.** Each child notices the death of its parent through a socket or
 pipe that the kernel closes, so even ``kill -9`` of the server ends its workers and its Redis.
@@ -16,6 +16,4 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``work_thread``     runs long work beside the event loop
 ``logs``            JSON log lines: bounded, redacted and throttled
 ``machine_memory``  the memory of this machine or container
-``metrics``         the table of Prometheus metrics
-``http_counters``   counts requests in plain integers
 """

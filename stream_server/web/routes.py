@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from stream_server.monitoring.host_state import HostState
 from stream_server.web.api import (
     audit,
     blocks,
@@ -12,6 +13,7 @@ from stream_server.web.api import (
     likes,
     lists,
     notifications,
+    operations,
     relations,
     reports,
     rules,
@@ -41,6 +43,7 @@ from stream_server.web.limits.rate_limit import (
 )
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, ONE_ROUND_TRIP, Handler, RedisRoundTrips, Route
 from stream_server.web.streaming import long_poll, stream
+from stream_server.web.websocket import opening
 
 PASSWORD_TRIPS = RedisRoundTrips(2, "one before and one after hashing the password, which costs more than Redis")
 FANOUT_TRIPS = RedisRoundTrips(2, "the write; all timelines and the end of the fan-out job in one transaction")
@@ -155,6 +158,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("PATCH", "/v1/admin/reports/{id}", reports.decide, "admin", body=reports.Decision,
           response=reports.AdminReport, round_trips=FANOUT_TRIPS, works_when_full=True),
     Route("GET", "/v1/admin/audit", audit.list_deeds, "admin", PageQuery, response=audit.DeedPage),
+    Route("GET", "/v1/admin/operations", operations.read_state, "admin", response=HostState),
     Route("GET", "/v1/admin/suspensions", suspensions.list_suspended, "admin", PageQuery, response=users.UserPage),
     Route("PUT", "/v1/admin/suspensions/{id}", suspensions.suspend, "admin", response=suspensions.SuspensionState,
           works_when_full=True),
@@ -226,9 +230,11 @@ ROUTE_TABLE: tuple[Route, ...] = (
           is_write=False, round_trips=EXPLAIN_TRIPS, limits=(TRIALS,)),
     Route("POST", "/v1/rules/preview", rules.preview, "stream", body=rules.PreviewBody,
           response=rules.RulePreviewResult, is_streaming=True, is_write=False, limits=(TRIALS,)),
-    Route("GET", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True, accepts_ticket=True),
+    Route("GET", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True, accepts_ticket=True,
+          websocket=opening.filter_socket),
     Route("POST", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True),
-    Route("GET", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True, accepts_ticket=True),
+    Route("GET", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True, accepts_ticket=True,
+          websocket=opening.user_socket),
     Route("POST", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True),
     Route("GET", "/v1/events", long_poll.poll_events, "stream", None, response=long_poll.PolledEvents,
           is_streaming=True, accepts_ticket=True, limits=(POLLS,)),

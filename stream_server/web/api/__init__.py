@@ -23,6 +23,7 @@ A handler checks the request, makes one call of ``store`` or ``hub``, and return
 ``notifications`` what others did that concerns the caller, and the read mark
 ``reports``       reports of users and statuses, and the decisions of administrators
 ``audit``         what administrators did
+``operations``    the state of the server for its operator
 ``suspensions``   suspending and reinstating users
 ``rules``         saved rules of the rule language; explaining and previewing a rule
 ``rule_trial``    the status on which a rule is tried

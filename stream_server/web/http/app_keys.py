@@ -12,7 +12,8 @@ from stream_server.feed.token_statuses import TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.visibility.viewer import Viewer
-from stream_server.runtime.metrics import Metrics
+from stream_server.monitoring.metrics import Metrics
+from stream_server.monitoring.operations import Operations
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import Claims, TokenAuthority
@@ -28,6 +29,7 @@ STREAMS = web.AppKey("streams", StreamDirectory)
 AUTH = web.AppKey("auth", TokenAuthority)
 PASSWORDS = web.AppKey("passwords", Passwords)
 METRICS = web.AppKey("metrics", Metrics)
+OPERATIONS = web.AppKey("operations", Operations)
 ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
 TOKEN_STATUSES = web.AppKey("token_statuses", TokenStatuses)
 KEY_SET = web.AppKey("key_set", RemoteKeySet)
