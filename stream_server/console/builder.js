@@ -56,12 +56,12 @@ export class Builder {
       h("div", { class: "builder-parts" },
         h("div", { class: "stack" },
           this.words.element, this.people.element, this.languages.element,
-          h("label", {}, "Sample", h("span", { class: "row" }, this.sample, this.sampleText)),
+          h("label", {}, "Sample", h("span", { class: "row nowrap" }, this.sample, this.sampleText)),
           h("label", {}, "Further conditions, as a rule", this.rule),
           h("label", {}, "Title", this.title)),
-        h("fieldset", {}, h("legend", {}, "Areas"), this.map.element)),
-      h("div", { class: "rule-line" }, h("span", { class: "muted small" }, "The rule"), this.shownRule),
-      this.problem, this.result,
+        h("fieldset", {}, h("legend", {}, "Areas"), this.map.element,
+          h("div", { class: "rule-line" }, h("span", { class: "muted small" }, "The rule"), this.shownRule),
+          this.problem, this.result)),
       h("div", { class: "row end builder-actions" }, this.tryButton, this.addButton));
   }
 

@@ -126,11 +126,19 @@ const RINGS = `
 -135 418 31 -4 -53 -4 33 -1 9 1 5 -1 -6 -3 37 4 15 -1 3 -3 -39 -5 11 0 -10 -7 1 -6 6 -3 -16 -2 9 -3 1 -4 -5 0 6 -5 -11 0 6 -2 -2 -2 -14 0 6 -4 0 -2 -9 2 -3 -1 13 -5 2 -4 -9 -1 -10 5 2 -3 -6 -3 20 0 -27 -9 -20 -1 -12 -8 -28 -6 -4 -3 -3 -7 -8 -4 2 -3 -5 -10 -7 0 -7 4 -10 0 -5 3 -12 11 -3 8 -7 5 1 3 -3 2 5 6 8 2 3 6 -13 -4 -6 2 1 6 15 -1 -13 5 -9 0 5 5 -13 11 -6 1 0 3 -13 3 -37 -1 -14 5 23 2 -21 1 -11 2 0 2 37 5 2 2 -13 2 29 6 -2 2 12 1 30 1 6 -2 13 3 29 -4 -11 3 0 2 17 3 82 2
 `;
 
-/** The rings, each a flat list of longitudes and latitudes in degrees. @returns {Float32Array[]} */
+/**
+ * The rings, each a flat list of longitudes and latitudes in degrees. A ring that crosses the date line goes on beyond
+ * 180 degrees, so that it has no edge across the map; the ring around the south pole is closed along the pole.
+ * @returns {number[][]}
+ */
 export function coastlines() {
   return RINGS.trim().split("\n").map((line) => {
-    const points = Float32Array.from(line.split(" "), Number);
+    const points = line.split(" ").map(Number);
     for (let i = 2; i < points.length; i++) points[i] += points[i - 2];
-    return points.map((step) => step / STEPS_PER_DEGREE);
+    const degrees = points.map((step) => step / STEPS_PER_DEGREE);
+    for (let i = 2; i < degrees.length; i += 2) degrees[i] -= 360 * Math.round((degrees[i] - degrees[i - 2]) / 360);
+    const last = degrees[degrees.length - 2];
+    if (Math.abs(last - degrees[0]) > 180) degrees.push(last, -90, degrees[0], -90);
+    return degrees;
   });
 }

@@ -208,13 +208,7 @@ export class WorldMap {
     context.fillStyle = colour("line");
     context.strokeStyle = colour("muted");
     context.lineWidth = 0.6;
-    for (const ring of this.land) {
-      context.beginPath();
-      for (let i = 0; i < ring.length; i += 2) context.lineTo(...at(ring[i], ring[i + 1]));
-      context.closePath();
-      context.fill();
-      context.stroke();
-    }
+    for (const ring of this.land) for (const turn of [-360, 0, 360]) drawRing(context, ring, turn, at);
     this.boxes.forEach((box, index) => this.drawBox(context, at, box, index === this.selected));
   }
 
@@ -242,4 +236,15 @@ export class WorldMap {
       context.strokeRect(x, y, right - x, bottom - y);
     }
   }
+}
+
+/** @param {CanvasRenderingContext2D} context @param {number[]} ring @param {number} turn degrees to the east, for what lies beyond the date line @param {(lon: number, lat: number) => [number, number]} at */
+function drawRing(context, ring, turn, at) {
+  const isBeyond = ring.every((degrees, index) => index % 2 || Math.abs(degrees + turn) > 180);
+  if (isBeyond) return;
+  context.beginPath();
+  for (let i = 0; i < ring.length; i += 2) context.lineTo(...at(ring[i] + turn, ring[i + 1]));
+  context.closePath();
+  context.fill();
+  context.stroke();
 }

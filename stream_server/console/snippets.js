@@ -22,14 +22,15 @@ const literal = (text) => JSON.stringify(text);
 
 /** @param {string} address @param {Record<string, any>} parameters @param {string} token */
 function python(address, parameters, token) {
-  const pairs = Object.entries(parameters).filter(([, value]) => value !== undefined).map(([name, value]) => `    ${literal(name)}: ${literal(String(value))},`);
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
+  const asked = given.map(([name, value]) => `${name}=${value === "true" ? "True" : typeof value === "number" ? value : literal(String(value))}`);
   return [
-    exported(token), "", "# listen.py", "import asyncio", "import os", "", "from stream_server.client import StreamClient", "",
-    "PARAMETERS = {", ...pairs, "}", "", "",
+    exported(token), "", "# listen.py", "import asyncio", "import os", "", "from stream_server.client import Client, Post", "", "",
     "async def main() -> None:",
-    `    async with StreamClient(${literal(address)}, os.environ["TOKEN"], PARAMETERS) as stream:`,
-    "        async for message in stream:",
-    "            print(message.kind, message.status.get(\"login\"), message.status.get(\"message\"))", "", "",
+    `    async with Client(${literal(address)}, token=os.environ["TOKEN"]) as client:`,
+    `        async for event in client.stream(${asked.join(", ")}):`,
+    "            if isinstance(event, Post):",
+    "                print(event.status.login, event.status.text)", "", "",
     "asyncio.run(main())",
   ].join("\n");
 }
