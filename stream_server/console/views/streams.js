@@ -20,7 +20,7 @@ export function mount(root, app) {
   root.classList.add("streams");
 
   const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, column.filter), changed: () => columnsChanged() });
-  const build = (/** @type {any} */ column) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)));
+  const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)));
   let empty = /** @type {HTMLElement | null} */ (null);
   let isOpen = false;
 
