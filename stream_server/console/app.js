@@ -104,8 +104,10 @@ function dialog(title, content, options = {}) {
   return window;
 }
 
-/** Draws what the address names. */
+/** Draws what the address names; a link that signs in may also be pasted into an open page. */
 function route() {
+  const code = takeCode();
+  if (code) return void signInByCode(code);
   const [, name = "", ...path] = location.hash.split("?")[0].split("/");
   const view = name in VIEWS ? name : "streams";
   app.path = path.filter(Boolean).map(decodeURIComponent);
@@ -158,7 +160,7 @@ function drawBar() {
       h("a", { class: "button quiet", href: "/docs" }, "API"),
       tool("theme", "Change between light and dark", changeTheme),
       tool("help", "Keys and help", showHelp),
-      user && h("button", { class: "quiet who", onclick: showAccount, "aria-label": `Signed in as ${user.login}` }, h("span", { class: "avatar", "aria-hidden": "true" }, user.login.slice(0, 1)), h("bdi", {}, user.login))));
+      user && h("button", { class: "quiet who", onclick: showAccount, title: "Your session" }, h("span", { class: "avatar", "aria-hidden": "true" }, user.login.slice(0, 1)), h("span", { class: "visually-hidden" }, "Signed in as "), h("bdi", {}, user.login))));
   fill(tabs, user ? [links(true), h("button", { class: "quiet", onclick: () => app.compose() }, icon("pen"), "Post")] : []);
 }
 
@@ -225,19 +227,17 @@ async function signInByCode(code) {
     await client.signIn({ code });
   } catch (error) {
     if (client.user) say(explain(error), "warn");
-    else showDoor(explain(error));
+    else return showDoor(explain(error));
   }
+  route(); // also if somebody else was signed in, or the same user with other scopes
 }
 
 async function start() {
   document.body.append(bar, root, tabs, notes);
-  client.onSession((session) => (session ? session.user.id !== state.userId && route() : showDoor()));
+  client.onSession((session) => (!session ? showDoor() : session.user.id !== state.userId ? route() : drawBar()));
   addEventListener("hashchange", route);
   addEventListener("keydown", onKey);
-  const code = takeCode();
-  if (code) await signInByCode(code);
-  if (!state.view && client.user) route();
-  else if (!client.user && !code) showDoor();
+  route();
 }
 
 start();

@@ -24,7 +24,8 @@ export class Rows {
     this.onChange = onChange;
     this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest() });
     this.end = h("p", { class: "end-note muted", hidden: true });
-    this.feed = h("div", { class: "feed", role: "feed", "aria-label": label });
+    this.label = label;
+    this.feed = h("div", { class: "feed" });
     this.scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": label, onscroll: () => this.scrolled() }, this.feed, this.end);
   }
 
@@ -67,6 +68,7 @@ export class Rows {
     this.items = this.items.filter((one) => one !== item);
     this.waiting = this.waiting.filter((one) => one !== item);
     item.row?.remove();
+    this.showRole();
     this.onChange();
   }
 
@@ -103,8 +105,19 @@ export class Rows {
     for (const item of this.items.splice(MAX_RECORDS)) this.forget(item);
     while (this.feed.childElementCount > MAX_ROWS) this.feed.lastElementChild?.remove();
     for (let index = MAX_ROWS; index < this.items.length && this.items[index].row; index++) delete this.items[index].row;
+    this.showRole();
     this.end.hidden = this.items.length <= MAX_ROWS && !this.dropped;
     if (!this.end.hidden) fill(this.end, `The newest ${MAX_ROWS} are shown. ${this.dropped ? `${this.dropped} came faster than they could be shown.` : ""}`);
+  }
+
+  /** A feed without articles is none to a screen reader. */
+  showRole() {
+    const isFeed = this.feed.childElementCount > 0;
+    if (isFeed === this.feed.hasAttribute("role")) return;
+    if (isFeed) this.feed.setAttribute("role", "feed");
+    else this.feed.removeAttribute("role");
+    if (isFeed) this.feed.setAttribute("aria-label", this.label);
+    else this.feed.removeAttribute("aria-label");
   }
 
   tellNewer() {
