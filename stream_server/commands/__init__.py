@@ -10,6 +10,9 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``sign_in``          prints a link that signs a user in to the console
 ``replay``           posts a file of statuses through the HTTP API
 ``recording``        reads that file, and makes logins from the names of its authors
+``stats``            shows the state of a running server as a live table
+``load``             puts a synthetic load on a server, and measures
+``completion``       prints a script by which the shell completes commands
 ``tail``             shows a stream in the terminal
 ``terminal``         renders messages as readable and safe lines
 ``rules``            explains why a rule matches a status, without a server
@@ -18,6 +21,10 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``admin``            makes a user an administrator
 ``redis_acl``        prints Redis users with the least rights that each role needs
 ``fetch``            downloads a redis-server and the language detector
+``credentials``      the token of a command that reads from a server
+``output``           how commands print, and ``--json``
+``rate_meter``       rate and age of the events of the last seconds
+``latency_histogram``  counts latencies in bounded memory
 ``setting_options``  makes options from the table of settings
 ``server_access``    the Redis and the signing key of a running server
 ``exit_codes``       the exit codes, and the exception that ends a command with an exit code
