@@ -182,6 +182,8 @@ class Scripts:
         budget = timeout_budget.current_budget()
         if budget is not None:
             budget.has_written = True
+            if budget.trace is not None:
+                budget.trace.written = self.last_written
         # If Redis was demoted while it waited for its replicas, an error stands in the place of the number.
         if isinstance(replica_count, ResponseError) or replica_count < self._min_write_replicas:
             raise outcome_unknown_error()
