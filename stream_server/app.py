@@ -49,10 +49,12 @@ from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.web import routes
+from stream_server.web.api import console
 from stream_server.web.http import app_keys, drain, http_connection, middleware
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming import protocols
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
+from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
 
 logger = logging.getLogger(__name__)
 
@@ -109,11 +111,12 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters)
+    app[UNPROVEN] = UnprovenSockets()
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed)
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
-    app[SUBSCRIPTION_PARSER] = subscriptions
+    app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, console.load_console()
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
     app[app_keys.REFUSE_WRITES] = services.memory_alarm.refuse_writes

@@ -32,8 +32,10 @@ from stream_server.monitoring import trace_export
 from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
+from stream_server.runtime.sign_in_link import make_first_link
 from stream_server.runtime.tcp_keepalive import TcpKeepalive
 from stream_server.security import bus_key, signing_keys, tokens
+from stream_server.store.social.sign_ins import SignIn
 from stream_server.web.limits import connections
 
 logger = logging.getLogger(__name__)
@@ -305,7 +307,10 @@ async def _announce_address(config: Config, *, with_demo: bool, print_text: Prin
         def sign_token(user_id: str, scopes: frozenset[str]) -> str:
             return authority.issue(user_id, scopes, DEMO_TOKEN_SECONDS, time.time())[0]
 
-        await walkthrough.run_demo(address, sign_token, print_text)
+        async def make_link(user_id: str, scopes: frozenset[str]) -> str:
+            return await make_first_link(config, address, SignIn(user_id, scopes))
+
+        await walkthrough.run_demo(address, sign_token, make_link, print_text)
     await asyncio.Event().wait()
 
 

@@ -34,6 +34,7 @@ from stream_server.store.social.relations import Relations
 from stream_server.store.social.reports import Reports, Suspensions
 from stream_server.store.social.saved_rules import StoredRules
 from stream_server.store.social.sessions import Sessions, Tickets
+from stream_server.store.social.sign_ins import SignIns
 from stream_server.store.social.statuses import Statuses
 from stream_server.store.social.talks import Talks
 from stream_server.store.social.user_graph import UserGraphs
@@ -101,6 +102,7 @@ class Store:
         self.users = Users(*connections)
         self.sessions = Sessions(*connections)
         self.tickets = Tickets(*connections)
+        self.sign_ins = SignIns(*connections)
         self.statuses = Statuses(*connections, detect_language)
         self.follows = Follows(*connections)
         self.user_graphs = UserGraphs(*connections)

@@ -7,6 +7,7 @@ from stream_server.web.api import (
     audit,
     blocks,
     comments,
+    console,
     follows,
     groups,
     likes,
@@ -42,6 +43,7 @@ from stream_server.web.limits.rate_limit import (
 )
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, ONE_ROUND_TRIP, Handler, RedisRoundTrips, Route
 from stream_server.web.streaming import long_poll, stream
+from stream_server.web.websocket import opening
 
 PASSWORD_TRIPS = RedisRoundTrips(2, "one before and one after hashing the password, which costs more than Redis")
 FANOUT_TRIPS = RedisRoundTrips(2, "the write; all timelines and the end of the fan-out job in one transaction")
@@ -77,7 +79,10 @@ def _timeline(path: str, handler: Handler, round_trips: RedisRoundTrips = ONE_RO
 # A row takes one or two lines, so that the table can be read at a glance.
 # fmt: off
 ROUTE_TABLE: tuple[Route, ...] = (
-    Route("GET", "/", server.index, NO_TOKEN, response=server.ServerIndex),
+    Route("GET", "/", console.index, NO_TOKEN, response=server.ServerIndex),
+    Route("GET", "/docs", console.docs, NO_TOKEN, media_type="text/html", limits=()),
+    Route("GET", "/console/{file}", console.file, NO_TOKEN, media_type="text/javascript", limits=()),
+    Route("GET", "/console/views/{file}", console.view_file, NO_TOKEN, media_type="text/javascript", limits=()),
     Route("GET", "/healthz", server.liveness, NO_TOKEN, response=server.LivenessAnswer, limits=()),
     Route("GET", "/readyz", server.readiness, NO_TOKEN, response=server.ReadinessAnswer, extra_error_statuses=(503,),
           limits=()),
@@ -225,9 +230,11 @@ ROUTE_TABLE: tuple[Route, ...] = (
           is_write=False, round_trips=EXPLAIN_TRIPS, limits=(TRIALS,)),
     Route("POST", "/v1/rules/preview", rules.preview, "stream", body=rules.PreviewBody,
           response=rules.RulePreviewResult, is_streaming=True, is_write=False, limits=(TRIALS,)),
-    Route("GET", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True, accepts_ticket=True),
+    Route("GET", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True, accepts_ticket=True,
+          websocket=opening.filter_socket),
     Route("POST", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True),
-    Route("GET", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True, accepts_ticket=True),
+    Route("GET", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True, accepts_ticket=True,
+          websocket=opening.user_socket),
     Route("POST", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True),
     Route("GET", "/v1/events", long_poll.poll_events, "stream", None, response=long_poll.PolledEvents,
           is_streaming=True, accepts_ticket=True, limits=(POLLS,)),

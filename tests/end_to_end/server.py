@@ -4,8 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -15,6 +13,7 @@ from typing import Any, Self
 
 import redis
 
+from tests.preloaded.launcher import AnyProcess, start_module
 from tests.waiting import PATIENCE, wait_for_process
 
 SECRET = "an end-to-end secret that is longer than 32 bytes"
@@ -31,13 +30,15 @@ class Server:
         *flags: str,
         module: str = "stream_server",
         variables: Mapping[str, str] = MappingProxyType({}),
+        preloaded: bool = True,
     ) -> None:
         self.folder = folder
         self.flags = flags
         self.module = module
         self.variables = variables
+        self.preloaded = preloaded
         self.address = ""
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: AnyProcess | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -57,11 +58,10 @@ class Server:
 
     def start(self) -> Self:
         """Start the server and wait until it is ready. Raises TimeoutError with its log after 40 s."""
-        with (self.folder / "out.log").open("wb") as out, (self.folder / "err.log").open("ab") as err:
-            self.process = subprocess.Popen(
-                self._command(), cwd=ROOT, env={**environment(), **self.variables},
-                stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-            )  # fmt: skip
+        env = {**environment(), **self.variables}
+        out_log, err_log = self.folder / "out.log", self.folder / "err.log"
+        with out_log.open("wb") as out, err_log.open("ab") as err:
+            self.process = start_module(self._arguments(), env, out, err, preloaded=self.preloaded)
         try:
             wait_for_process(self.process, self._ready, seconds=40, log=lambda: self.log)
         except TimeoutError:
@@ -93,10 +93,8 @@ class Server:
         else:
             self.kill()
 
-    def _command(self) -> list[str]:
-        return [
-            sys.executable, "-m", self.module, "serve", "--port", "0", "--data-dir", str(self.data), *self.flags
-        ]  # fmt: skip
+    def _arguments(self) -> list[str]:
+        return [self.module, "serve", "--port", "0", "--data-dir", str(self.data), *self.flags]
 
     def _ready(self) -> bool:
         lines = (self.folder / "out.log").read_text().splitlines()

@@ -54,9 +54,9 @@ class Site:
 
 
 @asynccontextmanager
-async def site(folder: Path, text: str, *flags: str) -> AsyncIterator[Site]:
+async def site(folder: Path, text: str, *flags: str, preloaded: bool = True) -> AsyncIterator[Site]:
     file = _written(folder, text)
-    with Server(folder, "--settings-file", str(file), *flags) as server:
+    with Server(folder, "--settings-file", str(file), *flags, preloaded=preloaded) as server:
         async with Api(server) as api:
             yield Site(server, api, file)
 
@@ -164,7 +164,7 @@ async def test_a_reloaded_log_bound_applies_at_once(own_folder: Path) -> None:
 
 async def test_reload_by_process_id(own_folder: Path) -> None:
     """Without a data folder, the command gets the process id. It does not signal a process that is not a server."""
-    async with site(own_folder, SELDOM) as here, AsyncExitStack() as stack:
+    async with site(own_folder, SELDOM, preloaded=False) as here, AsyncExitStack() as stack:
         (stream,) = await here.streams(stack, 1)
         here.file.write_text(OFTEN)
         assert here.server.process is not None

@@ -1,4 +1,4 @@
-"""The server's own pages: index, health, metrics and the OpenAPI document."""
+"""The server about itself: its description, health, metrics and the OpenAPI document."""
 
 from typing import Annotated, Any
 
@@ -88,9 +88,9 @@ async def metrics(request: web.Request) -> web.Response:
     return web.Response(body=await request.app[OPERATIONS].render_metrics(), headers=headers)
 
 
-async def index(request: web.Request) -> web.Response:
-    """``GET /``: read the server's name and version, and the first requests of a new client."""
-    about = {"name": "stream-server", "docs": "docs/api.md", "openapi": "/openapi.json"}
+async def describe(request: web.Request) -> web.Response:
+    """Return the server's name and version, and the first requests of a new client, as JSON."""
+    about = {"name": "stream-server", "docs": "/docs", "openapi": "/openapi.json"}
     if await operations_access.may_read(request):
         about["version"] = __version__
     writes = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
