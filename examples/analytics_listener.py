@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from contextlib import suppress
 
-from stream_server.client import ClientFailure, StreamClient
+from stream_server.client import Client, ClientFailure, Gap, Post
 
 
 async def listen(url: str, token: str, every: float) -> None:
@@ -14,13 +14,13 @@ async def listen(url: str, token: str, every: float) -> None:
     tags: Counter[str] = Counter()
     async with asyncio.TaskGroup() as group:
         group.create_task(report(minutes, tags, every))
-        async with StreamClient(url, token, {"firehose": "true", "kinds": "post"}) as stream:
-            async for message in stream:
-                if message.kind == "gap":
-                    print(f"not counted: {message.data['reason']}", file=sys.stderr)
-                    continue
-                minutes[message.at[:16]] += 1
-                tags.update(tag["text"].lower() for tag in message.status["entities"]["hashtags"])
+        async with Client(url, token) as client:
+            async for event in client.stream(firehose=True, kinds="post"):
+                if isinstance(event, Gap):
+                    print(f"not counted: {event.reason}", file=sys.stderr)
+                elif isinstance(event, Post):
+                    minutes[f"{event.at:%Y-%m-%dT%H:%M}"] += 1
+                    tags.update(tag.text.lower() for tag in event.status.entities.hashtags)
 
 
 async def report(minutes: Counter[str], tags: Counter[str], every: float) -> None:

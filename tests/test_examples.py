@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from filters.testing import check_filter
-from stream_server.client import ApiClient, RequestRefused
+from stream_server.client import Client, RequestRefused
 from tests.command_line import ROOT, Running, clean_environment, running
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
@@ -37,12 +37,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def jwt(server: Server) -> str:
     async def sign_up() -> str:
-        async with ApiClient(server.address) as api:
+        async with Client(server.address) as api:
             try:
                 user = await api.sign_up("ada", "Ada", "ada@example.org", "a good password")
             except RequestRefused:  # she is there since the test before
-                user = (await api.log_in("ada", "a good password"))["user"]
-        return mint(user["id"])
+                user = (await api.log_in("ada", "a good password")).user
+        return mint(user.id)
 
     return asyncio.run(sign_up())
 
@@ -77,8 +77,8 @@ def test_the_sse_consumer_comes_back_by_its_cursor(tmp_path: Path) -> None:
     server = Server(tmp_path / "own").start()
 
     async def sign_up() -> str:
-        async with ApiClient(server.address) as api:
-            return mint((await api.sign_up("ada", "Ada", "ada@example.org", "a good password"))["id"])
+        async with Client(server.address) as api:
+            return mint((await api.sign_up("ada", "Ada", "ada@example.org", "a good password")).id)
 
     try:
         jwt = asyncio.run(sign_up())

@@ -18,6 +18,8 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``admin``            makes a user an administrator
 ``redis_acl``        prints Redis users with the least rights that each role needs
 ``fetch``            downloads a redis-server and the language detector
+``output``           how commands print, and ``--json``
+``rate_meter``       rate and age of the events of the last seconds
 ``setting_options``  makes options from the table of settings
 ``server_access``    the Redis and the signing key of a running server
 ``exit_codes``       the exit codes, and the exception that ends a command with an exit code

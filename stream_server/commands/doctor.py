@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from filters.registry import PluginError, Registry
-from stream_server.client import ApiClient, ClientFailure, RequestRefused
+from stream_server.client import Client, ClientFailure, RequestRefused
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, OK
 from stream_server.config import config
@@ -228,7 +228,7 @@ def check_token_key(settings: Config) -> CheckResult:
 async def check_server(url: str) -> CheckResult:
     """Check whether a server answers at ``url`` and is ready (``GET /readyz``)."""
     try:
-        async with ApiClient(url, attempts=1, seconds=3) as api:
+        async with Client(url, attempts=1, seconds=3) as api:
             await api.request("GET", "/readyz")
     except RequestRefused as refused:
         return broken(f"the server at {url} is not ready ({refused.status}): events would not arrive")

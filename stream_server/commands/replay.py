@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from stream_server.client import ApiClient, ClientFailure, RequestRefused
+from stream_server.client import Client, ClientFailure, RequestRefused
 from stream_server.commands import recording, server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE, CommandFailure
 from stream_server.commands.recording import RecordedStatus, UnreadableLine, login_of_author, name_of_author
@@ -193,7 +193,7 @@ class ReplayRun:
         """
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        client = ApiClient(url, attempts=MAX_ATTEMPTS, connections=self.concurrency)
+        client = Client(url, attempts=MAX_ATTEMPTS, connections=self.concurrency)
         async with server_access.open_server_access(settings) as access, client as api:
             self._user_ids = await self._create_accounts(api, access)
             started = loop.time()
@@ -205,7 +205,7 @@ class ReplayRun:
         if self.tally.server_lost is not None:
             raise CommandFailure(self.tally.server_lost, UNREACHABLE)
 
-    async def _create_accounts(self, api: ApiClient, access: ServerAccess) -> dict[str, str]:
+    async def _create_accounts(self, api: Client, access: ServerAccess) -> dict[str, str]:
         """Create the authors' missing accounts, print unreadable lines. Return all user ids by lower-case login."""
         accounts: dict[str, tuple[str, str]] = {}
         for found in recording.read_recording(self.file):
@@ -222,7 +222,7 @@ class ReplayRun:
         admin = access.sign_token(admin_id, frozenset({"admin"}), TOKEN_TTL_SECONDS)
         return await api.create_users(list(accounts.values()), token=admin)
 
-    async def _post_all(self, api: ApiClient, access: ServerAccess) -> None:
+    async def _post_all(self, api: Client, access: ServerAccess) -> None:
         columns = (TextColumn("posting"), BarColumn(), MofNCompleteColumn(), PostRateColumn(), TimeRemainingColumn())
         with Progress(*columns, console=self._console) as progress:
             bar = progress.add_task("posting", total=self.tally.total - self.tally.unreadable)
@@ -249,12 +249,13 @@ class ReplayRun:
                 return
             await put(status.author, status)
 
-    async def _post(self, api: ApiClient, access: ServerAccess, status: RecordedStatus) -> None:
+    async def _post(self, api: Client, access: ServerAccess, status: RecordedStatus) -> None:
         author_id = self._user_ids[login_of_author(status.author).lower()]
         token = access.sign_token(author_id, frozenset({"write", "ingest"}), TOKEN_TTL_SECONDS)
         try:
             # The key names this run and line, so a repeated request is the same post.
-            await api.post(**status.body, token=token, key=f"{self._run_id}-{status.line}")
+            key = f"{self._run_id}-{status.line}"
+            await api.request("POST", "/v1/statuses", body=status.body, token=token, key=key)
         except RequestRefused as refused:
             self.tally.refused += 1
             self._print_skipped_line(status.line, f"refused: {refused}", self.tally.refused)

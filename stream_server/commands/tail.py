@@ -3,16 +3,18 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.status import Status
 
-from stream_server.client import StreamClient, StreamMessage
+from stream_server.client import Client, Event, Gap, Stream
+from stream_server.client.events import Effective, Goodbye, Hello, StreamWarning
+from stream_server.client.stream import Framing
 from stream_server.commands import server_access, setting_options, terminal
 from stream_server.commands.exit_codes import USAGE, CommandFailure
+from stream_server.commands.output import JSON_OPTION, OutputConsole
+from stream_server.commands.rate_meter import RateMeter
 from stream_server.config import config
 from stream_server.config.settings import Config
 
@@ -34,6 +36,9 @@ SEPARATORS = {"rule": "\n"}
 
 STREAM_SCOPES = frozenset({"read", "stream", "firehose"})
 """Scopes of a token that the command signs to read streams."""
+
+EXPLAINED = frozenset({"track", "rule", "rules"})
+"""Filters that say where a text matched."""
 
 TOKEN_TTL_SECONDS = 3600
 """Lifetime of such a token in seconds. A longer stream signs a new one."""
@@ -60,7 +65,8 @@ def _filter_options(command: Any) -> Any:
 @click.option("--firehose", is_flag=True, help="Everything public (scope firehose).")
 @click.option("--param", "more", multiple=True, metavar="NAME=VALUE", help="A parameter of a plugin's filter.")
 @click.option("--since", help="Where to start: a cursor, an ISO time, or -15m.")
-@click.option("--json", "as_json", is_flag=True, help="The messages as JSON lines.")
+@click.option("--explain", is_flag=True, help="Also say why each event matched; on a terminal its words are marked.")
+@JSON_OPTION
 @click.option("--framing", type=click.Choice(["sse", "ndjson"]), default="sse", show_default=True)
 @setting_options.URL_OPTION
 @click.option("--token", metavar="JWT", help="The token; other users of this machine can see it, unlike a file.")
@@ -68,22 +74,32 @@ def _filter_options(command: Any) -> Any:
 @click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir).")
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
 def tail(
-    *, firehose: bool, more: tuple[str, ...], since: str | None, as_json: bool, framing: str, **given: Any
+    *,
+    firehose: bool,
+    more: tuple[str, ...],
+    since: str | None,
+    explain: bool,
+    as_json: bool,
+    framing: Framing,
+    **given: Any,
 ) -> None:
     """Show a stream in the terminal.
 
-    After a lost connection the command connects again and continues at the same position.
+    After a lost connection the command connects again and continues at the same position. On a terminal the words that
+    matched are marked, and the last line shows the rate and the median age of the events of the last ten seconds.
     """
     parameters = _parameters(given, more) | ({"firehose": "true"} if firehose else {})
     settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
     token = token_source(given, settings)
     url = server_access.server_address(given["url"], settings)
     view = TailOutput(as_json=as_json)
-    client = StreamClient(
-        url, token, parameters, since=since, framing=framing, include_control=True,
-        on_connection_change=view.show_connection,
-    )  # fmt: skip
-    asyncio.run(_print_messages(client, view))
+    if explain or (view.marks_matches and parameters.keys() & EXPLAINED):
+        parameters["explain"] = "true"
+    client = Client(url, token)
+    stream = client.stream(
+        more=parameters, since=since, framing=framing, control=True, on_connection_change=view.show_connection
+    )
+    asyncio.run(_print_events(client, stream, view))
 
 
 def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
@@ -118,33 +134,36 @@ async def _make_signer(settings: Config, login: str) -> Callable[[], str]:
     return lambda: access.sign_token(user_id, STREAM_SCOPES, TOKEN_TTL_SECONDS)
 
 
-async def _print_messages(client: StreamClient, view: "TailOutput") -> None:
+async def _print_events(client: Client, stream: Stream, view: "TailOutput") -> None:
     with view.status or nullcontext():
         async with client:
-            async for message in client:
-                view.show(message)
+            async for event in stream:
+                view.show(event)
 
 
 class TailOutput:
-    """Prints messages on stdout. A status line, or stderr if stdout is no terminal, shows the connection's state."""
+    """Prints events on stdout. A status line, or stderr if stdout is no terminal, shows the connection's state."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-        self._err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self._out = OutputConsole()
+        self._err = OutputConsole(stderr=True)
+        self._meter = RateMeter()
         self.status: Status | None = self._out.status("connecting") if self._out.is_terminal else None
-        self._events = 0
-        self._lag_ms = 0.0
+        self.marks_matches = self._out.is_terminal and not as_json
 
-    def show(self, message: StreamMessage) -> None:
+    def show(self, event: Event) -> None:
         """Print events, ``gap``, ``warning`` and ``effective`` (as JSON only the first two). Update the status line."""
-        if self._as_json and (not message.is_control or message.kind == "gap"):
-            self._out.print(terminal.escape_json_controls(message.raw))
-        elif not message.is_control or message.kind in {"gap", "warning", "effective"}:
-            self._out.print(terminal.render_message(message))
-        elif message.kind == "hello":
+        if self._as_json and (not event.is_control or isinstance(event, Gap)):
+            self._out.print(terminal.escape_json_controls(event.raw))
+        elif not event.is_control or isinstance(event, Gap | StreamWarning | Effective):
+            self._out.print(terminal.render_message(event.data, event.spans))
+        if not event.is_control:
+            self._meter.add(event.age_seconds() * 1000)
+        if isinstance(event, Hello):
             self._show_connection_text("connected")
-        self._update_status(message)
+        if self.status is not None and not isinstance(event, Hello | Goodbye):
+            self.status.update(self._meter)
 
     def show_connection(self, text: str) -> None:
         """Show a sentence about the connection, such as why it was lost."""
@@ -155,20 +174,3 @@ class TailOutput:
             self.status.update(sentence)
         elif sentence != "connected":
             self._err.print(sentence)
-
-    def _update_status(self, message: StreamMessage) -> None:
-        if message.kind == "heartbeat":
-            self._lag_ms = float(message.data.get("lag_ms") or 0)
-        elif not message.is_control:
-            self._events += 1
-            self._lag_ms = age_ms(message.at, datetime.now(UTC))
-        if self.status is not None and message.kind not in {"hello", "goodbye"}:
-            self.status.update(f"live · {self._events:,} events · {self._lag_ms:,.0f} ms behind")
-
-
-def age_ms(at: str, now: datetime) -> float:
-    """Return the milliseconds from ``at`` (ISO 8601) to ``now``; 0 if ``at`` is invalid or later than ``now``."""
-    try:
-        return max(0.0, (now - datetime.fromisoformat(at)).total_seconds() * 1000)
-    except (ValueError, TypeError):
-        return 0.0
