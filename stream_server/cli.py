@@ -10,6 +10,7 @@ from stream_server.client import ClientFailure, Unreachable
 from stream_server.commands.admin import admin
 from stream_server.commands.doctor import doctor
 from stream_server.commands.exit_codes import FAILED, INTERRUPTED, UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.export import export
 from stream_server.commands.fetch import fetch
 from stream_server.commands.redis_acl import redis_acl
 from stream_server.commands.reload import reload
@@ -32,6 +33,7 @@ Examples:
   stream-server sign-in --data-dir ./data --user ada
   stream-server replay tweets.jsonl --data-dir ./data --rate 50
   stream-server tail --data-dir ./data --user ada --track "redis,postgres"
+  stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
   stream-server reload --data-dir ./data          after you changed its --settings-file
   stream-server doctor --data-dir ./data
@@ -73,7 +75,9 @@ def cli() -> None:
     """
 
 
-for command in (serve, worker, reload, token, sign_in, admin, tail, rules, replay, repair, doctor, redis_acl, fetch):
+for command in (
+    serve, worker, reload, token, sign_in, admin, tail, export, rules, replay, repair, doctor, redis_acl, fetch
+):  # fmt: skip
     cli.add_command(command)
 
 
