@@ -52,6 +52,7 @@ EXPLAIN_TRIPS = RedisRoundTrips(2, "the status as the caller may see it; its aut
 TIMELINE_TRIPS = RedisRoundTrips(2, "the ids of a timeline, possibly on another shard; the visible statuses of them")
 RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importance, also the counts for ranking")
 
+NO_ROUND_TRIP = RedisRoundTrips(0)
 STREAM_TRIPS = RedisRoundTrips(3, "none for a stream of this process; else two look-ups and the command to the other")
 
 TEXT_LIMITS = (WRITES, STATUSES, STATUS_BYTES)
@@ -158,7 +159,8 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("PATCH", "/v1/admin/reports/{id}", reports.decide, "admin", body=reports.Decision,
           response=reports.AdminReport, round_trips=FANOUT_TRIPS, works_when_full=True),
     Route("GET", "/v1/admin/audit", audit.list_deeds, "admin", PageQuery, response=audit.DeedPage),
-    Route("GET", "/v1/admin/operations", operations.read_state, "admin", response=HostState),
+    Route("GET", "/v1/admin/operations", operations.read_state, "admin", response=HostState,
+          round_trips=NO_ROUND_TRIP),
     Route("GET", "/v1/admin/suspensions", suspensions.list_suspended, "admin", PageQuery, response=users.UserPage),
     Route("PUT", "/v1/admin/suspensions/{id}", suspensions.suspend, "admin", response=suspensions.SuspensionState,
           works_when_full=True),
