@@ -27,6 +27,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / ".github" / "CONTRIBUTING.md",
     *sorted((ROOT / "docs" / "guide").glob("*.md")),
+    ROOT / "docs" / "notebooks.md",
 ]
 
 LANGUAGES = {"sh", "python", "json", "toml", "yaml", "ini", "nginx", "text"}

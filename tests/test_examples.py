@@ -99,27 +99,6 @@ def test_the_sse_consumer_comes_back_by_its_cursor(tmp_path: Path) -> None:
         server.kill()
 
 
-def test_the_analytics_listener_counts(server: Server, jwt: str, tmp_path: Path) -> None:
-    """The example prints posts a minute and the most frequent tags of the firehose."""
-    command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, jwt, "0.1")
-    with running(*command, folder=tmp_path, env=clean_environment()) as listener:
-        shows(listener, server, jwt, "a #Rare one", "#rare 1")
-        post(server, jwt, *["a #common one"] * 30)
-        listener.until(lambda: "#common 30" in listener.out)
-        assert listener.interrupt() == 0
-    last = listener.out.splitlines()[-1]
-    assert last.index("#common 30") < last.index("#rare")
-    assert listener.err == ""
-
-
-def test_the_analytics_listener_reports_an_invalid_token(server: Server, tmp_path: Path) -> None:
-    """An invalid token ends the example with one line and no traceback."""
-    command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, "nonsense")
-    with running(*command, folder=tmp_path, env=clean_environment()) as listener:
-        assert listener.process.wait(15) == 1
-        assert listener.err == "401 invalid_token: the token is not a JSON Web Token\n"
-
-
 def test_a_refusal_is_printed(server: Server, jwt: str, tmp_path: Path) -> None:
     """Each example ends with the server's message if the server refuses it."""
     for example in ("sse_consumer.py", "long_polling.py"):
