@@ -98,6 +98,7 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms), decision"),
     Key("rules", "{core}:rules:", "<uid>", "HASH", "rule id -> JSON: id, rule, tag, created"),
     Key("subjects", "{core}:subjects", "", "HASH", "id of a user at another issuer -> user id"),
+    Key("ingested", "{core}:ingested", "", "HASH", "`<op>:<foreign id>` of an ingested line -> position and own id"),
     Key("audit", "{core}:audit", "", "ZSET", "deeds of administrators: id scored by itself; capped"),
     Key("deeds", "{core}:deeds", "", "HASH", "deeds of administrators: id -> JSON"),
     Key("filed", "{core}:filed", "", "HASH", "`<uid>:u<user>` or `<uid>:s<status>` -> the open report of it"),
