@@ -185,7 +185,7 @@ def lock(options: list[str]) -> None:
     compiled: list[str | Path] = ["pip", "compile", "--no-config", "--quiet", "--universal", "--python-version", "3.11"]
     compiled += ["--generate-hashes", "--custom-compile-command", "make lock", *options]
     project: list[str | Path] = [*compiled, PROJECT, "--group", "build", "--output-file"]
-    uv(*project, RUNTIME_LOCK, strict=True)
+    uv(*project, RUNTIME_LOCK, "--extra", "server", strict=True)
     uv(*project, DEV_LOCK, "--extra", "dev", "--constraint", RUNTIME_LOCK, strict=True)
     for wanted in sorted(CLIENT_LOCKS.glob("*.in")):
         client: list[str | Path] = ["--only-binary", ":all:", "--output-file", wanted.with_suffix(".txt")]

@@ -14,7 +14,7 @@ from pathlib import Path
 from bench import parts
 from bench.against import checkout
 from bench.clients import Clients
-from bench.lineup import BareServer, Floor, Kind, QueueServer, Server, StreamServer
+from bench.lineup import BareServer, Floor, Kind, QueueServer, Server, SseServer, StreamServer, WebSocketServer
 from bench.native import Programs, compiled
 from bench.parts import Measured, Plan
 from bench.process import busy_seconds, end_cleanly, last_core, own_seconds, pin
@@ -37,7 +37,7 @@ DISTURBED = 0.1
 CROWD_FILES = 4096
 """File descriptors that such a crowd needs besides its streams."""
 
-PARTS = ("firehose", "tracks", "joined", "requests", "connects", "idle", "crowd")
+PARTS = ("firehose", "tracks", "joined", "requests", "connects", "idle", "websocket", "crowd")
 """The parts of a run, in order. A quick run leaves out the last one."""
 
 
@@ -119,11 +119,18 @@ class Bench:
             yield from ((server, parts.returning(server, plan)) for server in answering)
         elif part == "joined":
             yield from ((server, parts.joined(server, clients, plan)) for server in self._receiving(part))
+        elif part == "websocket":
+            yield from ((server, parts.websocket(server, clients, plan)) for server in self._websockets())
         elif part == "idle":
             yield from ((server, parts.idle(server, clients, plan)) for server in self._receiving(part))
         else:
             kind: Kind = "tracks" if part == "tracks" else "firehose"
             yield from ((server, parts.fan_out(server, clients, plan, kind)) for server in self._receiving(part))
+
+    def _websockets(self) -> list[StreamServer]:
+        """Return our servers with WebSockets, and with Server-Sent Events as their yardstick."""
+        servers: list[StreamServer] = [WebSocketServer(one.site, one.column) for one in self._ours]
+        return [*servers, SseServer(self._shared)] if self._shared else servers
 
     def _receiving(self, part: str) -> list[Server]:
         """Return the servers that deliver posts in a part: ours, then the yardsticks."""

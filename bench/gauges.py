@@ -3,13 +3,14 @@
 import asyncio
 import re
 import urllib.request
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.process import memory_kib
 
-_ROW = re.compile(r"^(stream_server_\w+) ([0-9.eE+-]+)$", re.MULTILINE)
+_ROW = re.compile(r"^(stream_server_\w+)\{.*\} ([0-9.eE+-]+)$", re.MULTILINE)
 
 
 class Seen(NamedTuple):
@@ -30,7 +31,9 @@ class Seen(NamedTuple):
 def look(port: int, pid: int) -> Seen:
     """Take one sample. Raises OSError if the server does not answer."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-        rows = {name: float(value) for name, value in _ROW.findall(answer.read().decode())}
+        rows: defaultdict[str, float] = defaultdict(float)
+        for name, value in _ROW.findall(answer.read().decode()):
+            rows[name] += float(value)
     return Seen(
         streams=rows["stream_server_streams"],
         live=rows["stream_server_streams_live"],

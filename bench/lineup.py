@@ -21,6 +21,11 @@ TOPICS = 10
 Each post has one topic and each tracking client waits for one, so it receives 10 % of the posts.
 """
 
+HANDSHAKE = (
+    "Connection: Upgrade\tUpgrade: websocket\tSec-WebSocket-Version: 13\tSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
+)
+"""The headers that ask for a WebSocket."""
+
 BODIES = 500
 """Number of different posts that the clients of the requests send in turn."""
 
@@ -79,6 +84,21 @@ class StreamServer:
             "home": [f"GET /v1/timelines/home?count=30\tAuthorization: Bearer {token}" for token in readers],
             "post": _posts("/v1/statuses", self.site.authors),
         }
+
+
+class WebSocketServer(StreamServer):
+    """Our server, whose clients receive the same messages over WebSocket."""
+
+    def streams(self, kind: Kind, count: int) -> list[str]:
+        """Return the handshakes of ``count`` clients that share one token."""
+        return [f"{request}\t{HANDSHAKE}" for request in super().streams(kind, count)]
+
+
+class SseServer(StreamServer):
+    """Our server as the yardstick of its own WebSockets."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site, "sse")
 
 
 class QueueServer:

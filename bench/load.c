@@ -7,7 +7,7 @@
  * begins with @ is the body. Connection k uses line k; with `requests` each connection goes on through the file.
  *
  * `streams` opens N streams, says "ready" on standard error, and counts the events that arrive. An event carries
- * "t":<digits>, the nanoseconds of CLOCK_MONOTONIC before it was posted. If the answer opens a WebSocket (101), an event
+ * "t":<digits>, the nanoseconds of CLOCK_MONOTONIC before it was posted. If another server opens a WebSocket (101), an event
  * carries "time_us":<digits>, the microseconds of the wall clock, as Jetstream sends it. `requests` sends again as soon as the answer
  * is complete. Both print one line of JSON. CPU times come from the kernel's clock of the server's process, so they are
  * exact to nanoseconds; `client_cpu_share` and `core_busy_share` show how near the clients and their core were to
@@ -42,7 +42,7 @@ typedef struct {
 
 static Client *clients[MOST_FILES];
 static Request *lines;
-static int line_count, conns = 1, port, epoll_fd, streaming, measuring, websocket;
+static int line_count, conns = 1, port, epoll_fd, streaming, measuring, wall_marks;
 static int started, opened, refused, closed_early, opening;
 static long events, reads, answers, bytes;
 static unsigned histogram[BUCKETS];
@@ -182,16 +182,16 @@ static void lose(int fd) {
 
 /* Counts the marks in one read. What the end of the read may have cut is kept for the next one. */
 static void count_marks(Client *client, char *data, long size) {
-    const char *sign = websocket ? "\"time_us\":" : "\"t\":";
+    const char *sign = wall_marks ? "\"time_us\":" : "\"t\":";
     long length = (long)strlen(sign);
-    double now = websocket ? wall_s() : now_s();
+    double now = wall_marks ? wall_s() : now_s();
     char *at = data, *end = data + size, *mark, *stop;
     while ((mark = memmem(at, (size_t)(end - at), sign, (size_t)length))) {
         for (stop = mark + length; stop < end && *stop >= '0' && *stop <= '9'; stop++);
         if (stop == end) break;
         if (measuring) {
             events++;
-            note_delay(now - (double)strtoll(mark + length, NULL, 10) / (websocket ? 1e6 : 1e9));
+            note_delay(now - (double)strtoll(mark + length, NULL, 10) / (wall_marks ? 1e6 : 1e9));
         }
         at = stop;
     }
@@ -221,8 +221,9 @@ static void take_head(int fd, char *data, long size) {
         return;
     }
     *end = 0;
-    if (!strncmp(data + 9, "101", 3)) websocket = 1;
-    if (data[9] != '2' && !websocket) {
+    int switched = !strncmp(data + 9, "101", 3);
+    if (switched && !strstr(data, "Server: stream-server")) wall_marks = 1;
+    if (data[9] != '2' && !switched) {
         if (!refused++) fprintf(stderr, "refused: %.400s\n", data);
     } else if (client->next == client->number + conns) opened++;
     if (client->next == client->number + conns) opening--;

@@ -107,6 +107,14 @@ def idle(server: Server, clients: Clients, plan: Plan) -> Measured:
         yield "idle", found
 
 
+def websocket(server: StreamServer, clients: Clients, plan: Plan) -> Measured:
+    """Measure fan-out and idle memory, for WebSockets or for the streams beside which they are measured."""
+    kinds: tuple[Kind, ...] = ("firehose", "tracks")
+    for kind in kinds:
+        yield from ((f"websocket {name}", figures) for name, figures in fan_out(server, clients, plan, kind))
+    yield from ((f"websocket {name}", figures) for name, figures in idle(server, clients, plan))
+
+
 def returning(server: Answering, plan: Plan) -> Measured:
     """Measure many streams, all of which close and return at once. Of a bare server, measure how long opening takes."""
     sizes = crowd.Plan(conns=plan.crowd, hold=plan.warmup, rates=(CROWD_RATE,), seconds=plan.seconds, json="")

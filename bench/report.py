@@ -13,6 +13,7 @@ from bench.parts import CROWD_RATE, Plan
 
 NAMES = {
     "floor": "C floor", "floor batch": "C floor, joined", "queue": "aiohttp + queue", "bare": "bare aiohttp",
+    "sse": "SSE",
 }  # fmt: skip
 """Titles of the columns of yardsticks."""
 
@@ -95,7 +96,7 @@ def rows(plan: Plan) -> list[Row]:
     """Return the rows to show."""
     return [
         *_fan_out_rows(plan), *_joined_rows(plan), *_request_rows(), *_connect_rows(plan), *_idle_rows(plan),
-        *_crowd_rows(plan),
+        *_websocket_rows(plan), *_crowd_rows(plan),
     ]  # fmt: skip
 
 
@@ -174,6 +175,27 @@ def _connect_rows(plan: Plan) -> list[Row]:
 def _idle_rows(plan: Plan) -> list[Row]:
     title = f"{plan.idle_conns} idle connections: memory of one"
     return [Row("idle", "idle", "kib_per_idle_conn", title, "KiB", Key("queue", "idle"))]
+
+
+def _websocket_rows(plan: Plan) -> list[Row]:
+    titles = {
+        "firehose": f"firehose, {plan.conns} WebSockets, {plan.rate:g} posts/s",
+        "tracks": f"10 % tracks, {plan.conns} WebSockets, {plan.track_rate:g} posts/s",
+    }
+    idle = f"{plan.idle_conns} idle WebSockets: memory of one"
+    made = [
+        Row("websocket", f"websocket {kind}", figure, f"{title}: {what}", unit, Key("sse", f"websocket {kind}"), asked)
+        for kind, title in titles.items()
+        for figure, what, unit, asked in (
+            ("per_cpu_s", "deliveries", "/CPU-s", ">= 0.90"),
+            ("p50_ms", "post to client, p50", "ms", ""),
+            ("p99_ms", "post to client, p99", "ms", ""),
+            ("share", "delivered of what was due", "", ""),
+            ("bytes_each", "size of a delivery", "bytes", ""),
+        )
+    ]
+    kib = Row("websocket", "websocket idle", "kib_per_idle_conn", idle, "KiB", Key("sse", "websocket idle"), "<= 1.20")
+    return [*made, kib]
 
 
 def _crowd_rows(plan: Plan) -> list[Row]:

@@ -19,7 +19,7 @@ from stream_server.cli import cli
 from stream_server.config.settings import SETTINGS
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
-from stream_server.runtime.metrics import WATCHED_METRICS
+from stream_server.monitoring.metrics import ALL_METRICS
 from stream_server.store.keys import CORE_KEYS, DERIVED_KEYS
 from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
@@ -67,7 +67,7 @@ def filters() -> str:
 
 def metrics() -> str:
     """Return the Prometheus metrics of the server."""
-    return _table(("metric", "kind", "meaning"), ((f"`{m.name}`", m.kind, m.help) for m in WATCHED_METRICS))
+    return _table(("metric", "kind", "meaning"), ((f"`{name}`", kind, text) for name, kind, text in ALL_METRICS))
 
 
 def commands() -> str:

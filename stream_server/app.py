@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import NamedTuple
 
 from aiohttp import web
@@ -34,9 +35,12 @@ from stream_server.jobs.memory_alarm import MemoryAlarm
 from stream_server.jobs.repair_loop import RepairLoop
 from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.jobs.workers import JobWorkers
+from stream_server.monitoring.metrics import Metrics
+from stream_server.monitoring.operations import Operations
+from stream_server.monitoring.recent_errors import RecentErrors
+from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.runtime import listening, logs
 from stream_server.runtime.loop_watch import LoopWatch
-from stream_server.runtime.metrics import Metrics
 from stream_server.security import bus_key, tokens
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
@@ -44,9 +48,12 @@ from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.web import routes
+from stream_server.web.api import console
 from stream_server.web.http import app_keys, drain, http_connection, middleware
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
+from stream_server.web.streaming import protocols
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
+from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
 
 logger = logging.getLogger(__name__)
 
@@ -63,12 +70,15 @@ GOODBYE_SECONDS = 1.0
 MIN_BUFFER_BYTES = 4096
 """Least number of bytes that may wait unsent for a client, besides the kernel's buffer."""
 
+ONLY_PROCESS = WorkerSockets()
+"""The way to the other workers for a server of one process: there are none."""
+
 APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_settings")
 """The function that passes reloaded settings to all running parts."""
 
 
 @asynccontextmanager
-async def running_application(config: Config) -> AsyncIterator[web.Application]:
+async def running_application(config: Config, workers: WorkerSockets = ONLY_PROCESS) -> AsyncIterator[web.Application]:
     """Run a server without HTTP sockets during the block. Yields the aiohttp application when the feed is ready."""
     subscriptions = SubscriptionParser(_load_filters())
     store = _make_store(config, lambda: feed.detector.recheck())  # noqa: PLW0108 - the feed is made below
@@ -94,22 +104,23 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
     )  # fmt: skip
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
     authority = tokens.TokenAuthority(config, config.jwt_secret)
-    key_set = RemoteKeySet(config.jwt_jwks_url, authority) if config.jwt_jwks_url else None
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
     app[app_keys.TOKEN_STATUSES] = _make_token_statuses(store, hub, feed)
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters)
+    app[UNPROVEN] = UnprovenSockets()
+    directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed)
-    if key_set is not None:
-        app[app_keys.KEY_SET] = key_set
-    app[SUBSCRIPTION_PARSER] = subscriptions
+    if config.jwt_jwks_url:
+        app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
+    app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, console.load_console()
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
     app[app_keys.REFUSE_WRITES] = services.memory_alarm.refuse_writes
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)
-    app[app_keys.METRICS] = _make_metrics(hub, feed, store, services)
+    _add_operations(app, feed, services, workers)
     routes.add_routes(app)
     hub.start()
     app[FEED_TASK] = asyncio.create_task(feed.run(), name="feed")
@@ -122,17 +133,22 @@ async def running_application(config: Config) -> AsyncIterator[web.Application]:
         app[FEED_TASK].cancel()
         app[JOBS_TASK].cancel()
         await asyncio.gather(app[FEED_TASK], app[JOBS_TASK], return_exceptions=True)
-        if key_set is not None:
-            await key_set.close()
+        if app_keys.KEY_SET in app:
+            await app[app_keys.KEY_SET].close()
         passwords.close()
         subscriptions.thread.close()
         await store.close()
 
 
 @asynccontextmanager
-async def serve_application(config: Config, listen: Callable[[], socket.socket]) -> AsyncIterator[web.Application]:
-    """Run a server on the socket that ``listen`` returns. After the block, send clients a ``goodbye`` and stop it."""
-    async with running_application(config) as app:
+async def serve_application(
+    config: Config, listen: Callable[[], socket.socket], workers: WorkerSockets = ONLY_PROCESS
+) -> AsyncIterator[web.Application]:
+    """Run a server on the socket that ``listen`` returns. After the block, send clients a ``goodbye`` and stop it.
+
+    ``workers`` is the way to the other workers of the server.
+    """
+    async with running_application(config, workers) as app, app[app_keys.OPERATIONS].offered():
         runner = http_connection.make_runner(app)
         await runner.setup()
         listener = listen()
@@ -266,10 +282,20 @@ def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
     return ready
 
 
-def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices) -> Metrics:
+def _add_operations(
+    app: web.Application, feed: Feed, services: BackgroundServices, workers: WorkerSockets
+) -> None:
+    """Add the metrics of this process, and the object that answers for all workers."""
+    hub, limit_hits, is_ready = app[app_keys.HUB], app[LIMITS].hits, app[app_keys.READINESS_CHECK]
+    metrics = app[app_keys.METRICS] = _make_metrics(hub, feed, app[app_keys.STORE], services, workers.slot)
+    metrics.watch("stream_server_limits_met_total", limit_hits.counts)
+    app[app_keys.OPERATIONS] = Operations(metrics, hub, lambda: is_ready()[0], limit_hits, RecentErrors(), workers)
+
+
+def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices, worker: int) -> Metrics:
     job_workers, repair_loop, trimmer, loop_watch, _, token_recheck, memory_alarm = services
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
-        "streams": lambda: len(hub.registry),
+        "streams": lambda: protocols.count_streams(hub.registry.open_by_framing),
         "streams_live": hub.count_live_clients,
         "streams_ended_total": lambda: hub.counters.ended_streams,
         "events_published_total": lambda: hub.counters.published,
@@ -279,8 +305,8 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "events_duplicate_total": lambda: feed.duplicates,
         "events_recovered_total": lambda: feed.recovered,
         "flushes_total": lambda: hub.flusher.flushes,
-        "flush_share": lambda: hub.flusher.pause.flush_share,
-        "flush_pressure": lambda: hub.flusher.pause.pressure,
+        "flush_ratio": lambda: hub.flusher.pause.flush_share,
+        "busy_ratio": lambda: hub.flusher.pause.pressure,
         "filter_failures_total": lambda: hub.counters.filter_failures + hub.catchup_reader.failures,
         "subscriptions_without_keys": lambda: hub.index.scanned_count,
         "stream_rechecks_ended_total": lambda: token_recheck.ended_streams,
@@ -293,7 +319,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "log_number": lambda: hub.head.n,
         "log_invalid_rows_total": lambda: store.log.invalid_rows,
         "tasks": lambda: len(asyncio.all_tasks()),
-        "loop_blocked_seconds": lambda: loop_watch.recent_seconds,
+        "loop_blocked_max_seconds": lambda: loop_watch.recent_seconds,
         "loop_longest_blocked_seconds": lambda: loop_watch.longest_seconds,
         "loop_blocked_total": lambda: loop_watch.blocked_count,
         "job_passes_total": lambda: job_workers.passes_done,
@@ -311,7 +337,8 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "log_age_seconds": lambda: trimmer.log_size.age_seconds,
         "log_trimmed_total": lambda: trimmer.trimmed_entries,
     }
-    metrics = Metrics()
+    metrics = Metrics(worker)
+    metrics.watch_times(hub.flusher.times)
     for name, read in readers.items():
         metrics.watch(f"stream_server_{name}", read)
     return metrics

@@ -17,6 +17,7 @@ from stream_server.commands.repair import repair
 from stream_server.commands.replay import replay
 from stream_server.commands.rules import rules
 from stream_server.commands.serve import serve
+from stream_server.commands.sign_in import sign_in
 from stream_server.commands.tail import tail
 from stream_server.commands.token import token
 from stream_server.commands.worker import worker
@@ -28,6 +29,7 @@ Examples:
   stream-server serve --demo                      try it with sample content and commands to copy
   stream-server serve --data-dir ./data           a server that keeps its data
   stream-server token --data-dir ./data --user ada --create
+  stream-server sign-in --data-dir ./data --user ada
   stream-server replay tweets.jsonl --data-dir ./data --rate 50
   stream-server tail --data-dir ./data --user ada --track "redis,postgres"
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
@@ -71,7 +73,7 @@ def cli() -> None:
     """
 
 
-for command in (serve, worker, reload, token, admin, tail, rules, replay, repair, doctor, redis_acl, fetch):
+for command in (serve, worker, reload, token, sign_in, admin, tail, rules, replay, repair, doctor, redis_acl, fetch):
     cli.add_command(command)
 
 

@@ -12,13 +12,14 @@ STATUS_BY_CODE: dict[str, int] = {
         400: "invalid_parameter unknown_parameter missing_parameter conflicting_parameters malformed_body "
         "invalid_cursor",
         401: "invalid_token token_expired token_revoked",
-        403: "insufficient_scope not_yours suspended unanswered wrong_password",
+        403: "insufficient_scope not_yours suspended unanswered wrong_password origin_not_allowed",
         404: "not_found",
         405: "method_not_allowed",
         406: "not_acceptable",
         409: "login_taken email_taken duplicate",
         413: "too_large too_many",
         415: "unsupported_media_type",
+        426: "upgrade_required",
         429: "rate_limited",
         500: "internal",
         503: "unavailable outcome_unknown",
@@ -108,8 +109,19 @@ class UnsupportedMediaType(ApiError, code="unsupported_media_type"):
     """The server does not read bodies of this media type."""
 
 
+class UpgradeRequired(ApiError, code="upgrade_required"):
+    """The server does not speak this version of WebSocket. The answer names the version that it speaks."""
+
+
 class RateLimited(ApiError, code="rate_limited"):
-    """The caller sent too many requests. ``retry_after`` is the number of seconds to wait."""
+    """The caller sent too many requests. ``retry_after`` is the number of seconds to wait.
+
+    ``limit`` is the name of the limit for the operator: that of its setting, or of what it limits.
+    """
+
+    def __init__(self, message: str, *, limit: str, retry_after: float) -> None:
+        super().__init__(message, retry_after=retry_after)
+        self.limit = limit
 
 
 class InternalError(ApiError, code="internal"):

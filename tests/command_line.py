@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, NamedTuple
 
 from click.testing import CliRunner
 
 from stream_server.cli import cli
+from tests.preloaded.launcher import AnyProcess, start_module
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = (sys.executable, "-m", "stream_server")
@@ -32,13 +34,21 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 def run(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outcome:
     """Run ``stream-server`` to its end, for 30 s at most. Fails if it prints a traceback."""
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=ROOT, env=env or clean_environment(), capture_output=True, text=True, timeout=30, check=False,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    assert "Traceback" not in done.stderr, done.stderr
-    return Outcome(done.returncode, done.stdout, done.stderr)
+    with TemporaryFile() as out, TemporaryFile() as err:
+        process = _start([*COMMAND, *map(str, arguments)], env or clean_environment(), out, err)
+        try:
+            code = process.wait(30)
+        finally:
+            if process.poll() is None:
+                process.kill()
+        printed, errors = _text(out), _text(err)
+    assert "Traceback" not in errors, errors
+    return Outcome(code, printed, errors)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
 
 
 def invoke(*arguments: str | Path, env: Mapping[str, str] | None = None) -> Outcome:
@@ -94,5 +104,7 @@ def running(*arguments: str | Path, folder: Path, env: Mapping[str, str]) -> Ite
         program.process.wait(5)
 
 
-def _start(command: list[str], env: Mapping[str, str], out: IO[bytes], err: IO[bytes]) -> "subprocess.Popen[bytes]":
+def _start(command: list[str], env: Mapping[str, str], out: IO[bytes], err: IO[bytes]) -> AnyProcess:
+    if tuple(command[: len(COMMAND)]) == COMMAND:
+        return start_module(command[2:], env, out, err)
     return subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err)

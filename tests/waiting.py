@@ -1,11 +1,12 @@
 """Waiting for a condition with a deadline, in place of a sleep of a guessed length."""
 
 import asyncio
-import subprocess
 import time
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TypeVar, overload
+
+from tests.preloaded.launcher import AnyProcess
 
 T = TypeVar("T")
 
@@ -39,7 +40,7 @@ async def eventually(check: Callable[[], object], *, seconds: float = 10.0, what
 
 
 def wait_for_process(
-    process: "subprocess.Popen[bytes]", check: Callable[[], object], *, seconds: float, log: Callable[[], str]
+    process: AnyProcess, check: Callable[[], object], *, seconds: float, log: Callable[[], str]
 ) -> None:
     """Call ``check`` every 10 ms until it is true. Raises TimeoutError with the log if the process ends before that."""
     end = time.monotonic() + seconds

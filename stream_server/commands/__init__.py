@@ -7,6 +7,7 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``worker``           runs job workers without a server
 ``reload``           makes a running server read its settings again
 ``token``            prints a token for a user
+``sign_in``          prints a link that signs a user in to the console
 ``replay``           posts a file of statuses through the HTTP API
 ``recording``        reads that file, and makes logins from the names of its authors
 ``tail``             shows a stream in the terminal

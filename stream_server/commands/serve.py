@@ -1,5 +1,6 @@
 """The command ``serve``: run the server until SIGTERM or Ctrl-C."""
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -27,6 +28,8 @@ Examples:
 @click.option("--demo", is_flag=True, help="Create sample content that keeps changing, and print commands to try.")
 @click.option("--supervised", type=click.INT, hidden=True)
 @click.option("--listening", type=click.INT, hidden=True)
+@click.option("--slot", type=click.INT, default=1, hidden=True)
+@click.option("--sockets", type=click.Path(path_type=Path), hidden=True)
 @setting_options.options()
 @click.pass_context
 def serve(
@@ -35,6 +38,8 @@ def serve(
     demo: bool,  # noqa: FBT001 - click passes flags so
     supervised: int | None,
     listening: int | None,
+    slot: int,
+    sockets: Path | None,
     **flags: Any,
 ) -> None:
     """Run the server, with an embedded Redis unless --redis names another one.
@@ -47,8 +52,8 @@ def serve(
 
     settings = config.load(flags)
     try:
-        worker = None if supervised is None else process.WorkerDescriptors(supervised, listening)
-        code = process.run_server(settings, flags, with_demo=demo, print_text=click.echo, descriptors=worker)
+        worker = None if supervised is None else process.WorkerOptions(supervised, listening, slot, sockets)
+        code = process.run_server(settings, flags, with_demo=demo, print_text=click.echo, worker=worker)
     except (EmbeddedRedisError, CannotListen, RedisTooOld) as error:
         raise CommandFailure(str(error)) from None
     except OSError as error:

@@ -14,11 +14,13 @@ from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
 from stream_server.config.settings import Config
 from stream_server.errors import ApiError, Unavailable
 from stream_server.runtime import run_file
+from stream_server.runtime.sign_in_link import make_sign_in_link
 from stream_server.security import bus_key
 from stream_server.security.signing_keys import load_or_create_secret
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.social.sign_ins import SignIn
 from stream_server.store.store import RedisTooOld, Store
 
 _NO_SERVER_NAMED = (
@@ -63,6 +65,10 @@ class ServerAccess:
     def sign_token(self, user_id: str, scopes: frozenset[str], ttl_seconds: int) -> str:
         """Return a new token for the user with the id ``user_id``, valid for ``ttl_seconds`` from now."""
         return self._authority.issue(user_id, scopes, ttl_seconds, time.time())[0]
+
+    async def make_sign_in_link(self, user_id: str, scopes: frozenset[str], address: str) -> str:
+        """Return a link that signs the user in to the console of the server at ``address``, once."""
+        return await make_sign_in_link(self._store, address, SignIn(user_id, scopes))
 
     async def find_user(self, login: str, *, create: bool = False) -> str:
         """Return the id of the user with ``login``. If the account is missing and ``create`` is true, create it.

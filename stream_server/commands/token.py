@@ -50,7 +50,7 @@ def token(login: str, scope: str, ttl: str, create: bool, **flags: Any) -> None:
         seconds = parse_duration(ttl)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--ttl'") from None
-    click.echo(asyncio.run(_sign_token(config.load(flags), login, _parse_scopes(scope), seconds, create=create)))
+    click.echo(asyncio.run(_sign_token(config.load(flags), login, parse_scopes(scope), seconds, create=create)))
 
 
 async def _sign_token(settings: Config, login: str, scopes: frozenset[str], ttl: int, *, create: bool) -> str:
@@ -58,7 +58,7 @@ async def _sign_token(settings: Config, login: str, scopes: frozenset[str], ttl:
         return access.sign_token(await access.find_user(login, create=create), scopes, ttl)
 
 
-def _parse_scopes(text: str) -> frozenset[str]:
+def parse_scopes(text: str) -> frozenset[str]:
     """Return the scopes in ``text``, separated by blanks or commas. End the command if a scope is unknown."""
     scopes = frozenset(text.replace(",", " ").split())
     unknown = sorted(scopes - set(SCOPES))

@@ -9,7 +9,7 @@ import io
 import logging
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from rich.console import Console
@@ -39,9 +39,16 @@ SUBJECTS = (
 TAGS = ("#coffee", "#trains", "#redis", "#baking", "#weather", "#python")
 """Hashtags of the random posts."""
 SCOPES = frozenset({"read", "write", "stream", "firehose"})  # of the token that the guide prints
+CONSOLE_SCOPES = SCOPES | {"admin"}
+"""Scopes of the session that the guide's link begins, so that the console also shows the view for operators."""
+
+MakeLink = Callable[[str, frozenset[str]], Awaitable[str]]
+"""Makes a link that signs a user, given by id, in to the console once, with these scopes."""
 
 
-async def run_demo(base_url: str, sign_token: SignToken, print_text: Callable[[str], None]) -> None:
+async def run_demo(
+    base_url: str, sign_token: SignToken, make_link: MakeLink, print_text: Callable[[str], None]
+) -> None:
     """Create or find the demo content, print the guide, and post until cancelled. If the setup fails, print why."""
     async with ApiClient(base_url) as api:
         try:
@@ -49,8 +56,14 @@ async def run_demo(base_url: str, sign_token: SignToken, print_text: Callable[[s
         except ClientFailure as error:
             print_text(f"The demo could not be set up: {error}")
             return
+        print_text(_browser_line(await make_link(world.user_ids[LOGIN], CONSOLE_SCOPES)))
         print_text(usage_guide(base_url, sign_token(world.user_ids[LOGIN], SCOPES), world))
         await _keep_posting(api, world, sign_token)
+
+
+def _browser_line(link: str) -> str:
+    """Return the line that comes before all commands: most people look before they type."""
+    return f"\nOpen this in a browser: {link}"
 
 
 def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:

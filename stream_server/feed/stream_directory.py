@@ -76,11 +76,13 @@ class StreamDirectory:
 
     Attributes:
         process: Random id of this process.
+        on_too_many: Called for each stream that is closed because its user has too many.
     """
 
     def __init__(self, hub: Hub, streams: OpenStreams, streams_per_user: Callable[[], int]) -> None:
         """``streams_per_user`` returns the most open streams of one user; 0 sets no limit."""
         self.process = secrets.token_hex(6)
+        self.on_too_many: Callable[[], None] = _ignore_limit
         self._hub = hub
         self._streams = streams
         self._streams_per_user = streams_per_user
@@ -147,7 +149,11 @@ class StreamDirectory:
             return
         mine = [each for each in self._hub.registry.clients_of(request.user_id) if _is_open_stream(each)]
         for oldest in sorted(mine, key=_opened_ms)[: max(0, len(mine) - maximum)]:
-            oldest.disconnect(reasons.TOO_MANY_STREAMS)
+            self._close_oldest(oldest)
+
+    def _close_oldest(self, client: Client) -> None:
+        client.disconnect(reasons.TOO_MANY_STREAMS)
+        self.on_too_many()
 
     async def _close_surplus(self, counts: dict[str, int]) -> None:
         """Close the oldest streams of users who have too many over all processes."""
@@ -159,7 +165,7 @@ class StreamDirectory:
                     if one.process != self.process:  # this process has closed its own already, or does so now
                         await self._send(one, action="close", code=reasons.TOO_MANY_STREAMS.code)
                     elif (client := self._find(uid, one.connection)) is not None:
-                        client.disconnect(reasons.TOO_MANY_STREAMS)
+                        self._close_oldest(client)
 
     async def list_streams(self, uid: str) -> list[StreamDescription]:
         """Return the open streams of a user in all processes, the oldest first.
@@ -254,6 +260,10 @@ class StreamDirectory:
             format_iso_time(int(client.token.expires_at * 1000)), request.position.cursor, position.cursor, is_live,
             hub.live.delivered_to(client), max(0, hub.head.n - position.n),
         )  # fmt: skip
+
+
+def _ignore_limit() -> None:
+    """Do nothing: the ``on_too_many`` of a directory whose limits nobody watches."""
 
 
 def _is_open_stream(client: Client) -> bool:

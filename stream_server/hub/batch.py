@@ -97,11 +97,13 @@ class Batch:
         resume_position: Position before the first frame. A client that cannot take the batch catches up from here.
         event_count: Number of frames that are events. Control messages, such as heartbeats, do not count.
         served_count: Number of clients to which the batch was written so far.
+        filter_kind: Kind of the group's filter, see `delivery_times.FILTER_KINDS`.
+        oldest_ms: Time of the oldest entry of the batch's wave, in ms since 1970.
     """
 
     __slots__ = (
-        "_data", "_frames", "_history", "_next_index", "_recipients", "_version", "_wrap", "event_count", "frame_count",
-        "memberships", "resume_position", "served_count", "wave_number",
+        "_data", "_frames", "_history", "_next_index", "_recipients", "_version", "_wrap", "event_count", "filter_kind",
+        "frame_count", "memberships", "oldest_ms", "resume_position", "served_count", "wave_number",
     )  # fmt: skip
 
     def __init__(
@@ -113,7 +115,7 @@ class Batch:
         self.resume_position = resume
         self.frame_count = self.event_count = len(frames)
         self.served_count = 0
-        self.wave_number = 0
+        self.wave_number = self.filter_kind = self.oldest_ms = 0
         self._frames = frames
         self._wrap = wrap
         self._history = history

@@ -201,6 +201,12 @@ class Client:
             members["rule"] = failed.rule_id
         return StreamNotice("warning", position, members)
 
+    def use_filters(self, request: SubscribeRequest) -> None:
+        """Go on with the filters of ``request`` from the current position on. Call it while the client is not live."""
+        self.request = request
+        self.subscription = request.subscription
+        self.private_view = request.private_view
+
     def slow_warning(self, position: Position, unsent_share: float, now: float) -> StreamNotice | None:
         """Return a `falling_behind` warning, None if the last one is less than five minutes old.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -21,6 +22,9 @@ _CLOSING_REASONS = {reason.code: reason for reason in (CLOSED_BY_USER, TOO_MANY_
 _TOKEN, _SESSION, _ALL_TOKENS = "token ", "session ", "all"
 """Beginnings of what a revocation names. Ids come from clients' tokens, so each kind has a beginning of its own."""
 
+POLL = "poll"
+"""Instead of the name of a framing: long polls, and previews of rules."""
+
 MAX_REVOKED_TOKENS = 10_000
 """Number of revocations that are remembered, the latest ones."""
 
@@ -29,7 +33,8 @@ class ClientRegistry:
     """All clients of the process by user, and the live groups whose filter depends on whom their user follows.
 
     ``empty`` is an `asyncio.Event` that is set while the process has no client. ``on_stream`` is called when a stream
-    opens (True) or ends (False), but not for long polls.
+    opens (True) or ends (False), but not for long polls. ``open_by_framing`` counts the clients by the names of their
+    framings, and those without a socket as :data:`POLL`.
     """
 
     def __init__(self) -> None:
@@ -38,6 +43,7 @@ class ClientRegistry:
         self._revocations: dict[tuple[str, str], float] = {}
         self._expiry = TokenExpiry()
         self.on_stream: Callable[[Client, bool], None] = _ignore_stream
+        self.open_by_framing: Counter[str] = Counter()
         self.empty = asyncio.Event()
         self.empty.set()
 
@@ -47,6 +53,7 @@ class ClientRegistry:
     def add(self, client: Client) -> None:
         """Add a client, until its token expires. Disconnect it at once if the token was revoked after the check."""
         self._clients.setdefault(client.request.user_id, set()).add(client)
+        self.open_by_framing[_framing_name(client)] += 1
         self.empty.clear()
         self._expiry.watch(client)
         if not client.is_poll:
@@ -58,6 +65,7 @@ class ClientRegistry:
         if client not in self._clients.get(client.request.user_id, ()):
             return
         _discard_item(self._clients, client.request.user_id, client)
+        self.open_by_framing[_framing_name(client)] -= 1
         self._expiry.forget(client)
         if not client.is_poll:
             self.on_stream(client, False)
@@ -155,6 +163,10 @@ class ClientRegistry:
         except MalformedEntry:
             return []
         return [group for group in groups if group.private_view and group.private_view.is_follow_change(entry)]
+
+
+def _framing_name(client: Client) -> str:
+    return POLL if client.is_poll else client.request.framing.name
 
 
 def _ignore_stream(client: Client, is_open: bool) -> None:  # noqa: FBT001 - see `on_stream`

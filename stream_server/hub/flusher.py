@@ -14,11 +14,13 @@ need no batch: their frames are written at once.
 """
 
 import asyncio
+import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 
 from stream_server.hub.batch import Batch, WriteLimits
+from stream_server.hub.delivery_times import DeliveryTimes
 from stream_server.hub.flush_pause import FlushPause
 from stream_server.hub.group import ClientGroup, WrappedFrames
 
@@ -31,6 +33,9 @@ MAX_WAVE_BYTES = 65_536
 MAX_WAITING_WAVES = 16
 """Number of waiting waves above which the feed should stop publishing for a moment: 1 MiB of entries."""
 
+_NO_ENTRY = sys.maxsize
+"""Instead of the time of the oldest waiting entry: none waits."""
+
 DRAIN_POLL_SECONDS = 0.001
 """Interval in seconds at which `drained` checks whether the flusher is still busy."""
 
@@ -42,12 +47,16 @@ class Flusher:
         delivered: Number of events written to clients, once for each client.
         flushes: Number of flushes.
         pause: Decides when the next flush begins.
+        times: How long events take from the log to the sockets.
     """
 
-    def __init__(self, limits: WriteLimits) -> None:
+    def __init__(self, limits: WriteLimits, now_ms: Callable[[], int]) -> None:
+        """``now_ms`` returns the wall clock's time in ms since 1970."""
         self.delivered = 0
         self.flushes = 0
         self.pause = FlushPause()
+        self.times = DeliveryTimes()
+        self._now_ms = now_ms
         self.set_limits(limits)
         self._loop = asyncio.get_running_loop()
         self._pending_groups: dict[ClientGroup, None] = {}
@@ -61,6 +70,7 @@ class Flusher:
         self._wave_number = 0
         self._wave_bytes = 0
         self._due_bytes = 0
+        self._oldest_ms = self._due_oldest_ms = _NO_ENTRY
 
     def set_limits(self, limits: WriteLimits) -> None:
         self._limits = limits
@@ -100,11 +110,13 @@ class Flusher:
         except Exception as error:  # noqa: BLE001 - the caller must go on receiving entries
             self._loop.call_exception_handler({"message": "a flush failed", "exception": error})
 
-    def add_bytes(self, entry_bytes: int) -> None:
+    def add_entry(self, entry_bytes: int, entry_ms: int) -> None:
         """Count the bytes of a published entry. When a wave (up to 64 KiB of a burst) is full, begin the next.
 
         A due group may still get frames. So the due frames count as part of the wave until all are written.
+        ``entry_ms`` is the time of the entry, in ms since 1970.
         """
+        self._oldest_ms = min(self._oldest_ms, entry_ms)
         self._wave_bytes += entry_bytes
         if self._wave_bytes + self._due_bytes > self._max_wave_bytes:
             self._seal_wave()
@@ -131,6 +143,8 @@ class Flusher:
     def _append_batch(self, group: ClientGroup) -> Batch:
         batch = group.take_batch(self._wrapped)
         batch.wave_number = self._wave_number
+        batch.filter_kind = group.filter_kind
+        batch.oldest_ms = min(self._oldest_ms, self._due_oldest_ms)
         self._batches.append(batch)
         return batch
 
@@ -142,6 +156,7 @@ class Flusher:
             self._append_batch(group)
         self._due_groups.clear()
         self._pending_groups.clear()
+        self._oldest_ms = self._due_oldest_ms = _NO_ENTRY
 
     def _schedule_flush(self) -> None:
         if self._flush_handle is None and not self._is_flushing:
@@ -156,6 +171,7 @@ class Flusher:
         self._wave_number += 1
         self._due_groups, self._pending_groups = self._pending_groups, self._due_groups
         self._due_bytes, self._wave_bytes = self._wave_bytes, 0
+        self._due_oldest_ms, self._oldest_ms = self._oldest_ms, _NO_ENTRY
         self._run_slice()
 
     def _run_slice(self) -> None:
@@ -163,6 +179,7 @@ class Flusher:
             self._slice_handle.cancel()  # or this iteration would write two waves
             self._slice_handle = None
         started_at = perf_counter()
+        oldest_ms = self._batches[0].oldest_ms if self._batches else self._due_oldest_ms
         try:
             if self._batches:
                 self._write_batches(MAX_SLICE_WRITES)
@@ -170,6 +187,8 @@ class Flusher:
                 self._write_due_groups(MAX_SLICE_WRITES)
         finally:  # an error costs the batch in which it occurred, and must not block all later batches
             self._flush_seconds += perf_counter() - started_at
+            if oldest_ms != _NO_ENTRY:
+                self.times.end_slice(self._now_ms() - oldest_ms)
             if self._batches or self._due_groups:
                 self._schedule_slice()
             elif self._is_flushing:
@@ -189,12 +208,13 @@ class Flusher:
 
     def _write_due_groups(self, writes_left: int) -> None:
         """Write the frames of due groups, up to the end of the slice. There must be no older frames, in batches."""
-        due, limits, wrapped = self._due_groups, self._limits, self._wrapped
+        due, limits, wrapped, events_by_kind = self._due_groups, self._limits, self._wrapped, self.times.events
         while due and writes_left > 0:
             group, _ = due.popitem()
             events = group.write_to_only_member(limits, wrapped)
             if events is not None:
                 self.delivered += events
+                events_by_kind[group.filter_kind] += events
                 writes_left -= 1
             else:
                 self._append_batch(group)
@@ -218,4 +238,6 @@ class Flusher:
             return  # written completely by `flush_group`
         served = batch.served_count
         batch.write_slice(self._limits, max_writes)
-        self.delivered += (batch.served_count - served) * batch.event_count
+        events = (batch.served_count - served) * batch.event_count
+        self.delivered += events
+        self.times.events[batch.filter_kind] += events

@@ -7,6 +7,7 @@ from stream_server.events.entry import Entry
 from stream_server.events.position import Position
 from stream_server.hub.batch import Batch, Memberships, WriteLimits
 from stream_server.hub.delivery import Delivery, encode_matched
+from stream_server.hub.delivery_times import filter_kind
 from stream_server.hub.framing import Framing, WrapBytes
 from stream_server.hub.shared_history import MIN_SHARING_CLIENTS, SharedHistory
 from stream_server.hub.visibility.private_view import PrivateView
@@ -45,6 +46,7 @@ class ClientGroup:
     Attributes:
         key: Key of the group (`Client.group_key`).
         private_view: The private view of its only client. None in a shared group, whose clients see the public view.
+        filter_kind: Kind of its filter, see `delivery_times.FILTER_KINDS`.
         is_impersonal: Whether all users receive the same entries: only those that every user may see.
         resume_position: Position before the first waiting frame, None if no frame waits. A client that cannot take the
             frames catches up from here.
@@ -52,8 +54,9 @@ class ClientGroup:
     """
 
     __slots__ = (
-        "_encode_entry", "_history", "_pending_control_count", "_reports_matches", "_wrap", "framing", "is_impersonal",
-        "key", "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
+        "_encode_entry", "_history", "_pending_control_count", "_reports_matches", "_wrap", "filter_kind", "framing",
+        "is_impersonal", "key", "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position",
+        "subscription",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +69,7 @@ class ClientGroup:
         self._wrap = framing.wrap
         self._reports_matches = subscription.reports_matches
         self.private_view = private_view
+        self.filter_kind = filter_kind(subscription)
         self.is_impersonal = subscription.viewer_independent
         self.memberships = Memberships()
         self.pending_frames: list[bytes] = []

@@ -33,7 +33,7 @@ class LiveClients:
         self.head = head
         self.limits = limits
         self.index: SubscriptionIndex[ClientGroup] = SubscriptionIndex()
-        self.flusher = Flusher(self._write_limits())
+        self.flusher = Flusher(self._write_limits(), now_ms)
         self.private_group_count = 0
         self._registry = registry
         self._counters = counters

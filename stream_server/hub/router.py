@@ -70,7 +70,7 @@ class Router:
             self._apply_internal_entry(entry)
         elif self._live:
             self._deliver_by_audience(entry)
-            self._live.flusher.add_bytes(entry.size)
+            self._live.flusher.add_entry(entry.size, entry.position.ms)
 
     def _apply_internal_entry(self, entry: Entry) -> None:
         """Act on an entry for servers, not clients: end streams, demote clients with new rules, tell of a rollback."""

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
-from stream_server.errors import Unavailable
+from stream_server.errors import ApiError, Unavailable
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import CatchUpPage
 from stream_server.hub.client import Client, SubscribeRequest
 from stream_server.hub.delivery import Delivery
+from stream_server.hub.filter_change import FilterChange
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import ControlMessage
+from stream_server.hub.sink import Sink
 from stream_server.hub.slow_client import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
 
 PROGRESS_CHECK_SECONDS = 0.1
@@ -25,40 +26,12 @@ LEFT, ABORTED, FAILED = "left", "aborted", "failed"
 """Outcomes of a stream without a ``goodbye``: the client closed it, the server dropped it, or the server failed."""
 
 
-class Sink(Protocol):
-    """The part of a client's socket that the hub uses. The hub passes bytes that `Framing.wrap` has wrapped already."""
-
-    def write(self, data: bytes) -> None:
-        """Hand bytes to the transport. Never waits."""
-
-    def buffered_bytes(self) -> float:
-        """Return the number of bytes that were passed to `write` and that the kernel has not taken yet."""
-
-    def kernel_unacked_bytes(self) -> float:
-        """Return the number of bytes in the kernel that the peer has not acknowledged, 0 if unknown."""
-
-    def peer_silent_seconds(self) -> float:
-        """Return the seconds since the peer acknowledged anything. 0 if all bytes are acknowledged, or if unknown."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the caller should wait for room before it hands over more bytes."""
-
-    async def wait_writable(self) -> None:
-        """Wait until there is room for more bytes. Raises `ConnectionError` if the client closed the connection."""
-
-    def finish(self) -> None:
-        """End the HTTP response after the bytes that were passed to `write`."""
-
-    def abort(self) -> None: ...
-
-
 class StreamSession:
     """One stream from start to end. It runs a task while its client catches up or the stream ends, not while live."""
 
     __slots__ = (
-        "_hub", "_next_heartbeat_at", "_next_peer_check_at", "_now_ms", "_on_end", "_outcome", "_peer_silence", "_sink",
-        "_slow_detector", "_task", "_timeout", "client",
+        "_filter_change", "_hub", "_next_heartbeat_at", "_next_peer_check_at", "_now_ms", "_on_end", "_outcome",
+        "_peer_silence", "_sink", "_slow_detector", "_task", "_timeout", "client",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +50,7 @@ class StreamSession:
         self._slow_detector: SlowClientDetector | None = None
         self._task: asyncio.Task[None] | None = None
         self._timeout: asyncio.Timeout | None = None
+        self._filter_change: FilterChange | None = None
         self.client = Client(
             request, sink.write, sink.buffered_bytes, self._on_wake,
             kernel_unacked_bytes=sink.kernel_unacked_bytes, peer_silent_seconds=sink.peer_silent_seconds,
@@ -111,11 +85,47 @@ class StreamSession:
         self._end_page(page)
         return None
 
-    def connection_lost(self) -> None:
-        """Clean up after the client or the server closed the connection. Count the outcome of the stream."""
+    def change_filters(self, change: FilterChange) -> bool:
+        """Let the stream go on with other filters, from its present position on. Return False if it is too early.
+
+        It is too early while an earlier change waits. The stream leaves the head until the filters have changed, so
+        its position stands still meanwhile.
+        """
+        if self._filter_change is not None or self.client.disconnect_reason is not None:
+            return False
+        self._filter_change = change
+        self._hub.live.demote(self.client)
+        return True
+
+    async def _apply_filter_change(self, change: FilterChange) -> None:
+        """Change the filters at the client's position. No page is being read, so each entry has its filters."""
+        client = self.client
+        try:
+            request = await change.bind(client.request, client.position)
+        except ApiError as error:
+            change.refuse(error)
+            return
+        finally:
+            self._filter_change = None
+        if client.disconnect_reason is not None:
+            return
+        if request.viewer is not None and not self._hub.viewer_cache.is_current(request.viewer):
+            client.disconnect(reasons.RESYNC)  # the log lost entries after the relations were read
+            return
+        client.use_filters(request)
+        self._hub.registry.on_stream(client, True)  # the list of open streams has the scopes of the filters
+        for notice in change.notices(request, client.position):
+            self._write_control(messages.notice_message(notice, self._now_ms()))
+
+    def stop(self) -> None:
+        """Write nothing more: the client has ended the stream, and its connection is about to close."""
         if self._task is not None:
             self._task.cancel()
         self._hub.unregister(self.client)
+
+    def connection_lost(self) -> None:
+        """Clean up after the client or the server closed the connection. Count the outcome of the stream."""
+        self.stop()
         if self._outcome is not None:
             self._hub.counters.ended_streams[self._outcome] += 1
             self._outcome = None
@@ -154,7 +164,8 @@ class StreamSession:
         except ConnectionError:
             self._abort(LEFT)
         except Exception:
-            self._abort(FAILED)  # a dropped stream is better than one that is open and silent
+            self._outcome = FAILED  # a dropped stream is better than one that is open and silent
+            self._sink.fail()
             raise
         finally:
             self._task = self._slow_detector = None
@@ -222,7 +233,12 @@ class StreamSession:
         read one more at once. Else no client of a crowd would ever find the head where its page ended.
         """
         client, is_in_turn = self.client, False
-        while client.disconnect_reason is None and client.position != self._catch_up_end():
+        while client.disconnect_reason is None:
+            if self._filter_change is not None:
+                await self._apply_filter_change(self._filter_change)
+                continue
+            if client.position == self._catch_up_end():
+                return
             try:
                 page = await self._hub.catchup_reader.read_page(client, self._catch_up_end, is_in_turn=is_in_turn)
                 is_in_turn = not is_in_turn
@@ -337,7 +353,7 @@ class StreamSession:
         assert client.disconnect_reason is not None
         self._outcome = client.disconnect_reason.code
         self._write_control(messages.goodbye_message(client.position, self._now_ms(), client.disconnect_reason))
-        self._sink.finish()
+        self._sink.finish(client.disconnect_reason)
         stall = StallTimer(self._hub.limits.write_timeout_seconds)
         # A slow client gets its goodbye as long as its bytes move.
         while client.disconnect_reason is reasons.TOO_SLOW and not self._hub.is_stopping:

@@ -1,4 +1,4 @@
-"""Running a server as processes: start, signals, several workers, the embedded Redis, log lines and metrics.
+"""Running a server as processes: start, signals, several workers, the embedded Redis and log lines.
 
 The one decision: **no process is ever left behind.** Each child notices the death of its parent through a socket or
 pipe that the kernel closes, so even ``kill -9`` of the server ends its workers and its Redis.
@@ -10,11 +10,10 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``embedded_redis``  starts a private Redis for a server that has none
 ``shim``            the process between server and embedded Redis, which ends Redis with the server
 ``run_file``        ``server.json`` in the data folder: where a running server is
+``sign_in_link``    the link that signs a user in to the console
 ``loop_watch``      measures how long the event loop is blocked
 ``iteration_budget``  limits how long work of one kind takes in one iteration of the event loop
 ``work_thread``     runs long work beside the event loop
 ``logs``            JSON log lines: bounded, redacted and throttled
 ``machine_memory``  the memory of this machine or container
-``metrics``         the table of Prometheus metrics
-``http_counters``   counts requests in plain integers
 """

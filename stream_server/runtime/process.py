@@ -7,9 +7,11 @@ and itself runs only the supervisor and the embedded Redis.
 import asyncio
 import gc
 import logging
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -26,10 +28,13 @@ from stream_server.config.config import load_again, worker_environment
 from stream_server.config.reload import ReloadOutcome, SettingsReloader
 from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
+from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
+from stream_server.runtime.sign_in_link import make_first_link
 from stream_server.runtime.tcp_keepalive import TcpKeepalive
 from stream_server.security import bus_key, signing_keys, tokens
+from stream_server.store.social.sign_ins import SignIn
 from stream_server.web.limits import connections
 
 logger = logging.getLogger(__name__)
@@ -84,11 +89,20 @@ class StopRequest:
         await self._requested.wait()
 
 
-class WorkerDescriptors(NamedTuple):
-    """File descriptors that a worker inherits: its socket to the supervisor and, unless None, the listening socket."""
+class WorkerOptions(NamedTuple):
+    """What a worker gets from its supervisor.
+
+    Attributes:
+        supervisor_fd: Descriptor of its socket to the supervisor.
+        listening_fd: Descriptor of the listening socket, None if the worker binds its own.
+        slot: Its number, from 1.
+        sockets: Folder of the sockets by which the workers ask each other; None for none.
+    """
 
     supervisor_fd: int
     listening_fd: int | None
+    slot: int = 1
+    sockets: Path | None = None
 
 
 def run_server(
@@ -97,7 +111,7 @@ def run_server(
     *,
     with_demo: bool,
     print_text: PrintText,
-    descriptors: WorkerDescriptors | None = None,
+    worker: WorkerOptions | None = None,
 ) -> int:
     """Run the server until SIGTERM or SIGINT; return the exit code.
 
@@ -105,14 +119,14 @@ def run_server(
         config: The settings, loaded with ``flags``.
         flags: The command-line flags, with which a reload loads the settings again.
         print_text: Prints text for the person at the terminal, first the address of the server.
-        descriptors: Descriptors from the supervisor if this process is one of several workers, else None.
+        worker: What the supervisor gives if this process is one of several workers, else None.
     """
     logs.configure(config.log_level, sys.stderr)
     connections.raise_open_files_limit()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
-    if descriptors is not None:
-        run = _run_worker(config, flags, descriptors)
+    if worker is not None:
+        run = _run_worker(config, flags, worker)
     else:
         run = _run_first_process(config, flags, with_demo=with_demo, print_text=print_text)
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -180,6 +194,7 @@ async def _run_supervisor(
     run_reloader: Callable[[Callable[[Config], None]], Coroutine[Any, Any, None]],
 ) -> int:
     """Run the supervisor and its workers until they stop. Return the exit code: 1 if the embedded Redis ended first."""
+    sockets = Path(tempfile.mkdtemp(prefix="stream-server-workers-"))
     workers = supervisor.Supervisor(
         [sys.executable, "-m", "stream_server", "serve"],
         worker_environment(config, flags),
@@ -187,6 +202,7 @@ async def _run_supervisor(
         stop_seconds=config.shutdown_seconds + WORKER_STOP_MARGIN_SECONDS,
         report=logger.warning,
         listener=None if listening.WORKERS_BIND_SOCKETS else reserved,
+        slot_options=lambda slot: ("--slot", str(slot), "--sockets", str(sockets)),
     )
 
     def apply_settings(newer: Config) -> None:
@@ -205,6 +221,7 @@ async def _run_supervisor(
         for task in side_tasks:
             task.cancel()
         results = await asyncio.gather(*side_tasks, return_exceptions=True)
+        shutil.rmtree(sockets, ignore_errors=True)
     return code or int(results[1] is True)
 
 
@@ -230,16 +247,21 @@ async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]
         await embedded.stop()
 
 
-async def _run_worker(config: Config, flags: Mapping[str, Any], descriptors: WorkerDescriptors) -> int:
+async def _run_worker(config: Config, flags: Mapping[str, Any], worker: WorkerOptions) -> int:
     """Run this process as one of several workers, until a signal or the supervisor's end. Return the exit code."""
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
-    listen = partial(listening.listen_as_worker, config.host, config.port, descriptors.listening_fd, _keepalive(config))
-    heartbeat = supervisor.WorkerHeartbeat(descriptors.supervisor_fd)
+    listen = partial(listening.listen_as_worker, config.host, config.port, worker.listening_fd, _keepalive(config))
+    heartbeat = supervisor.WorkerHeartbeat(worker.supervisor_fd)
+    sockets = WorkerSockets(worker.sockets, worker.slot, config.workers)
     async with AsyncExitStack() as stack:
         with heartbeat.exit_if_orphaned():
-            app = await stack.enter_async_context(serve_application(config, listen))
+            app = await stack.enter_async_context(serve_application(config, listen, sockets))
         services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], _log_worker_reload)
-        return await _wait_until_stopped(stop_request, *services, heartbeat.run())
+        code = await _wait_until_stopped(stop_request, *services, heartbeat.run())
+    if heartbeat.is_orphaned and worker.sockets is not None:
+        with suppress(OSError):  # another worker still has its socket there, and removes the folder
+            worker.sockets.rmdir()
+    return code
 
 
 async def _wait_until_stopped(stop_request: StopRequest, *services: Awaitable[Any]) -> int:
@@ -282,7 +304,10 @@ async def _announce_address(config: Config, *, with_demo: bool, print_text: Prin
         def sign_token(user_id: str, scopes: frozenset[str]) -> str:
             return authority.issue(user_id, scopes, DEMO_TOKEN_SECONDS, time.time())[0]
 
-        await walkthrough.run_demo(address, sign_token, print_text)
+        async def make_link(user_id: str, scopes: frozenset[str]) -> str:
+            return await make_first_link(config, address, SignIn(user_id, scopes))
+
+        await walkthrough.run_demo(address, sign_token, make_link, print_text)
     await asyncio.Event().wait()
 
 

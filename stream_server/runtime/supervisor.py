@@ -94,6 +94,7 @@ class Supervisor:
         stop_seconds: Time that a worker has to end after SIGTERM before the supervisor kills it.
         report: Receives a sentence about each worker that ends or is killed.
         listener: Listening socket that the workers inherit; None if each binds its own.
+        slot_options: Returns further options of ``command`` for the worker of this number, from 1.
 
     Attributes:
         restarts: Number of workers that were restarted.
@@ -110,12 +111,13 @@ class Supervisor:
         stop_seconds: float = 8.0,
         report: Callable[[str], None],
         listener: socket.socket | None = None,
+        slot_options: Callable[[int], Sequence[str]] = lambda _: (),
     ) -> None:
         self.restarts = 0
         self.ready = asyncio.Event()
         self._command, self._env, self._slots = list(command), dict(env), range(1, workers + 1)
         self._beat_seconds, self._stop_seconds = beat_seconds, stop_seconds
-        self._report, self._listener = report, listener
+        self._report, self._listener, self._slot_options = report, listener, slot_options
         self._served_slots: set[int] = set()
         self._running: set[WorkerProcess] = set()
         self._stopping = asyncio.Event()
@@ -183,7 +185,7 @@ class Supervisor:
         inherited = {"--supervised": worker_end.fileno()}
         if self._listener is not None:
             inherited["--listening"] = self._listener.fileno()
-        options = [word for name, fd in inherited.items() for word in (name, str(fd))]
+        options = [*self._slot_options(slot), *(word for name, fd in inherited.items() for word in (name, str(fd)))]
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._command, *options, env=env,
@@ -242,6 +244,11 @@ class WorkerHeartbeat:
         self._channel.setblocking(False)
         self._channel.set_inheritable(False)
         self._orphaned = asyncio.Event()
+
+    @property
+    def is_orphaned(self) -> bool:
+        """Whether the supervisor has ended."""
+        return self._orphaned.is_set()
 
     @contextmanager
     def exit_if_orphaned(self) -> Iterator[None]:

@@ -31,6 +31,7 @@ class WorkThread:
 
     def __init__(self, name: str, *, max_pending: int, busy_message: str) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_lower_priority)
+        self._name = name
         self._max_pending = max_pending
         self._busy_message = busy_message
         self._pending = 0
@@ -48,7 +49,7 @@ class WorkThread:
         such limit.
         """
         if caller and len(self._turns.get(caller, ())) >= max(1, self._max_pending // CALLER_SHARE):
-            raise RateLimited(self._busy_message, retry_after=1)
+            raise RateLimited(self._busy_message, limit=self._name, retry_after=1)
         if self._pending >= self._max_pending:
             raise Unavailable(self._busy_message, retry_after=2)
         self._pending += 1

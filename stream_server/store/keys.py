@@ -45,8 +45,15 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("followers", "{core}:followers:", "<uid>", "ZSET", "user id -> when (ms)"),
     Key("request", "{core}:request:", "<key>", "STRING", "`<fingerprint> <answer>` of a write; expires"),
     Key("revoked", "{core}:revoked:", "<uid>:<jti>", "STRING", "a revoked token without session; expires"),
-    Key("sessions", "{core}:sessions:", "<uid>", "HASH", "session id -> its times, secrets (SHA-256) and user agent"),
+    Key(
+        "sessions",
+        "{core}:sessions:",
+        "<uid>",
+        "HASH",
+        "session id -> its times, secrets (SHA-256), scopes, agent",
+    ),
     Key("ticket", "{core}:ticket:", "<sha256>", "STRING", "the token claims of an unused ticket; expires"),
+    Key("sign_in", "{core}:sign_in:", "<sha256>", "STRING", "user id and scopes of an unused sign-in code; expires"),
     Key("protected", "{core}:protected", "", "SET", "ids of the protected users; also in each user's hash"),
     Key("suspended", "{core}:suspended", "", "ZSET", "user id -> when (ms); also in each user's hash"),
     Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), or the end of its lease"),
@@ -132,6 +139,7 @@ LOG = _PREFIX_BY_NAME["log"]
 ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
+INGESTED = _PREFIX_BY_NAME["ingested"]
 PROCESSES = "processes:{all}"
 RATES_PREFIX = _PREFIX_BY_NAME["rates"].removesuffix(":")
 """Prefix of the counters of rate limits. The library that counts adds the colon."""

@@ -35,6 +35,7 @@ from stream_server.store.social.relations import Relations
 from stream_server.store.social.reports import Reports, Suspensions
 from stream_server.store.social.saved_rules import StoredRules
 from stream_server.store.social.sessions import Sessions, Tickets
+from stream_server.store.social.sign_ins import SignIns
 from stream_server.store.social.statuses import Statuses
 from stream_server.store.social.talks import Talks
 from stream_server.store.social.user_graph import UserGraphs
@@ -102,13 +103,13 @@ class Store:
         self.users = Users(*connections)
         self.sessions = Sessions(*connections)
         self.tickets = Tickets(*connections)
+        self.sign_ins = SignIns(*connections)
         self.statuses = Statuses(*connections, detect_language)
         self.follows = Follows(*connections)
         self.user_graphs = UserGraphs(*connections)
         self.follow_requests = FollowRequests(*connections)
         self.relations = Relations(*connections)
-        self.blocks = Blocks(*connections)
-        self.mutes = Mutes(*connections)
+        self.blocks, self.mutes = Blocks(*connections), Mutes(*connections)
         self.notifications = Notifications(*connections)
         self.reports = Reports(*connections)
         self.suspensions = Suspensions(*connections)

@@ -9,6 +9,7 @@ query, body and headers are valid.
 ``http/``       one request: connection, middleware, authentication, query, body, validation, answers
 ``limits/``     what one user or one address may ask: rates, connections, concurrent requests
 ``streaming/``  streams and long polling
+``websocket/``  the streams over WebSocket
 ``api/``        the handlers of the native API, one noun a file
 ``openapi/``    the URL table as an OpenAPI document
 ``dialects/``   the same streams in the protocols of Twitter's v1.1 and v2

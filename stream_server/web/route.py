@@ -62,6 +62,7 @@ class Route:
         is_write: False for a POST that writes nothing, so an Idempotency-Key has no effect.
         limits: The rate limits of the route. None takes those of its kind, see :attr:`rate_limits`.
         works_when_full: Whether a write is accepted while Redis is nearly full, because it adds little or frees memory.
+        websocket: The handler of a GET request that asks for a WebSocket, or None if the route has none.
         dialect: The foreign protocol that the route speaks, or None. A dialect ignores unknown parameters.
         rate_limits: The rate limits of the route: its own, else those of anonymous requests, connects, reads or writes.
         grows_data: Whether a request may add data for good. Such a request is refused while Redis is nearly full.
@@ -86,6 +87,7 @@ class Route:
     is_write: bool = True
     limits: tuple[RateLimit, ...] | None = None
     works_when_full: bool = False
+    websocket: Handler | None = None
     dialect: Dialect | None = None
     rate_limits: tuple[RateLimit, ...] = field(init=False)
     grows_data: bool = field(init=False)

@@ -2,16 +2,19 @@
 
 from aiohttp import web
 
+from stream_server.monitoring.host_state import HostState
 from stream_server.web.api import (
     audit,
     blocks,
     comments,
+    console,
     follows,
     groups,
     ingest,
     likes,
     lists,
     notifications,
+    operations,
     relations,
     reports,
     rules,
@@ -41,6 +44,7 @@ from stream_server.web.limits.rate_limit import (
 )
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, ONE_ROUND_TRIP, Handler, RedisRoundTrips, Route
 from stream_server.web.streaming import long_poll, stream
+from stream_server.web.websocket import opening
 
 PASSWORD_TRIPS = RedisRoundTrips(2, "one before and one after hashing the password, which costs more than Redis")
 FANOUT_TRIPS = RedisRoundTrips(2, "the write; all timelines and the end of the fan-out job in one transaction")
@@ -49,6 +53,7 @@ EXPLAIN_TRIPS = RedisRoundTrips(2, "the status as the caller may see it; its aut
 TIMELINE_TRIPS = RedisRoundTrips(2, "the ids of a timeline, possibly on another shard; the visible statuses of them")
 RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importance, also the counts for ranking")
 
+NO_ROUND_TRIP = RedisRoundTrips(0)
 STREAM_TRIPS = RedisRoundTrips(3, "none for a stream of this process; else two look-ups and the command to the other")
 
 TEXT_LIMITS = (WRITES, STATUSES, STATUS_BYTES)
@@ -76,7 +81,10 @@ def _timeline(path: str, handler: Handler, round_trips: RedisRoundTrips = ONE_RO
 # A row takes one or two lines, so that the table can be read at a glance.
 # fmt: off
 ROUTE_TABLE: tuple[Route, ...] = (
-    Route("GET", "/", server.index, NO_TOKEN, response=server.ServerIndex),
+    Route("GET", "/", console.index, NO_TOKEN, response=server.ServerIndex),
+    Route("GET", "/docs", console.docs, NO_TOKEN, media_type="text/html", limits=()),
+    Route("GET", "/console/{file}", console.file, NO_TOKEN, media_type="text/javascript", limits=()),
+    Route("GET", "/console/views/{file}", console.view_file, NO_TOKEN, media_type="text/javascript", limits=()),
     Route("GET", "/healthz", server.liveness, NO_TOKEN, response=server.LivenessAnswer, limits=()),
     Route("GET", "/readyz", server.readiness, NO_TOKEN, response=server.ReadinessAnswer, extra_error_statuses=(503,),
           limits=()),
@@ -152,6 +160,8 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("PATCH", "/v1/admin/reports/{id}", reports.decide, "admin", body=reports.Decision,
           response=reports.AdminReport, round_trips=FANOUT_TRIPS, works_when_full=True),
     Route("GET", "/v1/admin/audit", audit.list_deeds, "admin", PageQuery, response=audit.DeedPage),
+    Route("GET", "/v1/admin/operations", operations.read_state, "admin", response=HostState,
+          round_trips=NO_ROUND_TRIP),
     Route("GET", "/v1/admin/suspensions", suspensions.list_suspended, "admin", PageQuery, response=users.UserPage),
     Route("PUT", "/v1/admin/suspensions/{id}", suspensions.suspend, "admin", response=suspensions.SuspensionState,
           works_when_full=True),
@@ -225,9 +235,11 @@ ROUTE_TABLE: tuple[Route, ...] = (
           is_write=False, round_trips=EXPLAIN_TRIPS, limits=(TRIALS,)),
     Route("POST", "/v1/rules/preview", rules.preview, "stream", body=rules.PreviewBody,
           response=rules.RulePreviewResult, is_streaming=True, is_write=False, limits=(TRIALS,)),
-    Route("GET", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True, accepts_ticket=True),
+    Route("GET", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True, accepts_ticket=True,
+          websocket=opening.filter_socket),
     Route("POST", "/v1/stream", stream.filter_stream, "stream", None, is_streaming=True),
-    Route("GET", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True, accepts_ticket=True),
+    Route("GET", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True, accepts_ticket=True,
+          websocket=opening.user_socket),
     Route("POST", "/v1/stream/user", stream.user_stream, "stream", None, is_streaming=True),
     Route("GET", "/v1/events", long_poll.poll_events, "stream", None, response=long_poll.PolledEvents,
           is_streaming=True, accepts_ticket=True, limits=(POLLS,)),

@@ -85,7 +85,7 @@ class Api:
         return answer.json if answer.body else None
 
     async def metric(self, name: str) -> float:
-        """Return the sum of the samples of one metric in `/metrics`, from the worker that answers."""
+        """Return the sum of the samples of one metric in `/metrics`, of all workers."""
         rows = (await self.call("GET", "/metrics")).body.decode().splitlines()
         found = [row for row in rows if row.startswith((f"stream_server_{name} ", f"stream_server_{name}{{"))]
         assert found, name

@@ -4,8 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -15,6 +13,7 @@ from typing import Any, Self
 
 import redis
 
+from tests.preloaded.launcher import AnyProcess, start_module
 from tests.waiting import PATIENCE, wait_for_process
 
 SECRET = "an end-to-end secret that is longer than 32 bytes"
@@ -31,14 +30,15 @@ class Server:
         *flags: str,
         module: str = "stream_server",
         variables: Mapping[str, str] = MappingProxyType({}),
+        preloaded: bool = True,
     ) -> None:
         self.folder = folder
         self.flags = flags
         self.module = module
         self.variables = variables
+        self.preloaded = preloaded
         self.address = ""
-        self.process: subprocess.Popen[bytes] | None = None
-        self._answered: set[bytes] = set()
+        self.process: AnyProcess | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -58,12 +58,10 @@ class Server:
 
     def start(self) -> Self:
         """Start the server and wait until it is ready. Raises TimeoutError with its log after 40 s."""
-        with (self.folder / "out.log").open("wb") as out, (self.folder / "err.log").open("ab") as err:
-            self.process = subprocess.Popen(
-                self._command(), cwd=ROOT, env={**environment(), **self.variables},
-                stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-            )  # fmt: skip
-        self._answered.clear()
+        env = {**environment(), **self.variables}
+        out_log, err_log = self.folder / "out.log", self.folder / "err.log"
+        with out_log.open("wb") as out, err_log.open("ab") as err:
+            self.process = start_module(self._arguments(), env, out, err, preloaded=self.preloaded)
         try:
             wait_for_process(self.process, self._ready, seconds=40, log=lambda: self.log)
         except TimeoutError:
@@ -95,10 +93,8 @@ class Server:
         else:
             self.kill()
 
-    def _command(self) -> list[str]:
-        return [
-            sys.executable, "-m", self.module, "serve", "--port", "0", "--data-dir", str(self.data), *self.flags
-        ]  # fmt: skip
+    def _arguments(self) -> list[str]:
+        return [self.module, "serve", "--port", "0", "--data-dir", str(self.data), *self.flags]
 
     def _ready(self) -> bool:
         lines = (self.folder / "out.log").read_text().splitlines()
@@ -112,12 +108,12 @@ class Server:
             return False
 
     def _all_serve(self) -> bool:
-        """Whether every worker has answered. The address is announced when the first worker is ready."""
+        """Whether every worker is up. The address is announced when the first worker is ready."""
         if self._workers == 1:
             return True
         with urllib.request.urlopen(self.address + "/metrics", timeout=2) as answer:
-            self._answered.update(re.findall(rb'^stream_server_process_info\{pid="(\d+)"', answer.read(), re.MULTILINE))
-        return len(self._answered) >= self._workers
+            up = re.findall(rb'^stream_server_worker_up\{worker="\d+"\} 1', answer.read(), re.MULTILINE)
+        return len(up) == self._workers
 
     @property
     def _workers(self) -> int:

@@ -47,20 +47,16 @@ class Site:
         return [await stack.enter_async_context(one) for one in opened]
 
     async def pids(self) -> set[int]:
-        """Return the ids of the processes that answer. Each request uses a new connection."""
-        found = set()
-        for _ in range(40):
-            async with aiohttp.ClientSession() as session, session.get(self.server.address + "/metrics") as answer:
-                told = re.search(r'^stream_server_process_info\{pid="(\d+)"', await answer.text(), re.MULTILINE)
-                assert told is not None
-                found.add(int(told[1]))
-        return found
+        """Return the ids of the worker processes."""
+        async with aiohttp.ClientSession() as session, session.get(self.server.address + "/metrics") as answer:
+            told = re.findall(r'^stream_server_process_info\{pid="(\d+)"', await answer.text(), re.MULTILINE)
+        return set(map(int, told))
 
 
 @asynccontextmanager
-async def site(folder: Path, text: str, *flags: str) -> AsyncIterator[Site]:
+async def site(folder: Path, text: str, *flags: str, preloaded: bool = True) -> AsyncIterator[Site]:
     file = _written(folder, text)
-    with Server(folder, "--settings-file", str(file), *flags) as server:
+    with Server(folder, "--settings-file", str(file), *flags, preloaded=preloaded) as server:
         async with Api(server) as api:
             yield Site(server, api, file)
 
@@ -168,7 +164,7 @@ async def test_a_reloaded_log_bound_applies_at_once(own_folder: Path) -> None:
 
 async def test_reload_by_process_id(own_folder: Path) -> None:
     """Without a data folder, the command gets the process id. It does not signal a process that is not a server."""
-    async with site(own_folder, SELDOM) as here, AsyncExitStack() as stack:
+    async with site(own_folder, SELDOM, preloaded=False) as here, AsyncExitStack() as stack:
         (stream,) = await here.streams(stack, 1)
         here.file.write_text(OFTEN)
         assert here.server.process is not None

@@ -139,7 +139,7 @@ async def test_a_server_without_separate_workers_fills_all_timelines(api: Api, s
     metrics = (await api.call("GET", "/metrics")).body.decode()
     for name in ("job_passes_total", "jobs_done_total", "job_failures_total", "jobs_deferred_total", "jobs_due",
                  "jobs_parked", "repairs_total"):  # fmt: skip
-        assert f"\nstream_server_{name} " in metrics
+        assert f"\nstream_server_{name}{{worker=" in metrics
 
 
 def test_repair_reports_and_repairs(own_folder: Path) -> None:

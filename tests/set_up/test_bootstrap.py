@@ -160,7 +160,10 @@ def test_the_locks_pin_and_hash_everything(name: str) -> None:
 def test_the_locks_have_all_dependencies_of_the_project() -> None:
     """This test finds a dependency that was added without ``make lock``."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    runtime, dev = project["dependencies"], project["optional-dependencies"]["dev"]
+    extras = project["optional-dependencies"]
+    runtime = [*project["dependencies"], *extras["server"]]
+    dev = [*extras["dev"][1:], *extras["export"], *extras["telemetry"]]
+    assert extras["dev"][0] == "stream-server[server,export,telemetry]"
     for name, wanted in (("requirements.lock", runtime), ("requirements-dev.lock", [*runtime, *dev])):
         locked = re.findall(r"^([a-z0-9.-]+)==", (ROOT / name).read_text(), re.MULTILINE)
         names = {re.split(r"[^A-Za-z0-9.-]", line)[0].lower() for line in wanted}

@@ -1,7 +1,7 @@
 -- parts: idempotent users actor sessions
 -- Start a login session. A user has at most MAX_SESSIONS; one more ends the session that was not used for longest.
 -- ARGV: 3 user, 4 id of the session, 5 SHA-256 of its family secret, 6 SHA-256 of its refresh token, 7 lifetime (ms),
--- 8 user agent as JSON. Reply: nothing; the fields of the user's hash that make the user as JSON.
+-- 8 scopes and a blank, or nothing, and the user agent as JSON. Reply: nothing; the fields of the user's hash that make the user as JSON.
 local MAX_SESSIONS = 100
 local key, now = KEY.sessions .. actor.id, now_ms()
 local rows, ended, count, oldest, oldest_used = redis.call('HGETALL', key), {}, 0, nil, nil

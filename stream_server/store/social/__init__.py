@@ -17,6 +17,7 @@ used for another request.
 
 ``users``          sign-up, profiles, look-up by id and login, credentials
 ``sessions``       log-in sessions, revoked tokens, and one-time tickets
+``sign_ins``       one-use codes that begin a session
 ``open_streams``   which server process holds which stream of a user
 ``statuses``       drafts; posting, reading and deleting statuses
 ``noun``           what all nouns have in common

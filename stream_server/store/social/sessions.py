@@ -75,6 +75,20 @@ class Session(NamedTuple):
     agent: str
 
 
+class Refresh(NamedTuple):
+    """The outcome of an exchange of a refresh token.
+
+    Attributes:
+        outcome: What :meth:`Sessions.refresh` lists.
+        user: The user as JSON, or no bytes.
+        scopes: Scopes of the session's tokens if they differ from those of a log-in, else empty.
+    """
+
+    outcome: str
+    user: bytes = b""
+    scopes: frozenset[str] = frozenset()
+
+
 class Sessions(Noun):
     """Log-in sessions and revoked access tokens.
 
@@ -114,14 +128,17 @@ class Sessions(Noun):
 
     async def start(
         self, uid: str, session_id: str, secrets: RefreshSecrets, ttl_seconds: int, agent: str,
-        idempotency_key: IdempotencyKey,
+        idempotency_key: IdempotencyKey, scopes: frozenset[str] = frozenset(),
     ) -> bytes:  # fmt: skip
         """Start a session. Return the user as JSON, with the e-mail address.
+
+        ``scopes`` are those of the session's tokens if they differ from those of a log-in, else empty.
 
         A user has at most a hundred sessions; one more ends the session that was not used for longest. Raises NotFound
         for an unknown user, and Forbidden ``suspended`` for a suspended one.
         """
-        arguments = (*secrets, ttl_seconds * 1000, msgspec.json.encode(agent))
+        kept_scopes = f"{','.join(sorted(scopes))} " if scopes else ""
+        arguments = (*secrets, ttl_seconds * 1000, kept_scopes.encode() + msgspec.json.encode(agent))
         reply = await self._scripts.write("session_start", idempotency_key, uid, session_id, *arguments)
         row = reply.first_time_extra[0] if reply.first_time_extra else await self._user_row(uid)
         return UserRow(*row).own_json()
@@ -129,21 +146,21 @@ class Sessions(Noun):
     async def refresh(
         self, uid: str, session_id: str, secrets: RefreshSecrets, next_token: str, ttl_seconds: int,
         idempotency_key: IdempotencyKey,
-    ) -> tuple[str, bytes]:  # fmt: skip
+    ) -> Refresh:  # fmt: skip
         """Replace the refresh token of a session by ``next_token`` (its SHA-256), and prolong the session.
 
-        Return the outcome, and the user as JSON. The outcome is ``refreshed``; ``unknown`` if there is no such session,
+        The outcome is ``refreshed``; ``unknown`` if there is no such session,
         or it has another family secret; or ``reused`` if the token was replaced before. Then the session has ended,
         because a thief has one of the two tokens. Raises NotFound for an unknown user, and Forbidden ``suspended`` for
         a suspended one.
         """
         arguments = (*secrets, next_token, ttl_seconds * 1000)
         reply = await self._scripts.write("session_refresh", idempotency_key, uid, session_id, *arguments)
-        outcome = reply.value.decode()
+        outcome, _, scopes = reply.value.decode().partition(" ")
         if outcome != "refreshed":
-            return outcome, b""
+            return Refresh(outcome)
         row = reply.first_time_extra[0] if reply.first_time_extra else await self._user_row(uid)
-        return outcome, UserRow(*row).own_json()
+        return Refresh(outcome, UserRow(*row).own_json(), frozenset(filter(None, scopes.split(","))))
 
     async def list_sessions(self, uid: str, now_ms: int) -> list[Session]:
         """Return the sessions of a user, the one that was used last first."""
@@ -195,8 +212,9 @@ def _token_status(token: TokenId, user: list[bytes | None], ttl_ms: int, found: 
 
 
 def _parse_session(session_id: bytes, row: bytes) -> Session:
-    created, used, expires, _, _, agent = row.split(b" ", 5)
-    return Session(session_id.decode(), int(created), int(used), int(expires), msgspec.json.decode(agent, type=str))
+    created, used, expires, _, _, rest = row.split(b" ", 5)
+    agent = msgspec.json.decode(rest[rest.index(b'"') :], type=str)
+    return Session(session_id.decode(), int(created), int(used), int(expires), agent)
 
 
 class Tickets(Noun):

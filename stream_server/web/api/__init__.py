@@ -24,8 +24,10 @@ A handler checks the request, makes one call of ``store`` or ``hub``, and return
 ``reports``       reports of users and statuses, and the decisions of administrators
 ``ingest``        the writes of another site, as lines of JSON
 ``audit``         what administrators did
+``operations``    the state of the server for its operator
 ``suspensions``   suspending and reinstating users
 ``rules``         saved rules of the rule language; explaining and previewing a rule
 ``rule_trial``    the status on which a rule is tried
-``server``        index, health, metrics and the OpenAPI document
+``console``       the pages for a browser, with their scripts and styles
+``server``        description, health, metrics and the OpenAPI document
 """

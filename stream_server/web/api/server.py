@@ -1,4 +1,4 @@
-"""The server's own pages: index, health, metrics and the OpenAPI document."""
+"""The server about itself: its description, health, metrics and the OpenAPI document."""
 
 from typing import Annotated, Any
 
@@ -7,9 +7,9 @@ from aiohttp import hdrs, web
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server import __version__
-from stream_server.runtime.metrics import CONTENT_TYPE
+from stream_server.monitoring.metrics import CONTENT_TYPE
 from stream_server.web.http import operations_access
-from stream_server.web.http.app_keys import HUB, METRICS, READINESS_CHECK, ROUTES
+from stream_server.web.http.app_keys import HUB, OPERATIONS, READINESS_CHECK, ROUTES
 from stream_server.web.http.fields import NonNegativeInt
 from stream_server.web.http.responses import ErrorDetail, encode_response, json_response
 from stream_server.web.openapi.document import encoded_document
@@ -82,15 +82,15 @@ async def readiness(request: web.Request) -> web.Response:
 
 
 async def metrics(request: web.Request) -> web.Response:
-    """``GET /metrics``: read the server's metrics in the Prometheus text format."""
+    """``GET /metrics``: read the metrics of all workers of this server in the Prometheus text format."""
     await operations_access.require(request)
     headers = {hdrs.CONTENT_TYPE: CONTENT_TYPE, hdrs.CACHE_CONTROL: "no-store"}
-    return web.Response(body=request.app[METRICS].render(), headers=headers)
+    return web.Response(body=await request.app[OPERATIONS].render_metrics(), headers=headers)
 
 
-async def index(request: web.Request) -> web.Response:
-    """``GET /``: read the server's name and version, and the first requests of a new client."""
-    about = {"name": "stream-server", "docs": "docs/api.md", "openapi": "/openapi.json"}
+async def describe(request: web.Request) -> web.Response:
+    """Return the server's name and version, and the first requests of a new client, as JSON."""
+    about = {"name": "stream-server", "docs": "/docs", "openapi": "/openapi.json"}
     if await operations_access.may_read(request):
         about["version"] = __version__
     writes = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}

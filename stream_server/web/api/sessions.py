@@ -1,8 +1,11 @@
-"""Sessions: log in with a password or a refresh token, list and end sessions, change the password.
+"""Sessions: log in with a password, a refresh token or a sign-in code, list and end sessions, change the password.
 
 A refresh token is ``<user>.<session>.<family secret>.<random>`` and works once: each log-in with it gives the next one.
 All refresh tokens of a session have the same family secret. The SHA-256 of the newest one is with the session. So the
 server recognizes an earlier one, which somebody must have copied, and ends the session.
+
+A sign-in code is the secret part of a link that `stream-server sign-in` prints. Its session keeps the scopes that the
+maker of the link chose, also after a refresh.
 """
 
 import re
@@ -29,7 +32,7 @@ from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limit import LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS
 
 LOGIN_SCOPES = frozenset({"read", "write", "stream"})
-"""Scopes of a token that a log-in issues. Only the command line issues ``firehose`` and ``admin``."""
+"""Scopes of a token that a log-in issues. Only the command line gives ``firehose`` and ``admin``: tokens and links."""
 
 
 LOG_IN_LIMITS = (LOG_INS, LOG_INS_OF_ADDRESS, LOG_INS_OF_ACCOUNT)
@@ -44,12 +47,13 @@ MAX_AGENT_CHARS = 200
 
 
 class NewSession(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/sessions``: a login or an e-mail address with the password, or a refresh token."""
+    """The body of ``POST /v1/sessions``: a login or e-mail address with the password, a refresh token, or a code."""
 
     login: Annotated[str, Meta(max_length=20)] | None = None
     email: Annotated[str, Meta(max_length=254)] | None = None
     password: Annotated[str, Meta(max_length=256)] | None = None
     refresh_token: Secret | None = None
+    code: Annotated[Secret, Meta(description="from a sign-in link; valid once")] | None = None
 
 
 class Session(msgspec.Struct):
@@ -126,6 +130,8 @@ async def log_in(request: web.Request) -> web.Response:
         raise NotFound("this server issues no tokens; ask its identity provider")
     credentials, _ = await validation.read_body_as(NewSession, request)
     name = _read_login_name(credentials)
+    if credentials.code is not None:
+        return await _sign_in(request, credentials.code)
     if credentials.refresh_token is not None:
         return await _refresh_session(request, RefreshToken.parse(credentials.refresh_token))
     return await _start_session(request, await _user_by_password(request, name, credentials.password or ""))
@@ -182,17 +188,20 @@ async def change_password(request: web.Request) -> web.Response:
 
 
 def _read_login_name(credentials: NewSession) -> str:
-    """Return the login or e-mail address in the body, or an empty string if it has a refresh token instead.
+    """Return the login or e-mail address in the body, or an empty string if it has a refresh token or a code instead.
 
-    Raises BadRequest unless the body has exactly one of login, e-mail address and refresh token. Raises BadRequest for
-    a login or e-mail address without a password, and for a refresh token with a password.
+    Raises BadRequest unless the body has exactly one of login, e-mail address, refresh token and code. Raises
+    BadRequest for a login or e-mail address without a password, and for a refresh token or a code with a password.
     """
     if credentials.refresh_token is not None:
-        _refuse_combination(credentials, "refresh_token", ("login", "email", "password"))
+        _refuse_combination(credentials, "refresh_token", ("login", "email", "password", "code"))
+        return ""
+    if credentials.code is not None:
+        _refuse_combination(credentials, "code", ("login", "email", "password"))
         return ""
     name = credentials.login if credentials.login is not None else credentials.email
     if name is None:
-        raise BadRequest("give a login, an email or a refresh_token", code="missing_parameter", param="login")
+        raise BadRequest("give a login, an email, a refresh_token or a code", code="missing_parameter", param="login")
     if credentials.login is not None:
         _refuse_combination(credentials, "login", ("email",))
     if credentials.password is None:
@@ -227,17 +236,38 @@ async def _user_by_password(request: web.Request, login_or_email: str, password:
     return found.id
 
 
-async def _start_session(request: web.Request, uid: str) -> web.Response:
-    """Start a session of the user. Raises Unauthorized if the user does not exist."""
+async def _sign_in(request: web.Request, code: str) -> web.Response:
+    """Exchange a sign-in code for a session with the code's scopes. Raises Unauthorized for an invalid code.
+
+    A wrong code counts as a failed log-in from its address, although a code is too long to be guessed.
+    """
+    limits = request.app[LIMITS]
+    await limits.use(request, LOG_INS_OF_ADDRESS)
+    found = await request.app[STORE].sign_ins.redeem(code)
+    if found is None:
+        message = (
+            "this sign-in link was used, or is older than 15 minutes; log in with a password, or ask for another link "
+            "(`stream-server sign-in --user LOGIN`)"
+        )
+        raise Unauthorized(message, param="code")
+    limits.give_back(request, LOG_INS_OF_ADDRESS)
+    return await _start_session(request, found.uid, found.scopes)
+
+
+async def _start_session(request: web.Request, uid: str, scopes: frozenset[str] = frozenset()) -> web.Response:
+    """Start a session of the user, with the scopes of a log-in unless ``scopes`` names others.
+
+    Raises Unauthorized if the user does not exist, and Forbidden if the user is suspended.
+    """
     config, session_id = request.app[CONFIG], secrets.token_urlsafe(12)
     refresh_token = RefreshToken(uid, session_id, secrets.token_urlsafe(16), secrets.token_urlsafe(32))
     agent = "".join(filter(str.isprintable, request.headers.get(hdrs.USER_AGENT, "")))[:MAX_AGENT_CHARS]
     arguments = (uid, session_id, refresh_token.secrets(), config.refresh_ttl_seconds, agent)
     try:
-        user = await request.app[STORE].sessions.start(*arguments, IdempotencyKey.generate())
+        user = await request.app[STORE].sessions.start(*arguments, IdempotencyKey.generate(), scopes)
     except NotFound:
         raise Unauthorized("the user does not exist") from None
-    return _session_answer(request, refresh_token, user)
+    return _session_answer(request, refresh_token, user, scopes)
 
 
 async def _refresh_session(request: web.Request, token: RefreshToken) -> web.Response:
@@ -247,19 +277,24 @@ async def _refresh_session(request: web.Request, token: RefreshToken) -> web.Res
     )  # fmt: skip
     next_digest, key = successor.secrets().token, IdempotencyKey.generate()
     try:
-        outcome, user = await sessions.refresh(token.uid, token.session, token.secrets(), next_digest, ttl_seconds, key)
+        found = await sessions.refresh(token.uid, token.session, token.secrets(), next_digest, ttl_seconds, key)
     except NotFound:
         raise Unauthorized("the refresh token is unknown or expired") from None
-    if outcome == "reused":
+    if found.outcome == "reused":
         message = "this refresh token was used before, so somebody has copied it: the session is ended; log in again"
         raise Unauthorized(message, code="token_revoked")
-    if outcome != "refreshed":
+    if found.outcome != "refreshed":
         raise Unauthorized("the refresh token is unknown or expired")
-    return _session_answer(request, successor, user)
+    return _session_answer(request, successor, found.user, found.scopes)
 
 
-def _session_answer(request: web.Request, refresh_token: RefreshToken, user: bytes) -> web.Response:
+def _session_answer(
+    request: web.Request, refresh_token: RefreshToken, user: bytes, scopes: frozenset[str]
+) -> web.Response:
+    """Return the tokens of a session. Empty ``scopes`` stand for those of a log-in."""
     ttl_seconds, authority = request.app[CONFIG].token_ttl_seconds, request.app[AUTH]
-    token, _ = authority.issue(refresh_token.uid, LOGIN_SCOPES, ttl_seconds, time.time(), refresh_token.session)
+    token, _ = authority.issue(
+        refresh_token.uid, scopes or LOGIN_SCOPES, ttl_seconds, time.time(), refresh_token.session
+    )
     answer = {"token": token, "token_type": "Bearer", "expires_in": ttl_seconds}
     return encode_response({**answer, "refresh_token": str(refresh_token), "user": msgspec.Raw(user)}, status=201)

@@ -27,5 +27,6 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``paging``             the query parameters and answers of paged lists
 ``random_ids``         random ids of requests and streams
 ``drain``              shutdown of a server without lost answers
+``static_files``       the files of the console in memory
 ``app_keys``           typed keys of the values that an app and a request carry
 """

@@ -12,11 +12,13 @@ from stream_server.feed.token_statuses import TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.visibility.viewer import Viewer
-from stream_server.runtime.metrics import Metrics
+from stream_server.monitoring.metrics import Metrics
+from stream_server.monitoring.operations import Operations
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import Claims, TokenAuthority
 from stream_server.store.store import Store
+from stream_server.web.http.static_files import StaticFile
 from stream_server.web.limits.turns import Turn
 from stream_server.web.route import Route
 
@@ -27,6 +29,7 @@ STREAMS = web.AppKey("streams", StreamDirectory)
 AUTH = web.AppKey("auth", TokenAuthority)
 PASSWORDS = web.AppKey("passwords", Passwords)
 METRICS = web.AppKey("metrics", Metrics)
+OPERATIONS = web.AppKey("operations", Operations)
 ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
 TOKEN_STATUSES = web.AppKey("token_statuses", TokenStatuses)
 KEY_SET = web.AppKey("key_set", RemoteKeySet)
@@ -34,6 +37,9 @@ KEY_SET = web.AppKey("key_set", RemoteKeySet)
 
 ReadinessCheck = Callable[[], tuple[bool, dict[str, object]]]
 """A function that returns whether the server is ready, and details as members of a JSON object."""
+
+CONSOLE_FILES: web.AppKey[Mapping[str, StaticFile]] = web.AppKey("console_files")
+"""The files of the console, by their path."""
 
 READINESS_CHECK: web.AppKey[ReadinessCheck] = web.AppKey("readiness")
 """A function that returns whether this server would deliver an event written now, and the details for `/readyz`."""

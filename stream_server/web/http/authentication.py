@@ -44,13 +44,26 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
         claims = await _read_claims(request, route)
     else:  # the usual case, which waits for nothing
         claims = app[AUTH].verify(read_bearer_token(request), time.time())
+    return await _check_claims(app, claims, request if route.is_streaming else None)
+
+
+async def authenticate_token(app: web.Application, token: str) -> Claims:
+    """Return the claims of a token that a client sent in a message. Raises as :func:`authenticate` does."""
+    return await _check_claims(app, await _verify_token(app, token), None)
+
+
+async def _check_claims(app: web.Application, claims: Claims, stream_request: web.Request | None) -> Claims:
+    """Return the claims with this server's id of the user and the scopes that the user was granted.
+
+    Raises as :func:`authenticate` does. ``stream_request`` is the request if it opens a stream.
+    """
     if claims.profile is not None:
-        claims = await _to_own_user(request, claims)
+        claims = await _to_own_user(app, claims)
     token, statuses = token_id(claims), app[TOKEN_STATUSES]
     token_status = statuses.get_known(token)
     if token_status is None:
-        if route.is_streaming:
-            _read_relations_meanwhile(request, token.uid)
+        if stream_request is not None:
+            _read_relations_meanwhile(stream_request, token.uid)
         token_status = await statuses.ask(token)
     refuse_invalid_token(token_status)
     if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
@@ -86,13 +99,13 @@ def _read_relations_meanwhile(request: web.Request, uid: str) -> None:
         request[VIEWER_READ] = viewers.start_reading(uid)
 
 
-async def _to_own_user(request: web.Request, claims: Claims) -> Claims:
+async def _to_own_user(app: web.Application, claims: Claims) -> Claims:
     """Return the claims with this server's id of the user, whom another issuer calls by another id."""
     assert claims.profile is not None
-    known = request.app[SUBJECTS]
+    known = app[SUBJECTS]
     uid = known.get(claims.sub)
     if uid is None:
-        uid = await request.app[STORE].users.user_of_subject(claims.sub, *claims.profile)
+        uid = await app[STORE].users.user_of_subject(claims.sub, *claims.profile)
         if len(known) >= MAX_KNOWN_SUBJECTS:
             known.clear()
         known[claims.sub] = uid
@@ -110,7 +123,11 @@ async def _read_claims(request: web.Request, route: Route) -> Claims:
     if ticket is not None:
         return await redeem_ticket(request, ticket)
     token = read_bearer_token(request) if route.dialect is None else await route.dialect.read_token(request)
-    app = request.app
+    return await _verify_token(request.app, token)
+
+
+async def _verify_token(app: web.Application, token: str) -> Claims:
+    """Return the claims of a token. Fetch the key first if it is a new one of another issuer."""
     key_set = app.get(KEY_SET)
     if key_set is not None:
         await key_set.ensure_key_for(token)

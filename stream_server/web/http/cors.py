@@ -35,18 +35,23 @@ def answer_preflight(request: web.Request) -> web.StreamResponse | None:
 
 def cors_headers(request: web.Request) -> dict[str, str]:
     """Return the headers that let a page of the request's origin read the answer; none if it may not."""
-    origins = request.app[CONFIG].cors_origins
-    if not origins:
+    if not request.app[CONFIG].cors_origins:
         return {}
     vary: dict[str, str] = {hdrs.VARY: hdrs.ORIGIN}
     origin = request.headers.get(hdrs.ORIGIN, "")
-    if origin and (origins == ANY_ORIGIN or origin in {each.strip() for each in origins.split(",")}):
+    if origin and allows_origin(request.app, origin):
         return {
             **vary,
             hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin,
             hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED_HEADERS,
         }
     return vary
+
+
+def allows_origin(app: web.Application, origin: str) -> bool:
+    """Return whether the settings allow pages of this origin."""
+    origins = app[CONFIG].cors_origins
+    return origins == ANY_ORIGIN or origin in {each.strip() for each in origins.split(",")}
 
 
 def add_cors_headers(request: web.Request, headers: MutableMapping[str, str]) -> None:

@@ -7,6 +7,7 @@ from aiohttp import web
 from stream_server.errors import Unavailable
 from stream_server.web.http.app_keys import HUB, SHUTDOWN
 from stream_server.web.http.http_connection import HttpRunner
+from stream_server.web.websocket.unproven import UNPROVEN
 
 
 async def drain(app: web.Application, runner: HttpRunner, site: web.BaseSite, timeout_seconds: float) -> None:
@@ -21,6 +22,7 @@ async def drain(app: web.Application, runner: HttpRunner, site: web.BaseSite, ti
     hub, shutdown, clock = app[HUB], app[SHUTDOWN], asyncio.get_running_loop().time
     deadline = clock() + timeout_seconds
     hub.stop(shutdown.next_disconnect_reason)
+    app[UNPROVEN].close_all()
     await hub.wait_until_empty(timeout_seconds / 2)
     await site.stop()
     await runner.wait_until_idle(deadline - timeout_seconds / 4 - clock())

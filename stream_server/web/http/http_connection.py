@@ -189,9 +189,9 @@ class HttpConnection(EarlyHandler):
         """Give the transport to another protocol, such as a stream. End the HTTP protocol as if the client left.
 
         ``make_successor`` gets the transport and a function, which the successor must call when the connection has
-        ended: until then the connection keeps its place in the table. aiohttp has no public method for this. The
-        transport stays open. The calling handler is not cancelled, because an exception in it would keep the request in
-        memory until a garbage collection. Raises ConnectionResetError if the client has disconnected.
+        ended: until then the connection keeps its place in the table. The transport stays open. The handler is not
+        cancelled: an exception in it would keep the request in memory until a garbage collection. Raises
+        ConnectionResetError if the client has disconnected.
         """
         transport = self.transport
         if transport is None or transport.is_closing():
@@ -204,10 +204,11 @@ class HttpConnection(EarlyHandler):
             successor.pause_writing()  # the transport tells the successor when to resume
         if not transport.is_reading():
             transport.resume_reading()  # else the server would not notice the end of the connection
-        self.transport = None
-        self._task_handler = None
+        self.transport = self._task_handler = None
         self._handed_over = True
+        early_bytes, self._message_tail = self._message_tail, b""
         self.connection_lost(None)
+        successor.data_received(early_bytes)  # a client that asked for a WebSocket may not wait for the answer
 
     def _fail_broken_body(self) -> None:
         """Raise an error in the handler that waits for a body with invalid framing. aiohttp alone would let it wait."""

@@ -6,6 +6,7 @@ Access is denied by default: a route missing from the URL table needs a scope th
 import logging
 import re
 import time
+from collections.abc import Mapping
 
 from aiohttp import hdrs, web
 
@@ -49,6 +50,7 @@ from stream_server.web.http.responses import (
 )
 from stream_server.web.limits.rate_limit import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, Route
+from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +151,11 @@ async def _check_and_handle(
         check_parameter_names(request, route)
     if route.is_streaming:
         reject_when_draining(request)  # before the request uses up its ticket
+    if route.websocket is not None and is_websocket_request(request):
+        check_handshake(request)
+        handler = route.websocket
+        if not has_credentials(request):
+            return await handler(request)  # the first message of the socket brings a token
     if route.scope != NO_TOKEN:
         claims = request[CLAIMS] = await _authenticate(request, route)
         if route.scope != ANY_TOKEN and route.scope not in claims.scopes:
@@ -174,13 +181,18 @@ async def _authenticate(request: web.Request, route: Route) -> Claims:
 
 def _error_answer(request: web.Request, route: Route | None, error: Exception) -> web.Response:
     """Return the error answer; log an unexpected exception. Raises ConnectionResetError if an answer has begun."""
-    refused = _to_api_error(request, error)
+    if isinstance(error, web.HTTPException):
+        refused = http_exception_to_api_error(request.method, error)
+    else:
+        refused = to_api_error(error, _request_extra(request))
     if refused is None:
         logger.error("unhandled error in a request handler", exc_info=error, extra=_request_extra(request))
         refused = InternalError("internal error; it was logged")
     if request.writer.output_size > 0:
         raise ConnectionResetError("the response had started; closing the connection") from None
     request.app[METRICS].http.refusals[refused.error_code] += 1
+    if isinstance(refused, RateLimited):
+        request.app[LIMITS].hits.add(refused.limit)
     if route is not None and route.dialect is not None:
         return route.dialect.error_response(refused)
     response = error_response(refused, token_sent=hdrs.AUTHORIZATION in request.headers)
@@ -193,19 +205,20 @@ def _request_extra(request: web.Request) -> dict[str, str]:
     return {"request_id": request[REQUEST_ID]}
 
 
-def _to_api_error(request: web.Request, error: Exception) -> ApiError | None:
-    """Map an exception to an ApiError. Return None for an unexpected exception, which is an internal error."""
+def to_api_error(error: Exception, extra: Mapping[str, str] | None = None) -> ApiError | None:
+    """Map an exception to an ApiError. Return None for an unexpected exception, which is an internal error.
+
+    ``extra`` is for the log, which gets what a filter of a third party raised.
+    """
     if isinstance(error, ApiError):
         return error
     if isinstance(error, ParameterError):
         if error.__cause__ is not None and not isinstance(error.__cause__, ParameterError):
             # The answer names the type of the exception only: its text is for the operator.
-            logger.warning("a filter raised %r", error.__cause__, extra=_request_extra(request))
+            logger.warning("a filter raised %r", error.__cause__, extra=extra)
         kind = TooLarge if STATUS_BY_CODE[error.code] == 413 else BadRequest
         column = error.column if isinstance(error, RuleError) else None
         return kind(error.message, code=error.code, param=error.param, column=column)
-    if isinstance(error, web.HTTPException):
-        return http_exception_to_api_error(request.method, error)
     return None
 
 

@@ -8,7 +8,7 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from hashlib import sha256
 
@@ -16,6 +16,7 @@ from aiohttp import hdrs, web
 
 from stream_server.config.settings import Config
 from stream_server.errors import RateLimited
+from stream_server.monitoring.limit_hits import LimitHits
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, TURN
 from stream_server.web.limits.client_address import TrustedProxies
@@ -38,6 +39,9 @@ MAX_CONCURRENT_INGESTS = 8
 STREAM_RETRY_SECONDS = 10.0
 """Seconds after which a client may try again to open a stream that had no room."""
 
+MAX_UNPROVEN_OF_ADDRESS, MAX_UNPROVEN = 32, 1024
+"""Most WebSockets of one address, and in all, that have not sent their token yet. Each takes about 20 KiB."""
+
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
 INGEST_LIMITS = frozenset({WRITES, STATUSES, STATUS_BYTES, FOLLOWS})
 """Limits that do not apply to a token with the scope `ingest`."""
@@ -51,14 +55,15 @@ class StreamPlace:
     """The place of one open stream among those of its address. It takes few bytes, because each stream has one.
 
     ``release`` also gives the place of the connection back; it is set when the stream takes the connection over.
+    ``address`` is the address as subject of a limit.
     """
 
-    __slots__ = ("_address", "_streams", "release")
+    __slots__ = ("_streams", "address", "release")
 
     def __init__(self, streams: Counter[str], address: str) -> None:
         streams[address] += 1
         self._streams: Counter[str] | None = streams
-        self._address = address
+        self.address = address
         self.release: Callable[[], None] | None = None
 
     def __call__(self) -> None:
@@ -66,9 +71,9 @@ class StreamPlace:
         streams, self._streams = self._streams, None
         if streams is None:
             return
-        streams[self._address] -= 1
-        if not streams[self._address]:
-            del streams[self._address]
+        streams[self.address] -= 1
+        if not streams[self.address]:
+            del streams[self.address]
         if self.release is not None:
             self.release()
 
@@ -82,14 +87,17 @@ class RequestLimits:
         ingests: The running ingests.
         connections: The open connections.
         streams: The open streams by address.
+        unproven: The WebSockets by address that have not sent their token yet.
         turns: The requests of each address that run or wait for their turn.
         refusal_delay: Counts the refusals of each address in this second.
         proxies: The proxies that are believed when they name a client's address.
+        hits: The limits that were met.
     """
 
     def __init__(self, config: Config, counters: RateCounters) -> None:
         """Raises `InvalidSetting` if ``trusted_proxies`` holds anything but addresses and networks."""
         self._config = config
+        self.hits = LimitHits()
         self._limiter = RateLimiter(counters)
         self._counters = counters
         self.prepare()
@@ -98,9 +106,10 @@ class RequestLimits:
         self.polls = Concurrency(MAX_CONCURRENT_POLLS, "long polls")
         self.ingests = Concurrency(MAX_CONCURRENT_INGESTS, "ingests")
         self.streams: Counter[str] = Counter()
+        self.unproven: Counter[str] = Counter()
         self.turns = Turns()
         self.refusal_delay = RefusalDelay()
-        self.connections = ConnectionTable(config, self.proxies.is_trusted)
+        self.connections = ConnectionTable(config, self.proxies.is_trusted, self.hits)
 
     def prepare(self) -> None:
         """Load what counting needs, if the limits are on. Call it after a reload, so that no request waits for it."""
@@ -137,10 +146,21 @@ class RequestLimits:
         address, config, total = self.address_of(request), self._config, self.streams.total
         of_address, in_total = config.streams_per_address, config.streams_max
         if self.are_on and of_address and self.streams[address] >= of_address:
-            raise RateLimited(f"at most {of_address} open streams from one address", retry_after=STREAM_RETRY_SECONDS)
+            message = f"at most {of_address} open streams from one address"
+            raise RateLimited(message, limit="streams_per_address", retry_after=STREAM_RETRY_SECONDS)
         if self.are_on and in_total and total() >= in_total:
-            raise RateLimited("this server has no room for another stream", retry_after=STREAM_RETRY_SECONDS)
+            message = "this server has no room for another stream"
+            raise RateLimited(message, limit="streams_max", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.streams, address)
+
+    def take_unproven(self, request: web.Request) -> "StreamPlace":
+        """Count a WebSocket without a token. Return its place. Raises `RateLimited` if there are too many of them."""
+        address = self.address_of(request)
+        has_room = self.unproven[address] < MAX_UNPROVEN_OF_ADDRESS and self.unproven.total() < MAX_UNPROVEN
+        if self.are_on and not has_room:
+            message = "too many WebSockets wait for their token"
+            raise RateLimited(message, limit="unproven_websockets", retry_after=STREAM_RETRY_SECONDS)
+        return StreamPlace(self.unproven, address)
 
     def address_of(self, request: web.Request) -> str:
         """Return the client's address as subject of a limit: an IPv4 address or an IPv6 network."""
@@ -166,6 +186,14 @@ class RequestLimits:
         maximum = limit.maximum(self._config)
         if self.are_on and maximum:
             await self._count(request, limit, self._subject(request, limit, login), maximum, amount)
+
+    async def use_without_request(self, limit: RateLimit, subject: str, scopes: Collection[str] = ()) -> None:
+        """Count one use of a limit by an operation on an open WebSocket. Raises `RateLimited` if it is reached."""
+        maximum = limit.maximum(self._config)
+        if self.are_on and maximum and UNLIMITED_SCOPE not in scopes:
+            allowance = await self._limiter.use(limit, subject, maximum)
+            if not allowance.admitted:
+                raise too_many(limit, allowance)
 
     async def _count(self, request: web.Request, limit: RateLimit, subject: str, maximum: int, amount: int) -> None:
         allowance = self._limiter.use_known(limit, subject, maximum, amount)
@@ -194,7 +222,7 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
     """Return the error for a limit that is reached. It names the limit and the seconds until its window ends."""
     seconds = max(1.0, allowance.ends_at - time.time())
     message = f"too many {limit.noun}: at most {allowance.limit} in {_duration(limit.window_seconds)}"
-    return RateLimited(message, retry_after=round(seconds, 3))
+    return RateLimited(message, limit=limit.setting, retry_after=round(seconds, 3))
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:

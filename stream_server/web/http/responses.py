@@ -25,6 +25,9 @@ SAFETY_HEADERS = (
 JSON_HEADERS = CIMultiDict(
     ((hdrs.CONTENT_TYPE, "application/json; charset=utf-8"), (hdrs.CACHE_CONTROL, "no-store"), *SAFETY_HEADERS)
 )
+WEBSOCKET_VERSION = "13"
+"""The version of the WebSocket protocol that the server speaks (RFC 6455)."""
+
 BEARER_ERRORS = {401: "invalid_token", 403: "insufficient_scope"}
 """The error name of RFC 6750 §3.1 for each status that carries a `WWW-Authenticate` challenge."""
 
@@ -126,6 +129,9 @@ def error_response(error: ApiError, *, token_sent: bool = True) -> web.Response:
         response.headers[hdrs.WWW_AUTHENTICATE] = _bearer_challenge(error, token_sent=token_sent)
     if error.status in {429, 503}:
         response.headers[hdrs.RETRY_AFTER] = str(math.ceil(error.retry_after or 1))
+    if error.status == 426:  # RFC 6455 §4.4, RFC 9110 §15.5.22
+        response.headers[hdrs.SEC_WEBSOCKET_VERSION] = WEBSOCKET_VERSION
+        response.headers[hdrs.UPGRADE] = "websocket"
     return response
 
 

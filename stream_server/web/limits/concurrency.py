@@ -26,7 +26,7 @@ class Concurrency:
         """Hold one of the subject's slots during the block. Raises `RateLimited` if all are taken."""
         if self._running[subject] >= self._maximum:
             message = f"you have {self._maximum} {self._noun} at the same time already"
-            raise RateLimited(message, retry_after=RETRY_SECONDS)
+            raise RateLimited(message, limit=f"concurrent {self._noun}", retry_after=RETRY_SECONDS)
         self._running[subject] += 1
         try:
             yield

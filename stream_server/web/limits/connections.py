@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from stream_server.config.settings import Config
+from stream_server.monitoring.limit_hits import LimitHits
 
 MAX_RESERVED_FILES = 160
 """Most open files that are kept from clients: for forty connections to Redis, sockets and what is accepted next."""
@@ -67,10 +68,13 @@ class ConnectionTable:
         refused: Number of connections that were refused.
     """
 
-    def __init__(self, config: Config, is_trusted_proxy: Callable[[str], bool]) -> None:
+    def __init__(
+        self, config: Config, is_trusted_proxy: Callable[[str], bool], hits: LimitHits | None = None
+    ) -> None:
         """``is_trusted_proxy`` says whether an address is that of a trusted proxy, which has no limit of its own."""
         self._config = config
         self._is_trusted_proxy = is_trusted_proxy
+        self._hits = hits or LimitHits()
         self._count_by_address: Counter[str] = Counter()
         self._count = 0
         self._files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -97,6 +101,7 @@ class ConnectionTable:
         refusal = self._reason_to_refuse(address, maximum)
         if refusal is not None:
             self.refused += 1
+            self._hits.add("connections_per_address" if refusal.status == 429 else "connections_max")
             return refusal
         self._count += 1
         self._count_by_address[address] += 1

@@ -59,6 +59,11 @@ def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tup
         raise BadRequest("the body is not JSON", code="malformed_body") from None
     if not isinstance(members, dict):
         raise BadRequest("the body must be a JSON object", code="malformed_body")
+    yield from member_pairs(members, separators)
+
+
+def member_pairs(members: Mapping[str, object], separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """Yield the members of a decoded JSON object as parameters, without null members. Raises BadRequest for nesting."""
     for name, value in members.items():
         if value is not None:
             yield name, _to_parameter_text(name, value, separators.get(name, ","))

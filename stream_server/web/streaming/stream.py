@@ -9,8 +9,10 @@ from aiohttp import hdrs, web
 
 from filters.follow import MAX_IDS
 from filters.location import MAX_BOXES
+from filters.subscription import Subscription
 from filters.track import MAX_PHRASES
 from stream_server import __version__
+from stream_server.events.position import Position
 from stream_server.hub import messages
 from stream_server.hub.framing import IDENTITY, Framing
 from stream_server.hub.hub import Hub
@@ -118,7 +120,7 @@ def _send_head_and_hand_over(
     framing = stream_plan.subscribe_request.framing
     head = _encode_head(request, framing.content_coding, content_type, extra_headers)
     wrap = wrap_chunk if supports_chunked(request) else wrap_raw
-    first = wrap(begin_body(framing, _hello_bytes(request, stream_plan)))
+    first = wrap(begin_body(framing, hello_bytes(request.app, stream_plan)))
     protocol = request.protocol
     if not isinstance(protocol, HttpConnection):
         raise TypeError("streams need web.http.http_connection.HttpRunner")
@@ -137,17 +139,22 @@ def _encode_head(
     return encode_usual_head(kind, request_id, limits)
 
 
-def _hello_bytes(request: web.Request, stream_plan: StreamPlan) -> bytes:
+def hello_bytes(app: web.Application, stream_plan: StreamPlan) -> bytes:
     """Return a stream's first messages: `hello`, a `gap` if entries are lost, and a `warning` per costly filter."""
-    asked, now_ms = stream_plan.subscribe_request, request.app[HUB].now_ms()
-    retry_ms = request.app[CONFIG].retry_ms
+    asked, now_ms = stream_plan.subscribe_request, app[HUB].now_ms()
+    retry_ms = app[CONFIG].retry_ms
     first = [messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms)]
     if stream_plan.known_gap is not None:  # in the same write, because the cursor of `hello` lies behind the gap
         first.append(messages.gap_message(stream_plan.known_gap, now_ms))
-    for name in asked.subscription.unindexed_bases:
-        warning = StreamNotice("warning", asked.position, {"code": COSTLY_FILTER, "filter": name})
-        first.append(messages.notice_message(warning, now_ms))
+    warnings = costly_filter_warnings(asked.subscription, asked.position)
+    first += [messages.notice_message(warning, now_ms) for warning in warnings]
     return b"".join(map(asked.framing.encode_control, first))
+
+
+def costly_filter_warnings(subscription: Subscription, position: Position) -> list[StreamNotice]:
+    """Return a ``warning`` for each filter that the hub must test on every event."""
+    names = subscription.unindexed_bases
+    return [StreamNotice("warning", position, {"code": COSTLY_FILTER, "filter": name}) for name in names]
 
 
 def _make_connection(

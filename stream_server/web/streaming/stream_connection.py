@@ -8,6 +8,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
+from stream_server.hub.disconnect import DisconnectReason
 from stream_server.web.http.tcp_peer import TcpPeer
 
 LAST_CHUNK = b"0\r\n\r\n"
@@ -91,7 +92,7 @@ class StreamConnection(asyncio.Protocol):
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
 
-    def finish(self) -> None:
+    def finish(self, reason: DisconnectReason) -> None:  # noqa: ARG002 - HTTP has no place for it; `goodbye` told it
         """Close the connection after all written bytes and the end of the HTTP body are sent."""
         if self._chunked and not self._transport.is_closing():
             self._transport.write(LAST_CHUNK)
@@ -100,6 +101,10 @@ class StreamConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Close the connection at once. Bytes that are still in the buffer are lost."""
         self._transport.abort()
+
+    def fail(self) -> None:
+        """Close the connection at once, because the server failed."""
+        self.abort()
 
 
 def _ignore_close() -> None:

@@ -26,6 +26,7 @@ from stream_server.security.tokens import Claims
 from stream_server.store.redis.own_task import enter_task
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.random_ids import random_id
+from stream_server.web.streaming.followed_names import resolve_followed
 from stream_server.web.streaming.stream_start import StreamStart, resolve_start
 from stream_server.web.streaming.subscription_parser import MAX_CACHED_SUBSCRIPTIONS, SUBSCRIPTION_PARSER
 
@@ -51,6 +52,15 @@ class StreamPlan(NamedTuple):
     known_gap: Gap | None
 
 
+class BoundFilters(NamedTuple):
+    """The filters of a stream with what they take from its user. The members are those of `SubscribeRequest`."""
+
+    subscription: Subscription
+    viewer: Viewer | None
+    private_view: PrivateView | None
+    rules_read_at: Position = LOG_START
+
+
 async def plan_stream(
     request: web.Request,
     parameters: dict[str, str],
@@ -65,34 +75,64 @@ async def plan_stream(
     name is in ``start_parameter``; the others are filters. ``impersonal`` says whether all callers get the same public
     events; None lets the filters determine this. Raises ApiError, or ParameterError for an invalid filter.
     """
-    described = _describe(parameters)
-    since, explain = parameters.pop(start_parameter, None), pop_flag(parameters, "explain")
-    subscription = await request.app[SUBSCRIPTION_PARSER].parse(parameters, explain=explain, impersonal=impersonal)
-    if missing := subscription.required_scopes - request[CLAIMS].scopes:
-        raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}")
+    described, claims = describe(parameters), request[CLAIMS]
+    since = parameters.pop(start_parameter, None)
+    subscription = await parse_filters(request.app, parameters, claims.scopes, impersonal=impersonal)
     start = await _read_start(request, since, start_parameter)
-    viewer = None if subscription.viewer_independent else await _load_viewer(request)
-    # The position comes before the rules, because the stream reads later changes of rules from the log.
+    viewer = None if subscription.viewer_independent else await load_viewer(request.app, claims.sub)
     position = await _pin_position(request, start)
-    subscription, rules_known = await _with_saved_rules(request, subscription)
+    bound = await bind_filters(request.app, claims.sub, subscription, viewer, position)
+    return _make_plan(request, described, bound, framing, position, start)
+
+
+async def parse_filters(
+    app: web.Application, parameters: dict[str, str], scopes: frozenset[str], *, impersonal: bool | None = None
+) -> Subscription:
+    """Return the filters of a stream. Removes the flag ``explain`` from ``parameters``. Raises as `plan_stream` does.
+
+    Puts the ids of users in the place of their names in ``follow``, which takes a round trip if it has names.
+    ``scopes`` are those of the caller's token.
+    """
+    explain = pop_flag(parameters, "explain")
+    if impersonal is None:  # the protocols of Twitter know ids only
+        await resolve_followed(app[STORE].users, parameters)
+    subscription = await app[SUBSCRIPTION_PARSER].parse(parameters, explain=explain, impersonal=impersonal)
+    if missing := subscription.required_scopes - scopes:
+        raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}")
+    return subscription
+
+
+async def bind_filters(
+    app: web.Application, uid: str, subscription: Subscription, viewer: Viewer | None, position: Position
+) -> BoundFilters:
+    """Return the filters with what they take from the user: saved rules, and whom the user follows.
+
+    The caller must have fixed ``position``, because the stream reads later changes of rules from the log.
+    """
+    subscription, rules_read_at = await _with_saved_rules(app, uid, subscription)
     personal = None
     if viewer is not None and subscription.uses_me:
-        personal, following = _make_private_view(request, viewer, position)
+        personal, following = _make_private_view(app, viewer, position)
         subscription = subscription.with_following(following)
-    return _make_plan(request, described, subscription, framing, position, start, viewer, personal, rules_known)
+    return BoundFilters(subscription, viewer, personal, rules_read_at)
 
 
 async def plan_user_stream(request: web.Request, parameters: dict[str, str], framing: Framing) -> StreamPlan:
     """Plan the caller's own stream (`/v1/stream/user`). Its parameters are only ``since`` and ``kinds``."""
-    described = _describe(parameters)
+    described = describe(parameters)
     since = parameters.pop("since", None)
     kinds = read_user_stream_kinds(parameters)
     start = await _read_start(request, since)
-    viewer = await _load_viewer(request)
+    viewer = await load_viewer(request.app, request[CLAIMS].sub)
     position = await _pin_position(request, start)
-    personal, following = _make_private_view(request, viewer, position, is_user_stream=True)
-    subscription = Subscription([Home(viewer.user_id, following)], [kinds])
-    return _make_plan(request, described, subscription, framing, position, start, viewer, personal)
+    bound = bind_user_filters(request.app, kinds, viewer, position)
+    return _make_plan(request, described, bound, framing, position, start)
+
+
+def bind_user_filters(app: web.Application, kinds: Kinds, viewer: Viewer, position: Position) -> BoundFilters:
+    """Return the filters of a user's own stream, which begins after ``position``."""
+    personal, following = _make_private_view(app, viewer, position, is_user_stream=True)
+    return BoundFilters(Subscription([Home(viewer.user_id, following)], [kinds]), viewer, personal)
 
 
 def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
@@ -105,29 +145,31 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
     return Kinds(USER_STREAM_KINDS) if kinds is None else Kinds.parse_known(kinds, USER_STREAM_KINDS)
 
 
-async def _load_viewer(request: web.Request) -> Viewer:
-    """Return the caller's follows, blocks and mutes. Wait until the hub has the log entries up to that moment.
+async def load_viewer(app: web.Application, uid: str) -> Viewer:
+    """Return a user's follows, blocks and mutes. Wait until the hub has the log entries up to that moment.
 
     A viewer that was kept is as old as the hub. So that a block which this process wrote a moment ago holds too, the
     stream waits for the log's head if the hub has not heard all that this process wrote.
     """
-    hub, store = request.app[HUB], request.app[STORE]
-    viewer = await hub.viewer_cache.get(request[CLAIMS].sub)
+    hub, store = app[HUB], app[STORE]
+    viewer = await hub.viewer_cache.get(uid)
     # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
     head = await store.log.head() if hub.head < store.last_written else viewer.read_at
     await wait_for_head(hub, max(head, viewer.read_at))
     return viewer
 
 
-async def _with_saved_rules(request: web.Request, subscription: Subscription) -> tuple[Subscription, Position]:
-    """If the filter ``rules`` is given, put the caller's saved rules into it.
+async def _with_saved_rules(
+    app: web.Application, uid: str, subscription: Subscription
+) -> tuple[Subscription, Position]:
+    """If the filter ``rules`` is given, put the user's saved rules into it.
 
     Also returns the position of the log at which the rules were read (without the filter, the log's start).
     """
     if subscription.find_base(SavedRules.name) is None:
         return subscription, LOG_START
-    hub, uid = request.app[HUB], request[CLAIMS].sub
-    saved, known = await request.app[STORE].rules.get_all(uid)
+    hub = app[HUB]
+    saved, known = await app[STORE].rules.get_all(uid)
     await wait_for_head(hub, known)
     return subscription.replace_base(await hub.saved_rules.build(uid, saved)), known
 
@@ -141,39 +183,32 @@ async def _pin_position(request: web.Request, start: StreamStart | None) -> Posi
 
 
 def _make_private_view(
-    request: web.Request, viewer: Viewer, position: Position, *, is_user_stream: bool = False
+    app: web.Application, viewer: Viewer, position: Position, *, is_user_stream: bool = False
 ) -> tuple[PrivateView, set[str]]:
     """Return a private view (what the caller may see) for one stream, and the set of the users whom the caller follows.
 
     The stream's filter must use this very set, not a copy: the view changes it when the caller's follows change.
     """
-    head, following = request.app[HUB].head, set(viewer.following)
+    head, following = app[HUB].head, set(viewer.following)
     view = PrivateView(viewer, position, following=following, following_read_at=head, is_own_stream=is_user_stream)
     return view, following
 
 
 def _make_plan(
-    request: web.Request,
-    described: str,
-    subscription: Subscription,
-    framing: Framing,
-    position: Position,
+    request: web.Request, described: str, bound: BoundFilters, framing: Framing, position: Position,
     start: StreamStart | None,
-    viewer: Viewer | None,
-    private_view: PrivateView | None,
-    rules_known: Position = LOG_START,
-) -> StreamPlan:
+) -> StreamPlan:  # fmt: skip
     """Return the plan of a stream: a subscribe request with a random connection id, and the gap before the start."""
     claims = request[CLAIMS]
     subscribe_request = SubscribeRequest(
-        random_id(), claims.sub, _stream_token(claims), subscription, framing, position,
-        viewer=viewer, private_view=private_view, rules_read_at=rules_known,
+        random_id(), claims.sub, stream_token(claims), bound.subscription, framing, position,
+        viewer=bound.viewer, private_view=bound.private_view, rules_read_at=bound.rules_read_at,
         opened_ms=request.app[HUB].now_ms(), path=sys.intern(request.path), parameters=described,
     )  # fmt: skip
     return StreamPlan(subscribe_request, None if start is None else start.known_gap)
 
 
-def _describe(parameters: dict[str, str]) -> str:
+def describe(parameters: dict[str, str]) -> str:
     """Return the parameters as a query for the list of open streams. Equal ones of many streams share one text."""
     items = tuple(parameters.items())
     if sum(len(name) + len(value) for name, value in items) > MAX_DESCRIPTION_CHARS:
@@ -189,7 +224,8 @@ _encode_short_description = lru_cache(MAX_CACHED_SUBSCRIPTIONS)(_encode_descript
 """The description of each subscription that the parser keeps too."""
 
 
-def _stream_token(claims: Claims) -> StreamToken:
+def stream_token(claims: Claims) -> StreamToken:
+    """Return what a stream keeps of its token."""
     return StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.client import ApiClient
+from stream_server.client import ApiClient, RequestRefused
 from tests.command_line import COMMAND, clean_environment, run, running
 from tests.end_to_end.server import Server, environment
 from tests.posts import post
@@ -47,6 +47,24 @@ def test_a_token_for_an_unknown_login_is_refused(server: Server) -> None:
     outcome = run("token", "--data-dir", server.data, "--user", "nobody_yet", env=environment())
     assert (outcome.code, outcome.out) == (1, "")
     assert "unknown login nobody_yet" in outcome.err
+
+
+def test_the_printed_link_signs_in_once(server: Server) -> None:
+    named = ("sign-in", "--data-dir", server.data, "--user", "link", "--create", "--scope", "read admin")
+    outcome = run(*named, env=environment())
+    address, _, code = outcome.out.strip().partition("/#code=")
+    assert (outcome.code, address) == (0, server.address)
+    link = run(*named, "--url", "https://stream.example.org/", env=environment()).out
+    assert link.startswith("https://stream.example.org/#code=")
+
+    async def sign_in() -> dict[str, Any]:
+        async with ApiClient(address) as api:
+            session: dict[str, Any] = await api.request("POST", "/v1/sessions", body={"code": code})
+            return session
+
+    assert asyncio.run(sign_in())["user"]["login"] == "link"
+    with pytest.raises(RequestRefused, match="this sign-in link was used"):
+        asyncio.run(sign_in())
 
 
 def test_the_token_command_needs_the_signing_key(server: Server) -> None:

@@ -50,6 +50,8 @@ def test_version() -> None:
         (("token", "--user", "a"), "give its --data-dir"),
         (("token", "--user", "a", "--ttl", "soon"), "15m, 1h or 30d"),
         (("token", "--user", "a", "--data-dir", "x", "--scope", "root"), "unknown scope root; give some of read write"),
+        (("sign-in", "--user", "a"), "give its --data-dir"),
+        (("sign-in", "--user", "a", "--data-dir", "x", "--scope", "root"), "unknown scope root"),
         (("tail", "--track", "x"), "give exactly one of --token, --token-file and --user"),
         (("tail", "--track", "x", *TOKEN, "--user", "a"), "give exactly one of --token, --token-file and --user"),
         (("tail", *TOKEN, "--param", "x"), "write NAME=VALUE"),

@@ -77,7 +77,9 @@ def test_the_comments_beside_the_commands_mean_nothing_to_a_shell(shown: Running
 
 
 async def test_the_printed_password_logs_in(shown: Running) -> None:
-    address, login, password = re.findall(r'http://\S+|(?<=You are ")\w+|(?<=password ")[^"]+', shown.out)[:3]
+    address, login, password = re.findall(
+        r'(?<=listening on )http://\S+|(?<=You are ")\w+|(?<=password ")[^"]+', shown.out
+    )[:3]
     async with ApiClient(address) as api:
         assert (await api.log_in(login, password))["user"]["login"] == login
     answer = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
@@ -87,6 +89,7 @@ async def test_the_printed_password_logs_in(shown: Running) -> None:
 def test_the_output_fits_one_screen_and_begins_with_the_address(shown: Running) -> None:
     lines = shown.out.splitlines()
     assert re.fullmatch(r"stream-server listening on http://127\.0\.0\.1:\d+", lines[0])
+    assert re.fullmatch(rf"Open this in a browser: {lines[0].split()[-1]}/#code=[\w-]{{43}}", lines[3])
     assert len(lines) <= 24
     assert "\x1b" not in shown.out
 

@@ -19,6 +19,7 @@ from stream_server.events.position import EPOCH_MS, LOG_START, Position
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.client import StreamToken, SubscribeRequest
+from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.hub.poll import LongPoll
@@ -122,10 +123,13 @@ class Socket:
     async def wait_writable(self) -> None:
         await self.reading.wait()
 
-    def finish(self) -> None:
+    def finish(self, reason: DisconnectReason) -> None:
         self.finished = True
 
     def abort(self) -> None:
+        self.aborted = True
+
+    def fail(self) -> None:
         self.aborted = True
 
     async def expect_texts(self, *texts: str) -> None:

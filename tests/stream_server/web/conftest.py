@@ -16,7 +16,10 @@ from stream_server.events.language import detect_language
 from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.feed.token_statuses import TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
-from stream_server.runtime.metrics import Metrics
+from stream_server.monitoring.metrics import Metrics
+from stream_server.monitoring.operations import Operations
+from stream_server.monitoring.recent_errors import RecentErrors
+from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store.store import Store
@@ -55,6 +58,9 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.PASSWORDS], app[app_keys.METRICS] = passwords, Metrics()
     app[LIMITS] = RequestLimits(config, store.rate_counters)
     app[app_keys.HUB] = hub_world.World().hub
+    app[app_keys.OPERATIONS] = Operations(
+        app[app_keys.METRICS], app[app_keys.HUB], lambda: True, app[LIMITS].hits, RecentErrors(), WorkerSockets()
+    )
     app[app_keys.STREAMS] = StreamDirectory(app[app_keys.HUB], store.open_streams, lambda: config.streams_per_user)
     app[app_keys.TOKEN_STATUSES] = TokenStatuses(store.sessions, lambda: -math.inf, lambda: 0.0)  # hears no log
     app[app_keys.REFUSE_WRITES], app[app_keys.SUBJECTS] = lambda: None, {}

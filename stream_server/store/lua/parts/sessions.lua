@@ -1,5 +1,5 @@
 -- Login sessions of a user: session id -> `<created> <used> <expires> <SHA-256 of the family secret> <SHA-256 of the
--- refresh token> <user agent as JSON>`, times in ms.
+-- refresh token> [<scopes>] <user agent as JSON>`, times in ms. Scopes are comma-joined; a log-in has none here.
 
 -- Ends sessions. With `before` (Unix time in s), also revokes the tokens without a session that were issued up to then.
 -- The entry makes all servers end the streams. Returns the position.

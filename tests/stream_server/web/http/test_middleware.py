@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE
 
 OPEN_ROUTES = {
     "GET /", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "POST /v1/users",
-    "GET /v1/users/available", "POST /v1/sessions",
+    "GET /v1/users/available", "POST /v1/sessions", "GET /docs", "GET /console/{file}", "GET /console/views/{file}",
 }  # fmt: skip
 
 
@@ -219,9 +219,9 @@ async def test_metrics_name_routes_and_codes_only(world: World, app: web.Applica
     await world.call("PROPFIND", "/made-up")
     app[app_keys.METRICS].watch("stream_server_streams", lambda: 7)
     text = (await world.call("GET", "/metrics")).body.decode()
-    assert 'stream_server_http_requests_total{method="GET",route="/v1/users/{id}",status="401"} 1.0' in text
-    assert 'stream_server_http_refusals_total{code="invalid_token"} 1.0' in text
-    assert "stream_server_streams 7.0" in text
+    assert 'stream_server_http_requests_total{method="GET",route="/v1/users/{id}",status="401",worker="1"} 1.0' in text
+    assert 'stream_server_http_refusals_total{code="invalid_token",worker="1"} 1.0' in text
+    assert 'stream_server_streams{worker="1"} 7.0' in text
     assert "4711-and-more" not in text
     assert "made-up" not in text
     assert "PROPFIND" not in text

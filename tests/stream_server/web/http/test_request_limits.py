@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from stream_server.store.social.sign_ins import SignIn
+from stream_server.web.http import app_keys
 from stream_server.web.http.request_limits import LIMITS
 from tests.stream_server.web.world import PASSWORD, World
 from tests.waiting import eventually
 
 WRITES = 50
+
+LOG_INS_OF_ADDRESS = 8
 
 
 @pytest.fixture
@@ -18,7 +22,7 @@ def settings() -> dict[str, Any]:
     return {
         "limits": "on", "limit_reads": 40, "limit_writes": WRITES, "limit_log_ins": 3, "limit_lookups": 5,
         "limit_sign_ups": 4, "limit_anonymous": 30, "limit_rule_trials": 10, "limit_status_bytes": 1000,
-        "limit_follows": 3,
+        "limit_follows": 3, "limit_log_ins_of_address": LOG_INS_OF_ADDRESS,
     }  # fmt: skip
 
 
@@ -79,6 +83,15 @@ async def test_right_passwords_are_not_counted(world: World) -> None:
     await world.user("ann")
     right = {"login": "ann", "password": PASSWORD}
     assert {(await world.call("POST", "/v1/sessions", json=right)).status for _ in range(10)} == {201}
+
+
+async def test_wrong_sign_in_codes_count_as_log_ins_of_the_address(world: World, app: web.Application) -> None:
+    sign_ins, ann = app[app_keys.STORE].sign_ins, await world.user("ann")
+    for _ in range(LOG_INS_OF_ADDRESS + 1):
+        code = await sign_ins.issue(SignIn(ann, frozenset({"read"})))
+        assert (await world.call("POST", "/v1/sessions", json={"code": code})).status == 201, "good codes do not count"
+    guesses = [await world.call("POST", "/v1/sessions", json={"code": "a" * 43}) for _ in range(LOG_INS_OF_ADDRESS + 1)]
+    assert [answer.status for answer in guesses] == [401] * LOG_INS_OF_ADDRESS + [429]
 
 
 async def test_sign_ups_and_questions_for_names_are_counted_by_address(world: World) -> None:

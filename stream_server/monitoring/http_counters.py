@@ -14,6 +14,15 @@ from prometheus_client.metrics_core import Metric
 BUCKET_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Upper bounds of the histogram's buckets in seconds: those of the Prometheus library. Longer times are in one more."""
 
+_REQUESTS = ("stream_server_http_requests_total", "counter", "Answers by method, route and status.")
+_REFUSALS = ("stream_server_http_refusals_total", "counter", "Error answers by code.")
+_DURATIONS = (
+    "stream_server_http_request_duration_seconds", "histogram", "Time to answer a request, without streams, by route."
+)  # fmt: skip
+
+HTTP_METRICS = (_REQUESTS, _REFUSALS, _DURATIONS)
+"""Name, type and meaning of the metrics of HTTP."""
+
 _BUCKET_NAMES = (*map(str, BUCKET_SECONDS), "+Inf")
 
 
@@ -55,12 +64,10 @@ class HttpCounters:
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics for Prometheus."""
         labels = ("method", "route", "status")
-        requests = CounterMetricFamily(
-            "stream_server_http_requests_total", "Answers by method, route and status.", labels=labels
-        )
+        requests = CounterMetricFamily(_REQUESTS[0], _REQUESTS[2], labels=labels)
         for (method, route, status), count in self.requests.items():
             requests.add_metric([method, route, str(status)], count)
-        refusals = CounterMetricFamily("stream_server_http_refusals_total", "Error answers by code.", labels=["code"])
+        refusals = CounterMetricFamily(_REFUSALS[0], _REFUSALS[2], labels=["code"])
         for code, count in self.refusals.items():
             refusals.add_metric([code], count)
         yield requests
@@ -68,8 +75,7 @@ class HttpCounters:
         yield self._times_metric()
 
     def _times_metric(self) -> Metric:
-        name, text = "stream_server_http_request_seconds", "Time to answer a request, without streams."
-        metric = HistogramMetricFamily(name, text, labels=["route"])
+        metric = HistogramMetricFamily(_DURATIONS[0], _DURATIONS[2], labels=["route"])
         for route, times in self._times.items():
             buckets = list(zip(_BUCKET_NAMES, map(float, accumulate(times.counts)), strict=True))
             metric.add_metric([route], buckets, times.sum_seconds)

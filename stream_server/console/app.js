@@ -1,0 +1,239 @@
+// @ts-check
+// The console: a bar, and below it one view at a time, chosen by the part of the address after `#`.
+//
+// The contract of views. A view is a module `views/NAME.js` with
+//
+//   export function mount(root, app) { …; return { unmount() { … }, navigate(path) { … }, key(event) { … } }; }
+//
+// `root` is an empty <main> of this view alone. `unmount` has to stop timers, streams and listeners outside `root`.
+// `navigate` and `key` may be absent: `navigate(path)` is called instead of a new mount when the address changes within
+// the view; `key(event)` gets the keys that were pressed outside of fields, and returns true if it used one.
+// A view is mounted for a signed-in user only, and anew after another user signed in.
+//
+// app.client            the Client of client.js: `await app.client.request("GET", "/v1/users/me")`, `app.client.stream(…)`
+// app.user              the user who is signed in: {id, login, name, …}
+// app.can(scope)        whether the token has a scope, such as "admin" or "firehose"
+// app.path              the address within the view: for `#/people/ada/likes` it is ["ada", "likes"]
+// app.go(hash)          changes the address, as a link `<a href="#/people/ada">` does
+// app.title(text)       the title of the page
+// app.say(text, kind)   tells something for a while, also to screen readers; kind "ok" (default), "warn" or "danger"
+// app.attempt(work)     awaits work(), and says what went wrong; resolves to the result, or to undefined
+// app.compose(draft)    opens the window that writes a post; draft: {message?, in_reply_to?, origin?, group?, location?}
+// app.setStatus(text, state)  the text in the bar that says how the view's connection does; state: "live", "wait", "bad" or ""
+// app.dialog(title, content, {wide})  opens a modal window with a close button; returns the <dialog>; close it by .close()
+// app.keys              what the help lists: views add rows [keys, meaning] at module level
+//
+// Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
+
+import { compose } from "./compose.js";
+import { fill, h, icon } from "./dom.js";
+import { explain, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
+import * as operations from "./views/operations.js";
+import * as people from "./views/people.js";
+import * as streams from "./views/streams.js";
+
+/** @type {Record<string, {title: string, icon: any, mount: Function}>} */
+const VIEWS = {
+  streams: { title: "Streams", icon: "edit", mount: streams.mount },
+  people: { title: "People", icon: "user", mount: people.mount },
+  operations: { title: "Operations", icon: "check", mount: operations.mount },
+};
+const THEMES = ["", "light", "dark"];
+const KEYS = [["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"]];
+
+const client = openClient();
+const state = { view: "", mounted: /** @type {any} */ (null), userId: "", prefix: "" };
+const status = h("p", { class: "connection", role: "status" });
+const notes = h("div", { class: "notes", role: "status", "aria-live": "polite" });
+const bar = h("header", { class: "bar" });
+const tabs = h("nav", { class: "tabs", "aria-label": "Views" });
+let root = h("main", { id: "main", tabindex: "-1" });
+
+/** What views get, see above. */
+export const app = {
+  client,
+  keys: KEYS,
+  path: /** @type {string[]} */ ([]),
+  get user() {
+    return client.user;
+  },
+  /** @param {string} scope */
+  can: (scope) => scopesOf(client.store.load()?.token ?? "").has(scope),
+  /** @param {string} hash */
+  go: (hash) => void (location.hash = hash),
+  /** @param {string} text */
+  title: (text) => void (document.title = text ? `${text} · stream-server` : "stream-server"),
+  say,
+  attempt,
+  /** @param {Record<string, any>} [draft] */
+  compose: (draft) => compose(app, draft),
+  /** @param {string} text @param {string} [kind] */
+  setStatus: (text, kind = "") => void (status.textContent !== text && fill(status, text), (status.dataset.state = kind)),
+  dialog,
+};
+
+/** @param {string} text @param {string} [kind] */
+function say(text, kind = "ok") {
+  const note = h("p", { class: ["note", kind] }, text);
+  notes.append(note);
+  setTimeout(() => note.remove(), kind === "ok" ? 4000 : 9000);
+}
+
+/** @template T @param {() => Promise<T>} work @returns {Promise<T | undefined>} */
+async function attempt(work) {
+  try {
+    return await work();
+  } catch (error) {
+    say(explain(error), "danger");
+    return undefined;
+  }
+}
+
+/** @param {any} title @param {any} content @param {{wide?: boolean, class?: string}} [options] */
+function dialog(title, content, options = {}) {
+  const close = () => window.close();
+  const window = h("dialog", { class: ["window", options.wide && "wide", options.class], onclose: () => window.remove() },
+    h("header", {}, h("h2", {}, title), h("button", { class: "quiet", "aria-label": "Close", onclick: close }, icon("close"))),
+    h("div", { class: "window-body" }, content));
+  document.body.append(window);
+  window.showModal();
+  return window;
+}
+
+/** Draws what the address names. */
+function route() {
+  const [, name = "", ...path] = location.hash.split("?")[0].split("/");
+  const view = name in VIEWS ? name : "streams";
+  app.path = path.filter(Boolean).map(decodeURIComponent);
+  if (!client.user) return showDoor();
+  if (view === state.view && state.userId === client.user.id) return state.mounted?.navigate?.(app.path);
+  show(view);
+}
+
+/** @param {string} view */
+function show(view) {
+  leave();
+  state.view = view;
+  state.userId = client.user.id;
+  app.title(VIEWS[view].title);
+  drawBar();
+  state.mounted = VIEWS[view].mount(root, app);
+}
+
+/** Takes the shown view away, and leaves an empty `root` for the next. */
+function leave() {
+  state.mounted?.unmount();
+  state.mounted = null;
+  state.view = "";
+  app.setStatus("");
+  const next = h("main", { id: "main", tabindex: "-1" });
+  root.replaceWith(next);
+  root = next;
+}
+
+/** @param {string} [reason] */
+function showDoor(reason) {
+  leave();
+  app.title("Sign in");
+  drawBar();
+  showSignIn(root, client, reason);
+}
+
+function drawBar() {
+  const names = Object.keys(VIEWS).filter((name) => name !== "operations" || app.can("admin"));
+  const links = (/** @type {boolean} */ withIcons) => names.map((name) =>
+    h("a", { href: `#/${name}`, "aria-current": name === state.view ? "page" : null }, withIcons && icon(VIEWS[name].icon), VIEWS[name].title));
+  const user = client.user;
+  fill(bar,
+    h("a", { class: "skip", href: "#main", onclick: focusMain }, "Skip to the content"),
+    h("a", { class: "brand", href: "#/streams", "aria-label": "stream-server, to the streams" }, h("img", { src: "/console/icon.svg", alt: "", width: 24, height: 24 }), h("span", {}, "stream-server")),
+    user && h("nav", { class: "views", "aria-label": "Views" }, links(false)),
+    status,
+    h("div", { class: "tools" },
+      user && h("button", { class: "primary compose", title: "Write a post (n)", onclick: () => app.compose() }, icon("pen"), h("span", {}, "Post")),
+      h("a", { class: "button quiet", href: "/docs" }, "API"),
+      tool("theme", "Change between light and dark", changeTheme),
+      tool("help", "Keys and help", showHelp),
+      user && h("button", { class: "quiet who", onclick: showAccount, "aria-label": `Signed in as ${user.login}` }, h("span", { class: "avatar", "aria-hidden": "true" }, user.login.slice(0, 1)), h("bdi", {}, user.login))));
+  fill(tabs, user ? [links(true), h("button", { class: "quiet", onclick: () => app.compose() }, icon("pen"), "Post")] : []);
+}
+
+/** @param {any} name @param {string} label @param {() => void} onclick */
+function tool(name, label, onclick) {
+  return h("button", { class: "quiet", title: label, "aria-label": label, onclick }, icon(name));
+}
+
+/** @param {Event} event */
+function focusMain(event) {
+  event.preventDefault();
+  root.focus();
+}
+
+function changeTheme() {
+  const html = document.documentElement;
+  const next = THEMES[(THEMES.indexOf(html.dataset.theme ?? "") + 1) % THEMES.length];
+  if (next) html.dataset.theme = next;
+  else delete html.dataset.theme;
+  try {
+    localStorage.setItem("stream-server.theme", next);
+  } catch {
+    // The choice then lasts for this page only.
+  }
+  dispatchEvent(new Event("themechange"));
+  say(next ? `Colours: ${next}` : "Colours: as the system has them");
+}
+
+function showHelp() {
+  const rows = KEYS.map(([keys, meaning]) => h("div", {}, h("dt", {}, keys.split(", ").map((key) => h("kbd", {}, key))), h("dd", {}, meaning)));
+  dialog("Keys", [h("dl", { class: "keys" }, rows), h("p", { class: "muted" }, "Keys work outside of fields. ", h("a", { href: "/docs" }, "The API"), " has all that this page does.")]);
+}
+
+function showAccount() {
+  const scopes = [...scopesOf(client.store.load()?.token ?? "")].join(", ");
+  const leaveNow = async () => {
+    window.close();
+    await client.signOut();
+  };
+  const window = dialog("Your session", [
+    h("p", {}, "Signed in as ", h("strong", {}, h("bdi", {}, client.user.name)), " (", h("bdi", {}, `@${client.user.login}`), ")"),
+    h("p", { class: "muted" }, `This session may: ${scopes}`),
+    h("p", { class: "row" }, h("a", { class: "button", href: `#/people/${client.user.login}`, onclick: () => window.close() }, "Profile"), h("button", { onclick: leaveNow }, "Sign out"))]);
+}
+
+/** @param {KeyboardEvent} event */
+function onKey(event) {
+  const target = /** @type {HTMLElement} */ (event.target);
+  const isField = target.closest("input, textarea, select, [contenteditable], dialog, [role=application]");
+  if (isField || event.ctrlKey || event.metaKey || event.altKey || !client.user) return;
+  const goes = /** @type {Record<string, string>} */ ({ s: "streams", p: "people", o: "operations" });
+  const prefixed = state.prefix === "g" && goes[event.key];
+  state.prefix = event.key;
+  if (prefixed) app.go(`#/${prefixed}`);
+  else if (event.key === "n") app.compose();
+  else if (event.key === "?") showHelp();
+  else if (!state.mounted?.key?.(event)) return;
+  event.preventDefault();
+}
+
+/** A link that signs in works once: what it said goes to the person if it does not. @param {string} code */
+async function signInByCode(code) {
+  try {
+    await client.signIn({ code });
+  } catch (error) {
+    if (client.user) say(explain(error), "warn");
+    else showDoor(explain(error));
+  }
+}
+
+async function start() {
+  document.body.append(bar, root, tabs, notes);
+  client.onSession((session) => (session ? session.user.id !== state.userId && route() : showDoor()));
+  addEventListener("hashchange", route);
+  addEventListener("keydown", onKey);
+  const code = takeCode();
+  if (code) await signInByCode(code);
+  if (!state.view && client.user) route();
+  else if (!client.user && !code) showDoor();
+}
+
+start();

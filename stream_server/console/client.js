@@ -1,0 +1,537 @@
+// @ts-check
+// The JavaScript client of stream-server: one file, no dependencies, for browsers and for Node 20 and newer.
+//
+//   import { Client } from "./client.js";
+//   const client = new Client("http://127.0.0.1:8000");
+//   await client.signIn({ login: "ada", password: "…" });
+//   for await (const event of client.stream({ track: "coffee" })) console.log(event.status?.message);
+//
+// A stream goes on by itself: it reconnects with back-off, continues after its last cursor, drops what it had, and tells
+// of gaps. Tokens are refreshed before they end. Node has no EventSource, and before version 22 no WebSocket: give
+// implementations as options, such as `{ WebSocket }` of the package `ws`.
+
+const REFRESH_SHARE = 0.8; // of a token's life, after which it is exchanged
+const MIN_DELAY_MS = 500;
+const MAX_DELAY_MS = 20_000;
+const STEADY_MS = 30_000; // a connection that lived so long begins the back-off anew
+const SILENCE_MS = 45_000; // three heartbeats: a connection that was silent for longer is dead
+const MAX_TIMER_MS = 2 ** 31 - 1; // a longer timer of JavaScript fires at once
+const MAX_REMEMBERED = 4096; // cursors of the latest events, to drop one that comes twice
+const MAX_WAITING = 1000; // events that an iterator holds; with more, its stream waits, and continues by its cursor
+
+const CONTROL_KINDS = new Set(["hello", "heartbeat", "warning", "gap", "effective", "goodbye", "error"]);
+const FINAL_GOODBYES = new Set(["token_revoked", "suspended", "closed_by_user", "too_many_streams"]);
+
+/** A refusal by the server, in the one shape of its errors. `status` is 0 if the server could not be reached. */
+export class ApiError extends Error {
+  /** @param {number} status @param {{code: string, message: string, param?: string, column?: number, retry_after?: number}} error */
+  constructor(status, error) {
+    super(error.message);
+    this.name = "ApiError";
+    this.status = status;
+    this.code = error.code;
+    this.param = error.param;
+    this.column = error.column;
+    this.retryAfter = error.retry_after;
+  }
+
+  /** Whether the same request may succeed later. */
+  get isTemporary() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+}
+
+/**
+ * @typedef {{token: string, refreshToken: string, expires: number, refreshAt: number, user: any}} Session
+ *   `expires` and `refreshAt` are in ms since 1970, by this machine's clock.
+ * @typedef {{load: () => Session | null, save: (session: Session | null) => void, lock: <T>(work: () => Promise<T>) => Promise<T>}} SessionStore
+ *   Where the session is. Clients that share one share it by `load`; `lock` runs one `work` at a time among them all.
+ */
+
+/** @returns {SessionStore} a session in memory, of this client alone. */
+export function memoryStore() {
+  /** @type {Session | null} */ let kept = null;
+  /** @type {Promise<any>} */ let last = Promise.resolve();
+  const lock = (/** @type {() => Promise<any>} */ work) => (last = last.then(work, work));
+  return { load: () => kept, save: (session) => void (kept = session), lock };
+}
+
+/** Requests to one server, with a session whose token stays fresh. */
+export class Client {
+  /**
+   * @param {string} [address] the server, such as `http://127.0.0.1:8000`; "" means the page's own.
+   * @param {{token?: string, store?: SessionStore, fetch?: typeof fetch, WebSocket?: any, EventSource?: any,
+   *   random?: () => number}} [options] `token`: a fixed token instead of a session. The others replace the globals.
+   */
+  constructor(address = "", options = {}) {
+    this.address = address.replace(/\/$/, "");
+    this.options = options;
+    this.store = options.store ?? memoryStore();
+    /** @type {Set<(session: Session | null) => void>} */ this.listeners = new Set();
+    /** @type {any} */ this.timer = undefined;
+    /** @type {Set<Stream>} */ this.streams = new Set();
+  }
+
+  /** The user who is signed in, or null. */
+  get user() {
+    return this.store.load()?.user ?? null;
+  }
+
+  /**
+   * Sends a request and returns the answer's JSON, or null for none. Throws ApiError.
+   * @param {string} method @param {string} path such as `/v1/statuses`
+   * @param {{query?: Record<string, any>, body?: any, signal?: AbortSignal, open?: boolean, headers?: Record<string, string>}} [more]
+   *   `open`: without a token.
+   * @returns {Promise<any>}
+   */
+  async request(method, path, more = {}) {
+    const query = toQuery(more.query ?? {});
+    const send = async () => {
+      const headers = { Accept: "application/json", ...more.headers };
+      if (!more.open) Object.assign(headers, { Authorization: `Bearer ${await this.token()}` });
+      if (more.body !== undefined) Object.assign(headers, { "Content-Type": "application/json" });
+      const body = more.body === undefined ? undefined : JSON.stringify(more.body);
+      return this.send(`${path}${query && "?"}${query}`, { method, headers, body, signal: more.signal });
+    };
+    try {
+      return await send();
+    } catch (error) {
+      const ended = error instanceof ApiError && error.code === "token_expired" && !more.open && !this.options.token;
+      if (!ended) throw error; // a token that this machine's clock believed alive is exchanged, once
+      await this.refresh(this.store.load()?.token);
+      return send();
+    }
+  }
+
+  /** @param {string} path @param {RequestInit} init */
+  async send(path, init) {
+    const ask = this.options.fetch ?? fetch;
+    let response;
+    try {
+      response = await ask(this.address + path, { credentials: "omit", redirect: "error", ...init });
+    } catch (error) {
+      if (init.signal?.aborted) throw error;
+      throw new ApiError(0, { code: "unreachable", message: "the server cannot be reached" });
+    }
+    const text = await response.text().catch(() => "");
+    if (response.ok) return text ? JSON.parse(text) : null;
+    throw new ApiError(response.status, readError(response, text));
+  }
+
+  /** Signs in with `{login, password}`, `{email, password}` or the `{code}` of a sign-in link; returns the user. @param {Record<string, string>} credentials */
+  async signIn(credentials) {
+    const answer = await this.request("POST", "/v1/sessions", { body: credentials, open: true });
+    this.keep(toSession(answer));
+    return answer.user;
+  }
+
+  /** Ends the session on the server, and forgets it here even if the server cannot be reached. */
+  async signOut() {
+    try {
+      await this.request("DELETE", "/v1/sessions");
+    } catch {
+      // The session then ends by itself, when nobody refreshes it.
+    }
+    this.keep(null);
+  }
+
+  /** Returns a token that is valid now. Throws ApiError 401 `signed_out` without a session. */
+  async token() {
+    if (this.options.token) return this.options.token;
+    const session = this.store.load();
+    if (!session) throw new ApiError(401, { code: "signed_out", message: "sign in first" });
+    if (Date.now() < session.refreshAt) return session.token;
+    try {
+      return (await this.refresh(session.token)).token;
+    } catch (error) {
+      // In its last fifth the token is good for another while, if only the server is away.
+      const isAway = error instanceof ApiError && error.isTemporary && Date.now() < session.expires;
+      if (!isAway) throw error;
+      return session.token;
+    }
+  }
+
+  /**
+   * Exchanges the refresh token. It works once, and a second use ends the session: so one caller at a time asks, among
+   * all that share the store, and the others take what it got.
+   * @param {string} [used] the token that is too old; a session with another one is fresh already.
+   */
+  refresh(used) {
+    return this.store.lock(async () => {
+      const session = this.store.load();
+      if (!session) throw new ApiError(401, { code: "signed_out", message: "sign in first" });
+      if (session.token !== used) return session;
+      const body = { refresh_token: session.refreshToken };
+      try {
+        const fresh = toSession(await this.request("POST", "/v1/sessions", { body, open: true }));
+        this.keep(fresh);
+        return fresh;
+      } catch (error) {
+        if (error instanceof ApiError && !error.isTemporary) this.keep(null);
+        throw error;
+      }
+    });
+  }
+
+  /** Calls `listener` with each new session, and with null after the end of one. @param {(session: Session | null) => void} listener */
+  onSession(listener) {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Saves a session and tells all who listen. @param {Session | null} session */
+  keep(session) {
+    this.store.save(session);
+    this.changed();
+  }
+
+  /** Reads the session again: another client of the same store may have changed it. */
+  changed() {
+    const session = this.store.load();
+    for (const listener of [...this.listeners]) listener(session);
+    for (const stream of [...this.streams]) stream.sessionChanged(session);
+    this.schedule();
+  }
+
+  /** While streams are open, exchanges the token in time, so that they go on. */
+  schedule() {
+    clearTimeout(this.timer);
+    const session = this.options.token ? null : this.store.load();
+    if (!session || !this.streams.size) return;
+    const wait = Math.max(1000, session.refreshAt - Date.now() + Math.random() * 500);
+    const refresh = () => this.token().then(() => this.schedule(), () => this.scheduleLater());
+    this.timer = setTimeout(refresh, Math.min(wait, MAX_TIMER_MS));
+  }
+
+  scheduleLater() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.schedule(), 5000 + Math.random() * 5000);
+  }
+
+  /**
+   * Opens a stream. @param {Record<string, any>} parameters as of `GET /v1/stream`; a list repeats the parameter.
+   * @param {StreamOptions} [options] @returns {Stream}
+   */
+  stream(parameters, options = {}) {
+    return new Stream(this, parameters, options);
+  }
+}
+
+/** @param {any} answer of `POST /v1/sessions` @returns {Session} */
+function toSession(answer) {
+  const life = answer.expires_in * 1000;
+  const { token, refresh_token: refreshToken, user } = answer;
+  return { token, refreshToken, user, expires: Date.now() + life, refreshAt: Date.now() + life * REFRESH_SHARE };
+}
+
+/** @param {Record<string, any>} parameters @returns {string} without the `?` */
+export function toQuery(parameters) {
+  const pairs = Object.entries(parameters).flatMap(([name, value]) => [value].flat().map((one) => [name, one]));
+  return new URLSearchParams(pairs.filter(([, value]) => value !== undefined && value !== null && value !== "")).toString();
+}
+
+/** @param {Response} response @param {string} text */
+function readError(response, text) {
+  try {
+    return JSON.parse(text).error ?? JSON.parse("");
+  } catch {
+    return { code: "unreadable", message: `the server answered ${response.status}` };
+  }
+}
+
+/** Kinds that an EventSource has to be told, since it hears only names that it knows. */
+const EVENT_KINDS = ("hello heartbeat warning gap effective goodbye post delete like unlike comment uncomment follow " +
+  "unfollow request unrequest block unblock mute unmute user_update protect unprotect notification message list_create " +
+  "list_update list_delete list_add list_remove group_create group_update group_delete group_join group_leave").split(" ");
+
+/**
+ * @typedef {{name: "connecting" | "live" | "catching up" | "waiting" | "offline" | "signed out" | "refused" | "ended" |
+ *   "closed", attempt?: number, retryAt?: number, reason?: string, at?: string, error?: ApiError}} StreamState
+ *   `refused` and `ended` are final; `waiting` reconnects at `retryAt` (ms since 1970); `catching up` has reached `at`.
+ * @typedef {{path?: string, since?: string, transport?: "websocket" | "events", onMessage?: (message: any) => void,
+ *   onState?: (state: StreamState) => void, onRefusedUpdate?: (error: ApiError) => void}} StreamOptions
+ *   `path`: `/v1/stream` or `/v1/stream/user`; `since`: a cursor, a time or an age such as `-15m`. `onMessage` gets every
+ *   message of the wire once, control messages too.
+ */
+
+/** One stream over changing connections. Use it by `for await`, or with `onMessage`. */
+export class Stream {
+  /** @param {Client} client @param {Record<string, any>} parameters @param {StreamOptions} options */
+  constructor(client, parameters, options) {
+    this.client = client;
+    this.parameters = parameters;
+    this.options = options;
+    this.path = options.path ?? "/v1/stream";
+    /** The position after the last message, to continue there. */ this.cursor = options.since ?? "";
+    /** The connection's id of `GET /v1/streams`, or "". */ this.connection = "";
+    /** What to add to the server's time to get this machine's, in ms. */ this.clockOffset = 0;
+    /** @type {StreamState} */ this.state = { name: "connecting" };
+    /** @type {any} */ this.transport = null;
+    /** @type {any[] | null} */ this.queue = null;
+    /** @type {Set<string>} */ this.seen = new Set();
+    this.attempt = 0;
+    this.failures = 0;
+    this.socketFailures = 0;
+    this.helloAt = 0;
+    this.sent = parameters;
+    /** @type {Record<string, any>} */ this.timers = {};
+    this.wake = () => {};
+    this.onOnline = () => this.isFinal || this.connect();
+    this.onOffline = () => this.isFinal || (this.drop(), this.tell({ name: "offline" }));
+    globalThis.addEventListener?.("online", this.onOnline);
+    globalThis.addEventListener?.("offline", this.onOffline);
+    client.streams.add(this);
+    client.schedule();
+    queueMicrotask(() => this.attempt || this.isFinal || this.connect());
+  }
+
+  get isFinal() {
+    return ["refused", "ended", "closed"].includes(this.state.name);
+  }
+
+  /** Ends the stream for good. The cursor stays, for a later stream. */
+  close() {
+    this.finish({ name: "closed" });
+  }
+
+  /** Connects now instead of at `state.retryAt`. */
+  retryNow() {
+    if (!this.transport && !this.isFinal) this.connect();
+  }
+
+  /**
+   * Changes the filters. A socket stays open, and its stream changes at a place of the log, which `effective` tells; an
+   * EventSource opens again after its cursor. Throws nothing: the server's refusal goes to `onRefusedUpdate`.
+   * @param {Record<string, any>} parameters
+   */
+  update(parameters) {
+    this.parameters = parameters;
+    if (this.isFinal || !this.connection) return;
+    if (this.transport?.send) this.sendUpdate();
+    else this.connect();
+  }
+
+  sendUpdate() {
+    this.sent = this.parameters;
+    this.transport.send({ op: "update", parameters: this.parameters });
+  }
+
+  /** @param {StreamState} state */
+  tell(state) {
+    this.state = state;
+    this.options.onState?.(state);
+    this.wake();
+  }
+
+  /** Leaves the connection without a word to anybody. */
+  drop() {
+    this.attempt += 1; // whatever still comes from the old connection is void
+    this.transport?.close();
+    this.transport = null;
+    this.connection = "";
+    for (const timer of Object.values(this.timers)) clearTimeout(timer);
+  }
+
+  /** @param {StreamState} state */
+  finish(state) {
+    this.drop();
+    globalThis.removeEventListener?.("online", this.onOnline);
+    globalThis.removeEventListener?.("offline", this.onOffline);
+    this.client.streams.delete(this);
+    this.client.schedule();
+    this.tell(state);
+  }
+
+  async connect() {
+    this.drop();
+    const mine = this.attempt;
+    this.tell({ name: "connecting", attempt: this.failures + 1 });
+    try {
+      const { ticket } = await this.client.request("POST", "/v1/streams/ticket");
+      if (mine === this.attempt) this.open(mine, ticket);
+    } catch (error) {
+      if (mine === this.attempt) this.failed(error);
+    }
+  }
+
+  /** @param {number} mine @param {string} ticket */
+  open(mine, ticket) {
+    const { WebSocket: Socket = globalThis.WebSocket, EventSource: Source = globalThis.EventSource } = this.client.options;
+    const mayUseSocket = this.options.transport !== "events" && Socket && (this.socketFailures < 2 || !Source);
+    if (!mayUseSocket && !Source) throw new ApiError(400, { code: "no_transport", message: "give a WebSocket or an EventSource as option" });
+    this.sent = this.parameters;
+    const since = this.cursor || undefined;
+    const path = `${this.path}?${toQuery({ ...this.parameters, since, ticket })}`;
+    const heard = (/** @type {string} */ data) => mine === this.attempt && this.receive(JSON.parse(data));
+    const lost = () => mine === this.attempt && this.lost();
+    this.transport = mayUseSocket ? openSocket(Socket, this.absolute(path), heard, lost) : openSource(Source, this.absolute(path), heard, lost);
+    this.watch();
+  }
+
+  /** @param {string} path */
+  absolute(path) {
+    return new URL(path, this.client.address || globalThis.location?.href).href;
+  }
+
+  /** A connection that is silent for too long is dead, whatever the system believes of it. */
+  watch() {
+    clearTimeout(this.timers.silence);
+    this.timers.silence = setTimeout(() => this.lost(), SILENCE_MS);
+  }
+
+  /** @param {any} message */
+  receive(message) {
+    this.watch();
+    const isEvent = !CONTROL_KINDS.has(message.kind);
+    if (isEvent && this.hadBefore(message.cursor)) return;
+    if (message.cursor) this.cursor = message.cursor;
+    if (message.kind === "hello") this.greeted(message);
+    else if (message.kind === "gap" && message.reason === "rolled_back") this.seen.clear();
+    else if (message.kind === "error") this.options.onRefusedUpdate?.(new ApiError(400, message.error ?? message));
+    else if (isEvent) this.showProgress(message.at);
+    this.options.onMessage?.(message);
+    if (this.queue && (isEvent || message.kind === "gap")) this.enqueue(message);
+    if (message.kind === "goodbye") this.goodbye(message);
+  }
+
+  /** @param {string} cursor */
+  hadBefore(cursor) {
+    if (this.seen.has(cursor)) return true;
+    this.seen.add(cursor);
+    if (this.seen.size > MAX_REMEMBERED) this.seen.delete(this.seen.values().next().value ?? "");
+    return false;
+  }
+
+  /** @param {any} hello */
+  greeted(hello) {
+    this.connection = hello.connection;
+    this.helloAt = Date.now();
+    this.clockOffset = this.helloAt - Date.parse(hello.at);
+    this.socketFailures = 0;
+    this.tell({ name: "live" });
+    if (this.sent !== this.parameters) this.update(this.parameters);
+  }
+
+  /** Tells how far a stream is that reads what happened while it was away. @param {string} at */
+  showProgress(at) {
+    const isLate = Date.now() - this.clockOffset - Date.parse(at) > 5000;
+    clearTimeout(this.timers.progress);
+    if (isLate) {
+      this.tell({ name: "catching up", at });
+      this.timers.progress = setTimeout(() => this.tell({ name: "live" }), 1500);
+    } else if (this.state.name !== "live") this.tell({ name: "live" });
+  }
+
+  /** @param {any} message */
+  goodbye(message) {
+    const renews = message.code === "token_expired" && !this.client.options.token;
+    if (FINAL_GOODBYES.has(message.code) || (message.code === "token_expired" && !renews)) {
+      this.finish({ name: "ended", reason: message.reason, error: new ApiError(403, { code: message.code, message: message.reason }) });
+    } else if (renews) this.connect(); // the ticket's request refreshes the token
+    else this.retry(message.reason, (message.retry_after ?? 0) * 1000);
+  }
+
+  /** The connection broke. One that never began may have been refused, which only an ordinary request can tell. */
+  async lost() {
+    const mine = this.attempt;
+    if (this.connection) return this.retry("the connection was lost");
+    if (this.transport?.send) this.socketFailures += 1;
+    try {
+      await this.probe();
+      if (mine === this.attempt) this.retry("the connection could not be opened");
+    } catch (error) {
+      if (mine === this.attempt) this.failed(error);
+    }
+  }
+
+  /** Opens the same stream by an ordinary request, and leaves it after the head. Throws ApiError if it is refused. */
+  async probe() {
+    const leave = new AbortController();
+    const headers = { Authorization: `Bearer ${await this.client.token()}`, Accept: "application/x-ndjson" };
+    const path = `${this.path}?${toQuery({ ...this.sent, since: this.cursor || undefined })}`;
+    const ask = this.client.options.fetch ?? fetch;
+    const answer = await ask(this.client.address + path, { headers, signal: leave.signal, credentials: "omit" }).catch(() => {
+      throw new ApiError(0, { code: "unreachable", message: "the server cannot be reached" });
+    });
+    if (!answer.ok) throw new ApiError(answer.status, readError(answer, await answer.text().catch(() => "")));
+    leave.abort();
+  }
+
+  /** @param {unknown} error */
+  failed(error) {
+    const refusal = error instanceof ApiError ? error : new ApiError(0, { code: "failed", message: String(error) });
+    if (refusal.status === 401 && !this.client.options.token) {
+      this.drop();
+      this.tell({ name: "signed out", error: refusal });
+    } else if (refusal.isTemporary) this.retry(refusal.message, (refusal.retryAfter ?? 0) * 1000, refusal);
+    else this.finish({ name: "refused", error: refusal });
+  }
+
+  /** Connects again after `wait` ms if the server said so, else after a random time that grows. @param {string} reason @param {number} [wait] @param {ApiError} [error] */
+  retry(reason, wait = 0, error) {
+    if (this.helloAt && Date.now() - this.helloAt > STEADY_MS) this.failures = 0;
+    this.helloAt = 0;
+    this.drop();
+    const ceiling = Math.min(MAX_DELAY_MS, MIN_DELAY_MS * 2 ** ++this.failures);
+    const random = (this.client.options.random ?? Math.random)();
+    const delay = wait || MIN_DELAY_MS + random * (ceiling - MIN_DELAY_MS);
+    this.timers.retry = setTimeout(() => this.connect(), delay);
+    this.tell({ name: "waiting", retryAt: Date.now() + delay, attempt: this.failures, reason, error });
+  }
+
+  /** The client calls this: a new token prolongs the connection, none ends it. @param {Session | null} session */
+  sessionChanged(session) {
+    if (!session) {
+      this.drop();
+      this.tell({ name: "signed out" });
+    } else if (this.state.name === "signed out") this.connect();
+    else if (this.connection && this.transport?.send) this.transport.send({ op: "token", token: session.token });
+    else if (this.connection) this.client.request("POST", `/v1/streams/${this.connection}/token`).catch(() => {});
+  }
+
+  /** @param {any} message */
+  enqueue(message) {
+    this.queue?.push(message);
+    this.wake();
+    if ((this.queue?.length ?? 0) < MAX_WAITING) return;
+    this.drop();
+    this.tell({ name: "waiting", reason: "the reader is slower than the stream" });
+  }
+
+  /** Yields events and gaps. A reader that is too slow loses nothing: the stream waits for it, and goes on by its cursor. */
+  async *[Symbol.asyncIterator]() {
+    this.queue = [];
+    try {
+      while (true) {
+        while (this.queue.length) yield this.queue.shift();
+        if (this.state.error && (this.isFinal || this.state.name === "signed out")) throw this.state.error;
+        if (this.isFinal) return;
+        if (this.attempt && !this.transport && this.state.name === "waiting" && !this.state.retryAt) this.connect();
+        await new Promise((resolve) => (this.wake = () => resolve(undefined)));
+      }
+    } finally {
+      this.queue = null;
+      this.close();
+    }
+  }
+}
+
+/** @param {any} Socket @param {string} url @param {(data: string) => void} heard @param {() => void} lost */
+function openSocket(Socket, url, heard, lost) {
+  const socket = new Socket(url.replace(/^http/, "ws"));
+  socket.onmessage = (/** @type {{data: any}} */ event) => heard(String(event.data));
+  socket.onclose = lost;
+  socket.onerror = () => {}; // `close` follows, and says no more either
+  return { send: (/** @type {any} */ message) => socket.send(JSON.stringify(message)), close: () => socket.close(1000) };
+}
+
+/** An EventSource would repeat its URL, whose ticket is spent: it is closed, and another one opened with another. @param {any} Source @param {string} url @param {(data: string) => void} heard @param {() => void} lost */
+function openSource(Source, url, heard, lost) {
+  const source = new Source(url);
+  for (const kind of EVENT_KINDS) source.addEventListener(kind, (/** @type {{data: string}} */ event) => heard(event.data));
+  source.onerror = () => {
+    source.close();
+    lost();
+  };
+  return { close: () => source.close() };
+}

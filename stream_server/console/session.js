@@ -1,0 +1,150 @@
+// @ts-check
+// The console's session: kept for all tabs of the browser, begun by a sign-in link or a password, refreshed by one tab.
+
+import { ApiError, Client } from "./client.js";
+import { fill, h } from "./dom.js";
+
+const KEY = "stream-server.session";
+const LOCK = "stream-server.refresh";
+
+/** The scopes that the token names. The server decides; the console only hides what would be refused. @param {string} token */
+export function scopesOf(token) {
+  try {
+    const payload = token.split(".")[1].replace(/-/g, "+").replace(/_/g, "/");
+    return new Set(JSON.parse(atob(payload)).scope.split(" "));
+  } catch {
+    return new Set();
+  }
+}
+
+/**
+ * A store of the session that all tabs share. Where the browser closes its storage, the session is this tab's own.
+ * `navigator.locks` lets one tab at a time refresh; a page without it (plain http on another host) takes turns by a
+ * claim in the storage, which the holder renews and others may take over after five seconds.
+ */
+export function tabStore() {
+  /** @type {any} */ let kept = null;
+  let shared = true;
+  const load = () => {
+    try {
+      return shared ? JSON.parse(localStorage.getItem(KEY) ?? "null") : kept;
+    } catch {
+      return kept;
+    }
+  };
+  const save = (/** @type {any} */ session) => {
+    kept = session;
+    try {
+      if (session) localStorage.setItem(KEY, JSON.stringify(session));
+      else localStorage.removeItem(KEY);
+    } catch {
+      shared = false;
+    }
+  };
+  const lock = (/** @type {() => Promise<any>} */ work) =>
+    navigator.locks ? navigator.locks.request(LOCK, work) : withClaim(work);
+  return { load, save, lock };
+}
+
+/** @type {Promise<any>} */ let last = Promise.resolve();
+
+/** @param {() => Promise<any>} work */
+function withClaim(work) {
+  const run = async () => {
+    const mine = String(Math.random());
+    while (!(await claimed(mine))) await pause(100 + Math.random() * 200);
+    const renewing = setInterval(() => localStorage.setItem(LOCK, `${mine} ${Date.now()}`), 1000);
+    try {
+      return await work();
+    } finally {
+      clearInterval(renewing);
+      localStorage.removeItem(LOCK);
+    }
+  };
+  return (last = last.then(run, run));
+}
+
+/** Writes a claim, and holds it if it is still there after other tabs had time to write theirs. @param {string} mine */
+async function claimed(mine) {
+  const [, since] = (localStorage.getItem(LOCK) ?? " 0").split(" ");
+  if (Date.now() - Number(since) < 5000) return false;
+  localStorage.setItem(LOCK, `${mine} ${Date.now()}`);
+  await pause(50);
+  return localStorage.getItem(LOCK)?.startsWith(`${mine} `) ?? false;
+}
+
+const pause = (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** The client of this page, which hears what other tabs do with the session. @returns {Client} */
+export function openClient() {
+  const client = new Client("", { store: tabStore() });
+  addEventListener("storage", (event) => {
+    if (event.key === KEY || event.key === null) client.changed();
+  });
+  return client;
+}
+
+/** Takes the code of a sign-in link out of the address, so that no reload, bookmark or screenshot has it. */
+export function takeCode() {
+  const found = /^#code=([\w-]{16,128})$/.exec(location.hash);
+  if (!found) return null;
+  history.replaceState(null, "", location.pathname);
+  return found[1];
+}
+
+/**
+ * Draws the form that signs in or signs up.
+ * @param {Element} root @param {Client} client @param {string} [reason] what to tell above the form
+ */
+export function showSignIn(root, client, reason = "") {
+  const problem = h("p", { class: "problem", role: "alert" }, reason);
+  const submit = async (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const form = /** @type {HTMLFormElement} */ (event.target);
+    const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)));
+    const isNew = event.submitter?.getAttribute("value") === "sign-up";
+    const { login, password } = given;
+    fill(problem, "");
+    try {
+      if (isNew) await signUp(client, given);
+      await client.signIn(login.includes("@") ? { email: login, password } : { login, password });
+    } catch (error) {
+      fill(problem, explain(error));
+    }
+  };
+  fill(root, signInCard(submit, problem));
+}
+
+/** @param {Client} client @param {Record<string, string>} given */
+function signUp(client, given) {
+  if (!given.email) throw new ApiError(400, { code: "missing_parameter", message: "a new account needs an e-mail address" });
+  const body = { login: given.login, name: given.name || given.login, email: given.email, password: given.password };
+  return client.request("POST", "/v1/users", { body, open: true });
+}
+
+/** @param {(event: SubmitEvent) => void} submit @param {Element} problem */
+function signInCard(submit, problem) {
+  const field = (/** @type {string} */ label, /** @type {Record<string, any>} */ attributes) =>
+    h("label", {}, label, h("input", { autocapitalize: "none", spellcheck: "false", ...attributes }));
+  return h("section", { class: "sign-in card" },
+    h("h1", {}, "Sign in"),
+    h("p", { class: "muted" }, "A one-use link signs in too: ", h("code", {}, "stream-server sign-in --user LOGIN"), " prints one, and so does the demo when it starts."),
+    problem,
+    h("form", { onsubmit: submit },
+      field("Login or e-mail", { name: "login", autocomplete: "username", required: true }),
+      field("Password", { name: "password", type: "password", autocomplete: "current-password", required: true }),
+      h("button", { class: "primary", value: "sign-in" }, "Sign in"),
+      h("details", {},
+        h("summary", {}, "New here?"),
+        field("Name", { name: "name", autocomplete: "name" }),
+        field("E-mail", { name: "email", type: "email", autocomplete: "email" }),
+        h("button", { value: "sign-up" }, "Create an account"))));
+}
+
+/** A sentence for a person about what went wrong. @param {unknown} error */
+export function explain(error) {
+  if (!(error instanceof ApiError)) return String(error);
+  const wait = error.retryAfter ? ` Try again in ${Math.ceil(error.retryAfter)} s.` : "";
+  const where = error.param ? ` (${error.param})` : "";
+  return `${error.message[0]?.toUpperCase() ?? ""}${error.message.slice(1)}${where}.${wait}`;
+}

@@ -1,0 +1,7 @@
+// Sets the theme before anything is drawn, so that a dark page does not flash white. Not a module, since those wait.
+try {
+  const theme = localStorage.getItem("stream-server.theme");
+  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+} catch {
+  // Storage may be closed to the page; the theme of the system is used then.
+}

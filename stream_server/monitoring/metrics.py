@@ -1,0 +1,218 @@
+"""The metrics of a server process in Prometheus' text format: the table of their names, and their present values.
+
+Hub, feed and jobs count in plain integers, which costs almost nothing. A request for the metrics reads the integers.
+Each sample has the label ``worker``, the number of its process, so the metrics of several workers fit into one text.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
+
+from stream_server import __version__
+from stream_server.hub.delivery_times import DeliveryTimes
+from stream_server.monitoring.delivery_latency import DELIVERY_LATENCY, latency_metric
+from stream_server.monitoring.http_counters import HTTP_METRICS, HttpCounters
+from stream_server.monitoring.process_usage import read_usage
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+"""Media type of :meth:`Metrics.render`."""
+
+WORKER = "worker"
+"""The label with the number of the worker, from 1."""
+
+
+class WatchedMetric(NamedTuple):
+    """A metric whose value is read only when a client requests the metrics.
+
+    ``help`` is its description for people. ``label`` is its label besides ``worker``, if it has one.
+    """
+
+    name: str
+    help: str
+    label: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The type of the metric in Prometheus: ``counter`` or ``gauge``."""
+        return "counter" if self.name.endswith("_total") else "gauge"
+
+
+_HELP_BY_NAME = {
+    "streams": "Streams open now and long polls that wait, by protocol.",
+    "streams_live": "Streams that are at the head of the log.",
+    "streams_ended_total": "Streams that ended, by the code of their goodbye.",
+    "events_published_total": "Entries of the log handed to the hub.",
+    "events_delivered_total": "Events written to streams, live or catching up.",
+    "events_malformed_total": "Published messages that were not valid entries; skipped.",
+    "events_unsigned_total": "Messages without a valid signature; the feed read the log instead of believing them.",
+    "events_duplicate_total": "Published messages that had arrived before; skipped.",
+    "events_recovered_total": "Entries read from the log because their message did not arrive.",
+    "flushes_total": "Flushes: one write to every client with waiting frames.",
+    "flush_ratio": "Share of the last tenths of a second that flushes took.",
+    "busy_ratio": "Share of the last tenths of a second in which the process worked; near 1, flushes wait to join.",
+    "slow_client_demotions_total": "Live clients that were too slow and went back to catching up.",
+    "limits_met_total": "Requests and streams that met a limit, by the limit's name.",
+    "filter_failures_total": "Exceptions raised by filters.",
+    "subscriptions_without_keys": "Subscriptions without index keys; each event is matched against all of them.",
+    "stream_rechecks_ended_total": "Streams that ended because a later check found their token invalid.",
+    "stream_failures_total": "Streams that ended because of an internal error; see the log.",
+    "redis_reconnects_total": "Reconnects of the feed to Redis.",
+    "rollbacks_total": "Times that Redis had lost the end of the log.",
+    "feed_lag_seconds": "Time that the feed is behind the log; 0 is healthy.",
+    "loop_blocked_max_seconds": "Longest time that the event loop was blocked in the last half minute or minute.",
+    "loop_longest_blocked_seconds": "Longest time that the event loop was blocked since the start.",
+    "loop_blocked_total": "Times that the event loop was blocked for more than 50 ms.",
+    "job_passes_total": "Passes of jobs done by the job workers of this process.",
+    "jobs_done_total": "Jobs finished by the job workers of this process.",
+    "job_failures_total": "Passes that failed; they are retried.",
+    "jobs_deferred_total": "First passes that failed within a request and were left to a job worker.",
+    "repairs_total": "Faults that the automatic repair found and repaired.",
+    "jobs_due": "Jobs that wait for a job worker, on all servers.",
+    "jobs_parked": "Jobs that failed too often and wait for `stream-server repair`.",
+    "log_number": "Number of the hub's last entry; equal on all servers, except for lag.",
+    "log_invalid_rows_total": "Rows of the log that are not valid entries, counted at each read.",
+    "redis_memory_bytes": "Memory that Redis uses.",
+    "redis_memory_limit_bytes": "Memory that Redis may use: its maxmemory, else that of its machine.",
+    "memory_alarm": "1 while writes are refused, because Redis is nearly full.",
+    "log_entries": "Entries of the log when this process last looked.",
+    "log_bytes": "Redis memory of the log when this process last measured it.",
+    "log_age_seconds": "Age of the first entry of the log.",
+    "log_trimmed_total": "Entries that this process removed from the log by age or size.",
+    "ring_bytes": "Recent entries kept in memory for clients that reconnect.",
+    "tasks": "Tasks of the event loop; growth without more streams is a leak.",
+}
+
+_LABEL_BY_NAME = {"streams": "protocol", "streams_ended_total": "code", "limits_met_total": "limit"}
+
+WATCHED_METRICS = tuple(
+    WatchedMetric(f"stream_server_{name}", text, _LABEL_BY_NAME.get(name, "")) for name, text in _HELP_BY_NAME.items()
+)
+"""The metrics of hub, feed, jobs and log."""
+
+WORKER_UP = ("stream_server_worker_up", "gauge", "1 if the worker answered this scrape, 0 if it did not.")
+
+_PROCESS_METRICS = {
+    "process_resident_memory_bytes": ("gauge", "Resident memory of the worker."),
+    "process_cpu_seconds_total": ("counter", "Processor time of the worker since its start."),
+    "process_start_time_seconds": ("gauge", "When the worker started, in seconds since 1970."),
+    "process_open_fds": ("gauge", "Open file descriptors of the worker; 0 if unknown."),
+    "process_max_fds": ("gauge", "Limit of open file descriptors."),
+}
+"""The names that all clients of Prometheus use for a process."""
+
+PROCESS_INFO = ("stream_server_process_info", "info", "Process id and version of each worker.")
+
+ALL_METRICS: tuple[tuple[str, str, str], ...] = (
+    *((row.name, row.kind, row.help) for row in WATCHED_METRICS),
+    *HTTP_METRICS,
+    DELIVERY_LATENCY,
+    *((name, kind, text) for name, (kind, text) in _PROCESS_METRICS.items()),
+    PROCESS_INFO,
+    WORKER_UP,
+)
+"""Name, type and meaning of every metric."""
+
+
+class Metrics(Collector):
+    """The metrics of one server process: the counters of HTTP in ``http``, and the values registered with `watch`.
+
+    ``worker`` is the number of the process.
+    """
+
+    def __init__(self, worker: int = 1) -> None:
+        registry = self._registry = CollectorRegistry()
+        self._worker = str(worker)
+        self._started_at = time.time()
+        self._readers: dict[str, Callable[[], float | Mapping[str, float]]] = {}
+        self._times: DeliveryTimes | None = None
+        self.http = HttpCounters()
+        registry.register(self)
+
+    def watch(self, name: str, read: Callable[[], float | Mapping[str, float]]) -> None:
+        """Register the function ``read`` for the metric ``name``. Each request for the metrics calls ``read``.
+
+        ``read`` returns a number, or a mapping from values of the metric's label to numbers. Raises KeyError if
+        :data:`WATCHED_METRICS` does not contain ``name``.
+        """
+        if name not in {row.name for row in WATCHED_METRICS}:
+            raise KeyError(name)
+        self._readers[name] = read
+
+    def watch_times(self, times: DeliveryTimes) -> None:
+        """Register the measured times from the log to the sockets."""
+        self._times = times
+
+    def read(self, name: str, default: Any) -> Any:
+        """Return the present value of a watched metric, or ``default`` if nobody watches it."""
+        return self._readers[name]() if name in self._readers else default
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield the present values of all metrics. The Prometheus library calls this."""
+        for metric in self._collect():
+            metric.samples = [_with_worker(sample, self._worker) for sample in metric.samples]
+            yield metric
+
+    def _collect(self) -> Iterator[Metric]:
+        yield from self.http.collect()
+        yield from self._collect_process()
+        if self._times is not None:
+            yield latency_metric(self._times)
+        for row in WATCHED_METRICS:
+            if row.name not in self._readers:
+                continue
+            family = CounterMetricFamily if row.kind == "counter" else GaugeMetricFamily
+            value = self._readers[row.name]()
+            if isinstance(value, Mapping):
+                metric = family(row.name, row.help, labels=[row.label])
+                for label, count in value.items():
+                    metric.add_metric([label], count)
+            else:
+                metric = family(row.name, row.help, value=value)
+            yield metric
+
+    def _collect_process(self) -> Iterator[Metric]:
+        usage = read_usage()
+        values = (usage.memory_bytes, usage.cpu_seconds, self._started_at, usage.open_files, usage.max_files)
+        for (name, (kind, text)), value in zip(_PROCESS_METRICS.items(), values, strict=True):
+            family = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
+            yield family(name, text, value=value)
+        name, _, text = PROCESS_INFO
+        about = {"pid": str(os.getpid()), "version": __version__}
+        yield InfoMetricFamily(name.removesuffix("_info"), text, value=about)
+
+    def render(self) -> bytes:
+        """Return the metrics of this process in Prometheus' text format. Its media type is :data:`CONTENT_TYPE`."""
+        return generate_latest(self._registry)
+
+
+def _with_worker(sample: Sample, worker: str) -> Sample:
+    return sample._replace(labels={**sample.labels, WORKER: worker})
+
+
+_FAMILY = re.compile(rb"^(?=# HELP )", re.MULTILINE)
+
+
+def merge_texts(texts: Mapping[int, bytes | None]) -> bytes:
+    """Join the metrics of several workers into one text, so that each metric stands there once with all its samples.
+
+    None stands for a worker that did not answer: its ``stream_server_worker_up`` is 0, and it has no other sample.
+    """
+    samples: dict[bytes, list[bytes]] = {}
+    for text in texts.values():
+        for family in _FAMILY.split(text or b""):
+            if family:
+                first, second, rest = family.split(b"\n", 2)
+                samples.setdefault(first + b"\n" + second + b"\n", []).append(rest)
+    name, kind, text_of = WORKER_UP
+    up = (f'{name}{{{WORKER}="{slot}"}} {0 if text is None else 1}.0\n' for slot, text in texts.items())
+    head = f"# HELP {name} {text_of}\n# TYPE {name} {kind}\n"
+    merged = [part for family, rows in samples.items() for part in (family, *rows)]
+    return b"".join([*merged, head.encode(), "".join(up).encode()])

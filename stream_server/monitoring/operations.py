@@ -1,0 +1,178 @@
+"""The state and the metrics of all workers of this server together, read when an operator asks."""
+
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from heapq import nlargest
+
+import msgspec
+
+from stream_server import __version__
+from stream_server.events.position import format_iso_time
+from stream_server.hub.hub import Hub
+from stream_server.monitoring.host_state import (
+    ErrorState,
+    HostState,
+    JobState,
+    LimitState,
+    LogState,
+    RedisState,
+    SlowClient,
+    StreamCounts,
+    WorkerReport,
+    WorkerState,
+)
+from stream_server.monitoring.limit_hits import LimitHits
+from stream_server.monitoring.metrics import Metrics, merge_texts
+from stream_server.monitoring.process_usage import read_usage
+from stream_server.monitoring.recent_errors import MAX_ERRORS, RecentErrors
+from stream_server.monitoring.slow_clients import MAX_CLIENTS, find_slow_clients
+from stream_server.monitoring.worker_sockets import WorkerSockets
+
+REPORT, METRICS = "report", "metrics"
+"""The questions that a worker answers to another: its :class:`WorkerReport` as JSON, and its metrics as text."""
+
+
+class Operations:
+    """What an operator sees of this server. Any worker answers for all of them.
+
+    Args:
+        metrics: The metrics of this process, whose values the report uses too.
+        is_ready: Returns whether new events reach the streams of this process.
+        limit_hits: The limits that were met in this process.
+        errors: The last warnings and errors of this process.
+        sockets: The way to the other workers.
+    """
+
+    def __init__(
+        self, metrics: Metrics, hub: Hub, is_ready: Callable[[], bool], limit_hits: LimitHits, errors: RecentErrors,
+        sockets: WorkerSockets,
+    ) -> None:  # fmt: skip
+        self._metrics = metrics
+        self._hub = hub
+        self._is_ready = is_ready
+        self._limit_hits = limit_hits
+        self._errors = errors
+        self._sockets = sockets
+        self._started = format_iso_time(time.time_ns() // 1_000_000)
+
+    @asynccontextmanager
+    async def offered(self) -> AsyncIterator[None]:
+        """During the block, remember the errors of this process and answer the other workers."""
+        with self._errors.attached():
+            async with self._sockets.offered(self.answer):
+                yield
+
+    async def answer(self, question: str) -> bytes:
+        """Answer the question of another worker; an unknown one, of another version of this program, with nothing."""
+        if question == METRICS:
+            return self._metrics.render()
+        if question == REPORT:
+            return msgspec.json.encode(await self._own_report())
+        return b""
+
+    async def render_metrics(self) -> bytes:
+        """Return the metrics of all workers in Prometheus' text format."""
+        others = await self._sockets.ask_others(METRICS)
+        texts = {self._sockets.slot: self._metrics.render(), **others}
+        return merge_texts({slot: texts[slot] for slot in sorted(texts)})
+
+    async def read_state(self) -> HostState:
+        """Return the state of all workers. One that does not answer in time is shown as not ready."""
+        others = await self._sockets.ask_others(REPORT)
+        own = await self._own_report()
+        reports = [own, *(report for answer in others.values() if (report := _decode(answer)) is not None)]
+        states = {report.state.worker: report.state for report in reports}
+        workers = [states.get(slot) or WorkerState(slot) for slot in sorted({*states, *others})]
+        return HostState(
+            format_iso_time(time.time_ns() // 1_000_000), workers, _merge_redis(reports), _merge_log(reports),
+            _merge_jobs(reports), _merge_slow(reports), _merge_limits(reports), _merge_errors(reports),
+        )  # fmt: skip
+
+    async def _own_report(self) -> WorkerReport:
+        value, slot = self._value, self._sockets.slot
+        redis = RedisState(
+            int(value("redis_memory_bytes")), int(value("redis_memory_limit_bytes")), bool(value("memory_alarm")),
+            int(value("redis_reconnects_total")),
+        )  # fmt: skip
+        log = LogState(
+            int(value("log_number")), int(value("log_entries")), int(value("log_bytes")), value("log_age_seconds")
+        )
+        return WorkerReport(
+            redis, log, JobState(int(value("jobs_due")), int(value("jobs_parked"))),
+            await find_slow_clients(self._hub, slot), self._own_limits(), self._own_errors(), self._own_state(),
+        )  # fmt: skip
+
+    def _own_state(self) -> WorkerState:
+        value, http, usage = self._value, self._metrics.http, read_usage()
+        live = self._hub.count_live_clients()
+        return WorkerState(
+            self._sockets.slot, os.getpid(), __version__, self._started, self._is_ready(), self._streams(), live,
+            max(0, len(self._hub.registry) - live), int(value("events_published_total")),
+            int(value("events_delivered_total")), self._hub.lag_ms(), round(value("loop_blocked_max_seconds"), 6),
+            int(value("loop_blocked_total")), usage.memory_bytes, round(usage.cpu_seconds, 3), http.requests.total(),
+            dict(http.refusals),
+        )  # fmt: skip
+
+    def _streams(self) -> StreamCounts:
+        return msgspec.convert(dict(self._metrics.read("stream_server_streams", {})), StreamCounts)
+
+    def _own_limits(self) -> list[LimitState]:
+        hits = self._limit_hits.items().items()
+        return [LimitState(limit, hit.times, format_iso_time(hit.last_ms)) for limit, hit in hits]
+
+    def _own_errors(self) -> list[ErrorState]:
+        slot = self._sockets.slot
+        return [
+            ErrorState(format_iso_time(error.at_ms), slot, error.logger, error.message, error.times)
+            for error in self._errors.newest_first()
+        ]
+
+    def _value(self, name: str) -> float:
+        value: float = self._metrics.read(f"stream_server_{name}", 0)
+        return value
+
+
+def _decode(answer: bytes | None) -> WorkerReport | None:
+    try:
+        return None if answer is None else msgspec.json.decode(answer, type=WorkerReport)
+    except msgspec.MsgspecError:
+        return None  # of another version of this program, which is being replaced
+
+
+def _merge_redis(reports: list[WorkerReport]) -> RedisState:
+    reconnects = sum(report.redis.reconnects for report in reports)
+    is_raised = any(report.redis.memory_alarm for report in reports)
+    return msgspec.structs.replace(reports[0].redis, reconnects=reconnects, memory_alarm=is_raised)
+
+
+def _merge_log(reports: list[WorkerReport]) -> LogState:
+    return msgspec.structs.replace(reports[0].log, number=max(report.log.number for report in reports))
+
+
+def _merge_jobs(reports: list[WorkerReport]) -> JobState:
+    """Return the greatest counts: each worker counts the jobs of all servers, and one without job workers counts 0."""
+    return JobState(max(report.jobs.due for report in reports), max(report.jobs.parked for report in reports))
+
+
+def _merge_slow(reports: list[WorkerReport]) -> list[SlowClient]:
+    found = (client for report in reports for client in report.slow_clients)
+    return nlargest(MAX_CLIENTS, found, key=lambda client: (client.behind, client.unsent_bytes, client.connection))
+
+
+def _merge_limits(reports: Iterable[WorkerReport]) -> list[LimitState]:
+    """Return one row for each limit that was met in any worker, the last met first."""
+    merged: dict[str, LimitState] = {}
+    for limit in (limit for report in reports for limit in report.limits):
+        known = merged.setdefault(limit.limit, LimitState(limit.limit, 0, limit.last))
+        known.count += limit.count
+        known.last = max(known.last, limit.last)
+    return sorted(merged.values(), key=lambda limit: limit.last, reverse=True)
+
+
+def _merge_errors(reports: Iterable[WorkerReport]) -> list[ErrorState]:
+    found = (error for report in reports for error in report.errors)
+    return nlargest(MAX_ERRORS, found, key=lambda error: error.at)
+
+

@@ -1,0 +1,68 @@
+"""Remembers the last warnings and errors of the log, for the operator's page."""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from stream_server.runtime.logs import redact
+
+MAX_ERRORS = 20
+
+MAX_MESSAGE_CHARS = 500
+"""Longest remembered message in characters; the rest is cut off."""
+
+
+class RecentError(NamedTuple):
+    """A warning or error of the log. ``at_ms`` is the time of the last of ``times``, in ms since 1970."""
+
+    at_ms: int
+    logger: str
+    message: str
+    times: int
+
+
+class RecentErrors(logging.Handler):
+    """A handler of the root logger that keeps the last :data:`MAX_ERRORS` different warnings and errors.
+
+    Equal ones are counted, so a flood of one error does not hide the others. Secrets are replaced as in the log. The
+    type of an exception is kept, but not its traceback, which the log has.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._errors: OrderedDict[tuple[str, str], RecentError] = OrderedDict()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Remember a record. The logging library calls this under the lock of the handler."""
+        try:
+            message = redact(_message_of(record))[:MAX_MESSAGE_CHARS]
+        except Exception:  # noqa: BLE001 - a record with wrong arguments; the log's own handler reports it
+            return
+        key = (record.name, message)
+        known = self._errors.pop(key, None)
+        times = 1 if known is None else known.times + 1
+        self._errors[key] = RecentError(int(record.created * 1000), record.name, message, times)
+        if len(self._errors) > MAX_ERRORS:
+            self._errors.popitem(last=False)
+
+    def newest_first(self) -> list[RecentError]:
+        """Return the remembered errors, those that occurred last first."""
+        return list(reversed(self._errors.values()))
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Remember what the process logs during the block."""
+        root = logging.getLogger()
+        root.addHandler(self)
+        try:
+            yield
+        finally:
+            root.removeHandler(self)
+
+
+def _message_of(record: logging.LogRecord) -> str:
+    message = record.getMessage()
+    error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+    return message if error is None else f"{message}: {type(error).__name__}: {error}"

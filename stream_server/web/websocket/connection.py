@@ -1,0 +1,216 @@
+"""The connection of an open WebSocket: a stream's connection that also reads what the client sends.
+
+The hub writes frames to it as to every stream. The parser exists only while a client's bytes are in it. Reading stops
+while an operation runs, while the client does not take its answers, and after each slice of frames, so that a client
+that sends without a pause costs the others little.
+"""
+
+import asyncio
+from typing import Protocol
+
+from stream_server.hub import disconnect as reasons
+from stream_server.hub.disconnect import DisconnectReason
+from stream_server.web.streaming.stream_connection import StreamConnection
+from stream_server.web.websocket.deflate import FrameFault
+from stream_server.web.websocket.frame_reader import FrameReader, Received
+from stream_server.web.websocket.frames import CloseCode, Opcode, encode_close, encode_frame
+
+MAX_FRAMES_AT_ONCE = 32
+"""Most frames of one client that are handled in one iteration of the event loop, about half a millisecond."""
+
+SLICE_PAUSE_SECONDS = 0.01
+"""Pause in seconds before the next slice of frames of one client."""
+
+CLOSE_SECONDS = 5.0
+"""Seconds in which a client takes the last bytes, and answers a close frame, before its connection is dropped."""
+
+_OPEN, _CLOSING, _DEAF = range(3)
+"""States of a WebSocket: open; the server has sent its close frame; whatever the client sends is ignored."""
+
+CLOSE_CODES = {
+    reasons.CLOSED_BY_USER.code: CloseCode.NORMAL,
+    reasons.BACKFILL_DONE.code: CloseCode.NORMAL,
+    "shutdown": CloseCode.GOING_AWAY,
+    reasons.RESYNC.code: CloseCode.TRY_AGAIN_LATER,
+    reasons.TOO_SLOW.code: CloseCode.TRY_AGAIN_LATER,
+    "protocol_error": CloseCode.PROTOCOL_ERROR,
+    "unsupported_data": CloseCode.UNSUPPORTED_DATA,
+    "invalid_data": CloseCode.INVALID_DATA,
+    "message_too_big": CloseCode.TOO_BIG,
+}
+"""The close code for each code of a `goodbye`. The others, such as an expired token, are `POLICY_VIOLATION`."""
+
+FAULT_CODES = {code: name for name, code in CLOSE_CODES.items() if code in {1002, 1003, 1007, 1009}}
+"""The code of the `goodbye` for each close code of a client's fault."""
+
+
+class Receiver(Protocol):
+    """What handles the messages of a client."""
+
+    def on_text(self, payload: bytes) -> None:
+        """Handle a text message."""
+
+    def on_fault(self, reason: DisconnectReason) -> None:
+        """End the WebSocket, because the client broke the protocol."""
+
+    def on_close(self) -> None:
+        """Write nothing more, because the client closes the WebSocket."""
+
+
+class WebSocketConnection(StreamConnection):
+    """The socket of one open WebSocket.
+
+    Attributes:
+        receiver: Handles the client's messages. Whoever makes the connection must set it.
+    """
+
+    __slots__ = ("_compresses", "_is_busy", "_is_resuming", "_reader", "_state", "receiver")
+
+    receiver: Receiver
+
+    def __init__(
+        self, transport: asyncio.Transport, *, buffer_bytes: int, send_buffer_bytes: int, compresses: bool
+    ) -> None:
+        """``compresses`` is whether compression was agreed on. For the sizes see `StreamConnection`."""
+        super().__init__(transport, chunked=False, buffer_bytes=buffer_bytes, send_buffer_bytes=send_buffer_bytes)
+        self._compresses = compresses
+        self._is_busy = False
+        self._is_resuming = False
+        self._reader: FrameReader | None = None
+        self._state = _OPEN
+
+    def data_received(self, data: bytes) -> None:
+        """Handle what the client sent. After a fault or a close frame it is ignored."""
+        if self._state >= _DEAF or not data:
+            return
+        if self._reader is None:
+            self._reader = FrameReader(compresses=self._compresses)
+        self._reader.feed(data)
+        if not self._is_resuming:
+            self._read_slice()
+
+    def _read_slice(self) -> None:
+        """Handle the frames that have come, up to the end of the slice. Stop reading while more of them wait."""
+        for _ in range(MAX_FRAMES_AT_ONCE):
+            reader = self._reader
+            if reader is None:
+                return  # the client has closed the WebSocket, or must not be heard any more
+            if self._is_busy or self._full:
+                self._pause_reading()
+                return
+            try:
+                received = reader.read()
+            except FrameFault as fault:
+                self._fail(fault.code, fault.reason)
+                return
+            if received is None:
+                self._wait_for_bytes(reader)
+                return
+            self._handle(received)
+        self._pause_reading()
+        if not self._is_resuming:
+            self._is_resuming = True
+            asyncio.get_running_loop().call_later(SLICE_PAUSE_SECONDS, self._resume)
+
+    def _wait_for_bytes(self, reader: FrameReader) -> None:
+        if reader.is_idle:
+            self._reader = None
+        if not self._transport.is_closing() and not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    def _pause_reading(self) -> None:
+        if self._state < _DEAF and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        self._is_resuming = False
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Go on with the frames that wait, if nothing else holds them up."""
+        if self._state >= _DEAF or self._transport.is_closing() or self._is_busy or self._full or self._is_resuming:
+            return
+        if self._reader is None:
+            self._reader = FrameReader(compresses=self._compresses)
+        self._read_slice()
+
+    def set_busy(self, *, is_busy: bool) -> None:
+        """Stop or go on with reading: the answer to a message takes longer than a call."""
+        self._is_busy = is_busy
+        if not is_busy:
+            self._go_on()
+
+    def pause_writing(self) -> None:
+        """Read nothing more from a client that does not take its answers."""
+        super().pause_writing()
+        self._pause_reading()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._go_on()
+
+    def _handle(self, received: Received) -> None:
+        if received.opcode is Opcode.CLOSE:
+            self._on_close_frame(received)
+        elif self._state != _OPEN:
+            return  # the close frame was sent, and the client may not know it yet
+        elif received.opcode is Opcode.TEXT:
+            self.receiver.on_text(received.payload)
+        elif received.opcode is Opcode.PING:
+            self.send(encode_frame(Opcode.PONG, received.payload))
+        elif received.opcode is Opcode.BINARY:
+            self._fail(CloseCode.UNSUPPORTED_DATA, "send text, not binary messages")
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame of its own to this client, unless the WebSocket is ending."""
+        if self._state == _OPEN and not self._transport.is_closing():
+            self.write(frame)
+
+    def _on_close_frame(self, received: Received) -> None:
+        """Answer a close frame, and close the connection when the client has taken it."""
+        self._reader = None
+        was_closing, self._state = self._state, _DEAF
+        if was_closing == _OPEN:
+            self.receiver.on_close()
+            if not self._transport.is_closing():
+                self.write(encode_close(CloseCode.NORMAL if received.code is None else received.code))
+        self._transport.close()
+        self._drop_later()
+
+    def _fail(self, code: CloseCode, reason: str) -> None:
+        """Begin to end a WebSocket whose client broke the protocol. Ignore whatever it still sends."""
+        self._reader = None
+        if not self._transport.is_closing() and not self._transport.is_reading():
+            self._transport.resume_reading()  # else nobody would notice that the client has left
+        was_closing, self._state = self._state, _DEAF
+        if was_closing == _OPEN:
+            self.receiver.on_fault(DisconnectReason(FAULT_CODES[code], reason, None))
+
+    def finish(self, reason: DisconnectReason) -> None:
+        """Send the close frame for the reason of a `goodbye`. The caller drops the connection if it stays open."""
+        self._send_close(CLOSE_CODES.get(reason.code, CloseCode.POLICY_VIOLATION), reason.text)
+
+    def fail(self) -> None:
+        """Close the WebSocket because of a fault of the server."""
+        self._send_close(CloseCode.INTERNAL_ERROR, "the server failed; its log has the details")
+        self._drop_later()
+
+    def close(self, code: CloseCode, reason: str) -> None:
+        """Close a WebSocket on which no stream runs. Drop the connection if the client does not answer in time."""
+        self._send_close(code, reason)
+        self._drop_later()
+
+    def _send_close(self, code: CloseCode, reason: str) -> None:
+        """Send a close frame. The client answers it and waits for the end of the connection."""
+        if self._transport.is_closing():
+            return
+        self.write(encode_close(code, reason))
+        if self._state >= _DEAF:  # the client's answer would not be understood
+            self._transport.write_eof()
+        else:
+            self._state = _CLOSING
+            self._is_busy = False
+            self._go_on()
+
+    def _drop_later(self) -> None:
+        asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._transport.abort)

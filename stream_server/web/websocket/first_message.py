@@ -1,0 +1,136 @@
+"""A WebSocket without a token: it is open before its user is known, and its first message must bring the token.
+
+Few such sockets are open at the same time, and none for long. Its parameters are checked after the token, as those of
+other requests. What is wrong is told by an `error` message and a close frame, because the answer 101 has been sent.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from stream_server.errors import ApiError, BadRequest, Unauthorized
+from stream_server.hub.disconnect import DisconnectReason
+from stream_server.hub.token_expiry import EMPTY_CONTEXT
+from stream_server.store.redis import admission
+from stream_server.web.http.app_keys import CLAIMS, HUB, METRICS, STORE
+from stream_server.web.http.drain import reject_when_draining
+from stream_server.web.http.request_limits import LIMITS, StreamPlace
+from stream_server.web.limits.rate_limit import CONNECTS
+from stream_server.web.streaming.stream import hello_bytes
+from stream_server.web.streaming.stream_plan import StreamPlan
+from stream_server.web.websocket.connection import CLOSE_CODES, WebSocketConnection
+from stream_server.web.websocket.frames import CloseCode
+from stream_server.web.websocket.operations import (
+    Operation,
+    as_refusal,
+    check_token,
+    encode_error,
+    parse_operation,
+    start_stream,
+    take_token,
+)
+from stream_server.web.websocket.unproven import UNPROVEN
+
+TOKEN_SECONDS = 5.0
+"""Seconds in which a WebSocket that was opened without a token has to send one."""
+
+_CLOSE_CODE_BY_STATUS = {
+    429: CloseCode.TRY_AGAIN_LATER,
+    500: CloseCode.INTERNAL_ERROR,
+    503: CloseCode.TRY_AGAIN_LATER,
+}
+"""The close code after an `error` by its status. The others are `POLICY_VIOLATION`."""
+
+
+class FirstMessage:
+    """Waits for the token of one WebSocket, then starts its stream."""
+
+    def __init__(
+        self, request: web.Request, plan: Callable[[], Awaitable[StreamPlan]], connection: WebSocketConnection,
+        place: StreamPlace,
+    ) -> None:  # fmt: skip
+        """``plan`` plans the stream of the request, once its claims are known. ``place`` is that of this socket."""
+        self._request = request
+        self._app = request.app
+        self._plan = plan
+        self._connection = connection
+        self._place = place
+        self._task: asyncio.Task[None] | None = None
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(TOKEN_SECONDS, self._give_up, context=EMPTY_CONTEXT)
+        connection.receiver, connection.on_lost = self, self._on_lost
+        self._app[UNPROVEN].add(self)
+
+    def on_text(self, payload: bytes) -> None:
+        """Check the token. Another message ends the socket."""
+        try:
+            operation = parse_operation(payload)
+            if operation.name != "token":
+                raise BadRequest("the first message must bring the token", param="op")
+        except ApiError as error:
+            self._refuse(error, {})
+            return
+        self._connection.set_busy(is_busy=True)
+        self._task = self._app[HUB].background_tasks.start(self._prove(operation), "first message of a WebSocket")
+
+    async def _prove(self, operation: Operation) -> None:
+        try:
+            with admission.admit_through(self._app[STORE].read_admission):
+                await self._start(operation)
+        except Exception as error:  # noqa: BLE001 - the client is told
+            self._refuse(as_refusal(error), operation.echo)
+        finally:
+            self._task = None
+        self._connection.set_busy(is_busy=False)
+
+    async def _start(self, operation: Operation) -> None:
+        """Check the token and the parameters, then send `hello` and start the stream."""
+        request, app, limits = self._request, self._app, self._app[LIMITS]
+        claims = request[CLAIMS] = await check_token(app, take_token(operation.members), self._place.address)
+        await limits.check(request, (CONNECTS,))
+        plan = await self._plan()
+        reject_when_draining(request)
+        place = limits.take_stream(request)
+        place.release, self._place.release = self._place.release, None
+        self._forget()
+        self._connection.write(hello_bytes(app, plan))
+        start_stream(app, claims, plan, self._connection, place)
+
+    def _refuse(self, error: ApiError, echo: dict[str, object]) -> None:
+        """Tell the client what is wrong, and close the socket."""
+        self._app[METRICS].http.refusals[error.error_code] += 1
+        self._connection.send(encode_error(error, echo))
+        self._close(_CLOSE_CODE_BY_STATUS.get(error.status, CloseCode.POLICY_VIOLATION), error.message)
+
+    def _give_up(self) -> None:
+        self._refuse(Unauthorized("no token came in time"), {})
+
+    def go_away(self) -> None:
+        """Close the socket, because the server stops."""
+        self._close(CloseCode.GOING_AWAY, "the server is stopping")
+
+    def on_fault(self, reason: DisconnectReason) -> None:
+        """Close the socket, because the client broke the protocol."""
+        self._close(CLOSE_CODES[reason.code], reason.text)
+
+    def _close(self, code: CloseCode, reason: str) -> None:
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+        self._timer.cancel()
+        self._connection.close(code, reason)
+
+    def on_close(self) -> None:
+        """Stop the check of a token."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _on_lost(self) -> None:
+        self.on_close()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Give the place of a socket without a token back."""
+        self._timer.cancel()
+        self._app[UNPROVEN].discard(self)
+        self._place()

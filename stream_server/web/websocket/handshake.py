@@ -1,0 +1,110 @@
+"""The opening handshake (RFC 6455 §4): checks a request for a WebSocket, and encodes the head of its answer.
+
+Every refusal is an ordinary HTTP answer. A page of another origin may open a WebSocket only if the settings name its
+origin, because browsers do not ask before, as they do for other requests.
+"""
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from hashlib import sha1
+from urllib.parse import urlsplit
+
+from aiohttp import hdrs, web
+
+from stream_server.errors import BadRequest, Forbidden, UpgradeRequired
+from stream_server.web.http.app_keys import CONFIG
+from stream_server.web.http.authentication import TICKET_PARAMETER
+from stream_server.web.http.cors import allows_origin
+from stream_server.web.http.date_header import date_header
+from stream_server.web.http.query import query_pairs
+from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION
+from stream_server.web.websocket.deflate import ANSWER, accepts_deflate
+
+KEY_BYTES = 16
+ACCEPT_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""What a server appends to the client's key (RFC 6455 §1.3)."""
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def is_websocket_request(request: web.Request) -> bool:
+    """Return whether a GET request asks for a WebSocket."""
+    return hdrs.UPGRADE in request.headers and _has_token(request, hdrs.UPGRADE, "websocket")
+
+
+def has_credentials(request: web.Request) -> bool:
+    """Return whether a request brings a token or a ticket. If not, a WebSocket may send a token later."""
+    if hdrs.AUTHORIZATION in request.headers:
+        return True
+    return any(name == TICKET_PARAMETER for name, _ in query_pairs(request))
+
+
+def check_handshake(request: web.Request) -> None:
+    """Raise BadRequest, UpgradeRequired or Forbidden unless a WebSocket may be opened by this request."""
+    if request.version < (1, 1):
+        raise BadRequest("a WebSocket needs HTTP/1.1", param="Upgrade")
+    if not _has_token(request, hdrs.CONNECTION, "upgrade"):
+        raise BadRequest("send `Connection: Upgrade`; a proxy must pass it on", param="Connection")
+    if request.headers.getall(hdrs.SEC_WEBSOCKET_VERSION, []) != [WEBSOCKET_VERSION]:
+        raise UpgradeRequired(f"send version {WEBSOCKET_VERSION} of WebSocket", param="Sec-WebSocket-Version")
+    if not _is_key(request.headers.getall(hdrs.SEC_WEBSOCKET_KEY, [])):
+        raise BadRequest("send one key of 16 bytes in base64", param="Sec-WebSocket-Key")
+    origin = request.headers.get(hdrs.ORIGIN)
+    if origin is not None and not (_is_own_origin(request, origin) or allows_origin(request.app, origin)):
+        message = "pages of this origin may not open a WebSocket (--cors-origins)"
+        raise Forbidden(message, code="origin_not_allowed", param="Origin")
+
+
+def negotiate_deflate(request: web.Request) -> bool:
+    """Return whether messages of this WebSocket are compressed: the client offers it, and the settings allow it."""
+    if request.app[CONFIG].compress_streams == "off":
+        return False
+    return accepts_deflate(",".join(request.headers.getall(hdrs.SEC_WEBSOCKET_EXTENSIONS, [])))
+
+
+def encode_head(request: web.Request, request_id: str, more: Mapping[str, str], *, compresses: bool) -> bytes:
+    """Return the head of status 101 for a checked request. No header in ``more`` has a line break."""
+    fields = {
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Accept": accept_key(request.headers[hdrs.SEC_WEBSOCKET_KEY]),
+        **({"Sec-WebSocket-Extensions": ANSWER} if compresses else {}),
+        "Server": SERVER_NAME,
+        "X-Request-Id": request_id,
+        **more,
+        "Date": date_header(),
+    }
+    lines = ["HTTP/1.1 101 Switching Protocols", *map(": ".join, fields.items()), "", ""]
+    return "\r\n".join(lines).encode()
+
+
+def accept_key(key: str) -> str:
+    """Return the value of ``Sec-WebSocket-Accept`` for the client's key (RFC 6455 §4.2.2)."""
+    return b64encode(sha1(key.strip().encode() + ACCEPT_GUID, usedforsecurity=False).digest()).decode()
+
+
+def _has_token(request: web.Request, header: str, token: str) -> bool:
+    values = ",".join(request.headers.getall(header, []))
+    return token in {part.strip().lower() for part in values.split(",")}
+
+
+def _is_key(keys: list[str]) -> bool:
+    try:
+        return len(keys) == 1 and len(b64decode(keys[0].strip(), validate=True)) == KEY_BYTES
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _is_own_origin(request: web.Request, origin: str) -> bool:
+    """Whether the page comes from the host of the request.
+
+    Only the host and the port are compared: behind a proxy with TLS the server does not see the scheme.
+    """
+    try:
+        page, own = urlsplit(origin), urlsplit(f"//{request.headers.get(hdrs.HOST, '')}")
+        default = DEFAULT_PORTS.get(page.scheme)
+        same_port = (page.port or default) == (own.port or default)
+    except ValueError:
+        return False
+    return page.scheme in DEFAULT_PORTS and bool(page.hostname) and page.hostname == own.hostname and same_port

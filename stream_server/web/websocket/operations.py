@@ -1,0 +1,324 @@
+"""The operations of a client on its open stream: `update` its filters, prolong it by a `token`, `ping`.
+
+An operation is one JSON object in a text message. Its answer has its ``id``. An answer has no cursor, except that of an
+update, which is a message of the stream: `effective`. A wrong operation is answered by an `error`, and changes nothing.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, RateLimited
+from stream_server.events.position import Position, format_iso_time
+from stream_server.hub.client import SubscribeRequest
+from stream_server.hub.disconnect import DisconnectReason
+from stream_server.hub.messages import StreamNotice
+from stream_server.hub.stream_session import StreamSession
+from stream_server.security.tokens import Claims
+from stream_server.store.redis import admission
+from stream_server.web.http.app_keys import HUB, METRICS, STORE
+from stream_server.web.http.authentication import authenticate_token
+from stream_server.web.http.body import refuse_deep_json
+from stream_server.web.http.middleware import to_api_error
+from stream_server.web.http.request_limits import LIMITS, StreamPlace
+from stream_server.web.limits.rate_limit import ANONYMOUS, CONNECTS
+from stream_server.web.streaming.parameters import member_pairs
+from stream_server.web.streaming.stream import attach_stream, costly_filter_warnings
+from stream_server.web.streaming.stream_plan import (
+    BoundFilters,
+    StreamPlan,
+    bind_filters,
+    bind_user_filters,
+    describe,
+    load_viewer,
+    parse_filters,
+    read_user_stream_kinds,
+    stream_token,
+)
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
+from stream_server.web.websocket.connection import WebSocketConnection
+from stream_server.web.websocket.framing import encode_text
+
+logger = logging.getLogger(__name__)
+
+STREAM_SCOPE = "stream"
+
+MAX_ID_CHARS = 128
+"""Longest ``id`` of an operation, in characters."""
+
+Bind = Callable[[Position], Awaitable[BoundFilters]]
+"""Returns filters with what they take from the user, for a stream that stands at a position."""
+
+
+class Operation(NamedTuple):
+    """An operation: its name, its other members, and the members of its answer that repeat its ``id``."""
+
+    name: str
+    members: dict[str, Any]
+    echo: dict[str, object]
+
+
+class Grant(NamedTuple):
+    """The scopes of a stream's token, whose id is ``jti``."""
+
+    jti: str
+    scopes: frozenset[str]
+
+
+def parse_operation(payload: bytes) -> Operation:
+    """Parse a message of a client. Raises BadRequest unless it is a JSON object with a name and a short ``id``."""
+    members = _decode_object(payload)
+    echo = _take_id(members)
+    name = members.pop("op", None)
+    if not isinstance(name, str):
+        raise BadRequest("name the operation", code="missing_parameter", param="op")
+    return Operation(name, members, echo)
+
+
+def _decode_object(payload: bytes) -> dict[str, Any]:
+    refuse_deep_json(payload)
+    try:
+        members = msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise BadRequest("the message is not JSON", code="malformed_body") from None
+    if not isinstance(members, dict):
+        raise BadRequest("the message must be a JSON object", code="malformed_body")
+    return members
+
+
+def _take_id(members: dict[str, Any]) -> dict[str, object]:
+    if "id" not in members:
+        return {}
+    given = members.pop("id")
+    if isinstance(given, bool) or not isinstance(given, str | int) or len(str(given)) > MAX_ID_CHARS:
+        raise BadRequest(f"must be a text or a whole number of at most {MAX_ID_CHARS} characters", param="id")
+    return {"id": given}
+
+
+def encode_answer(kind: str, echo: dict[str, object], **members: object) -> bytes:
+    """Return the frame of an answer."""
+    return encode_text(msgspec.json.encode({"kind": kind, **echo, **members}))
+
+
+def encode_error(error: ApiError, echo: dict[str, object]) -> bytes:
+    """Return the frame of an `error`, in the shape of all errors."""
+    return encode_answer("error", echo, **error.body())
+
+
+def as_refusal(error: Exception) -> ApiError:
+    """Return what a client is told of an exception. Log one that nobody expected."""
+    refused = to_api_error(error)
+    if refused is None:
+        logger.error("unhandled error in an operation of a WebSocket", exc_info=error)
+        return InternalError("internal error; it was logged")
+    return refused
+
+
+class Update:
+    """Other filters for an open stream, see `stream_server.hub.filter_change`."""
+
+    def __init__(self, bind: Bind, described: str, echo: dict[str, object], refuse: Callable[[ApiError], None]) -> None:
+        self._bind = bind
+        self._described = described
+        self._echo = echo
+        self.refuse = refuse
+
+    async def bind(self, request: SubscribeRequest, position: Position) -> SubscribeRequest:
+        """Return the request with the new filters. Raises an ApiError if Redis cannot be read."""
+        try:
+            bound = await self._bind(position)
+        except Exception as error:
+            raise as_refusal(error) from error
+        return request._replace(parameters=self._described, **bound._asdict())
+
+    def notices(self, request: SubscribeRequest, position: Position) -> Iterable[StreamNotice]:
+        """Return `effective`, and a `warning` for each filter that is tested on every event."""
+        members = {**self._echo, "parameters": request.parameters}
+        return [StreamNotice("effective", position, members), *costly_filter_warnings(request.subscription, position)]
+
+
+class Operations:
+    """Handles the operations of one client, one after another."""
+
+    __slots__ = ("_address", "_app", "_connection", "_grant", "_session", "_task")
+
+    def __init__(
+        self, app: web.Application, connection: WebSocketConnection, session: StreamSession, claims: Claims,
+        address: str,
+    ) -> None:  # fmt: skip
+        """``address`` is that of the client, as subject of a limit."""
+        self._app = app
+        self._connection = connection
+        self._session = session
+        self._grant = _grant_of(claims)
+        self._address = address
+        self._task: asyncio.Task[None] | None = None
+
+    def on_text(self, payload: bytes) -> None:
+        """Answer an operation, now or by a task."""
+        echo: dict[str, object] = {}
+        try:
+            operation = parse_operation(payload)
+            echo = operation.echo
+            if operation.name == "ping":
+                _refuse_other(operation.members)
+                now = format_iso_time(self._app[HUB].now_ms())
+                self._connection.send(encode_answer("pong", echo, at=now))
+                return
+            handle = self._handler(operation.name)
+        except ApiError as error:
+            self._answer_error(error, echo)
+            return
+        self._connection.set_busy(is_busy=True)
+        self._task = self._app[HUB].background_tasks.start(self._run(handle, operation), "operation of a WebSocket")
+
+    def _handler(self, name: str) -> Callable[[Operation], Awaitable[None]]:
+        if name == "update":
+            return self._update
+        if name == "token":
+            return self._prolong
+        raise BadRequest("the operations are update, token and ping", code="unknown_parameter", param="op")
+
+    async def _run(self, handle: Callable[[Operation], Awaitable[None]], operation: Operation) -> None:
+        try:
+            with admission.admit_through(self._app[STORE].read_admission):
+                await handle(operation)
+        except Exception as error:  # noqa: BLE001 - the stream goes on
+            self._answer_error(as_refusal(error), operation.echo)
+        finally:
+            self._task = None
+        self._connection.set_busy(is_busy=False)
+
+    def _answer_error(self, error: ApiError, echo: dict[str, object]) -> None:
+        self._app[METRICS].http.refusals[error.error_code] += 1
+        self._connection.send(encode_error(error, echo))
+
+    async def _update(self, operation: Operation) -> None:
+        """Check the parameters, then let the stream change its filters."""
+        given = operation.members.pop("parameters", None)
+        _refuse_other(operation.members)
+        if not isinstance(given, dict):
+            raise BadRequest("must be a JSON object with the filters", param="parameters")
+        client, app = self._session.client, self._app
+        await app[LIMITS].use_without_request(CONNECTS, client.request.user_id, self._scopes)
+        parameters = dict(member_pairs(given, app[SUBSCRIPTION_PARSER].separators))
+        if "since" in parameters:
+            raise BadRequest("an open stream goes on from its place", param="since")
+        described = describe(parameters)
+        bind = await self._plan(client.request.user_id, parameters)
+        refuse = lambda error: self._answer_error(error, operation.echo)  # noqa: E731 - it needs this operation
+        if not self._session.change_filters(Update(bind, described, operation.echo, refuse)):
+            message = "the update before this one is not in force yet"
+            raise RateLimited(message, limit="concurrent updates", retry_after=1)
+
+    async def _plan(self, uid: str, parameters: dict[str, str]) -> Bind:
+        """Return what binds the filters in ``parameters``. Raises an ApiError or ParameterError if they are wrong."""
+        app, view = self._app, self._session.client.request.private_view
+        if view is not None and view.is_own_stream:
+            kinds = read_user_stream_kinds(parameters)
+
+            async def bind_own(position: Position) -> BoundFilters:
+                return bind_user_filters(app, kinds, await load_viewer(app, uid), position)
+
+            return bind_own
+        subscription = await parse_filters(app, parameters, self._scopes)
+
+        async def bind(position: Position) -> BoundFilters:
+            viewer = None if subscription.viewer_independent else await load_viewer(app, uid)
+            return await bind_filters(app, uid, subscription, viewer, position)
+
+        return bind
+
+    @property
+    def _scopes(self) -> frozenset[str]:
+        """The scopes of the stream's token. If another one came by HTTP, those that it surely has."""
+        client = self._session.client
+        if client.token.jti == self._grant.jti:
+            return self._grant.scopes
+        return client.subscription.required_scopes | {STREAM_SCOPE}
+
+    async def _prolong(self, operation: Operation) -> None:
+        """Let the stream go on with another token of the same user."""
+        token = take_token(operation.members)
+        client, app = self._session.client, self._app
+        claims = await check_token(app, token, self._address)
+        if claims.sub != client.request.user_id:
+            raise Forbidden("this token is of another user", code="not_yours", param="token")
+        if missing := client.subscription.required_scopes - claims.scopes:
+            raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}", param="token")
+        if client.disconnect_reason is not None:
+            return  # the stream ends, and its goodbye is on the way
+        app[HUB].registry.prolong(client, stream_token(claims))
+        self._grant = _grant_of(claims)
+        expires = format_iso_time(int(claims.exp * 1000))
+        self._connection.send(encode_answer("token", operation.echo, expires=expires))
+
+    def on_fault(self, reason: DisconnectReason) -> None:
+        """End the stream with a goodbye and a close frame."""
+        self._session.client.disconnect(reason)
+
+    def on_close(self) -> None:
+        """Stop the stream and the running operation."""
+        self.stop()
+        self._session.stop()
+
+    def on_lost(self) -> None:
+        """Clean up after the connection has ended."""
+        self.stop()
+        self._session.connection_lost()
+
+    def stop(self) -> None:
+        """Stop the running operation."""
+        if self._task is not None:
+            self._task.cancel()
+
+
+def start_stream(
+    app: web.Application, claims: Claims, plan: StreamPlan, connection: WebSocketConnection, place: StreamPlace
+) -> None:
+    """Start the planned stream on ``connection``, and handle what its client sends. `hello` has been sent."""
+    session = attach_stream(app[HUB], plan, connection, place)
+    operations = Operations(app, connection, session, claims, place.address)
+    connection.receiver, connection.on_lost = operations, operations.on_lost
+
+
+def take_token(members: dict[str, Any]) -> str:
+    """Return the only member of an operation, its token. Raises BadRequest if it has none or another member."""
+    token = members.pop("token", None)
+    _refuse_other(members)
+    if not isinstance(token, str):
+        raise BadRequest("send the token as text", code="missing_parameter", param="token")
+    return token
+
+
+async def check_token(app: web.Application, token: str, address: str) -> Claims:
+    """Return the claims of a token for streams. Count an invalid one for the address: it may be a guess."""
+    try:
+        claims = await authenticate_token(app, token)
+    except ApiError as error:
+        if error.status == 401:
+            await app[LIMITS].use_without_request(ANONYMOUS, address)
+        raise
+    if STREAM_SCOPE not in claims.scopes:
+        raise Forbidden(f"the token lacks the scope {STREAM_SCOPE}", param="token")
+    return claims
+
+
+def _refuse_other(members: dict[str, Any]) -> None:
+    for name in members:
+        raise BadRequest("unknown member of this operation", code="unknown_parameter", param=name[:64])
+
+
+def _grant_of(claims: Claims) -> Grant:
+    return Grant(claims.jti, _share(claims.scopes))
+
+
+@lru_cache(256)
+def _share(scopes: frozenset[str]) -> frozenset[str]:
+    """Return an equal set that other streams have too, because each token has a set of its own."""
+    return scopes

@@ -1,0 +1,57 @@
+"""The time from the log to the sockets: each live event once for each client, under the kind of its filter."""
+
+import pytest
+
+from filters.params import parse_subscription
+from filters.registry import installed_registry
+from stream_server.hub.delivery_times import BUCKET_SECONDS, FILTER_KINDS, DeliveryTimes, filter_kind
+from tests.stream_server.hub.world import World
+from tests.waiting import eventually
+
+
+@pytest.mark.parametrize(
+    ("parameters", "kind"),
+    [
+        ({"track": "a,b"}, "track"),
+        ({"follow": "1"}, "follow"),
+        ({"locations": "0,0,1,1"}, "locations"),
+        ({"rule": "a"}, "rule"),
+        ({"sample": "1"}, "sample"),
+        ({"firehose": "true", "language": "en"}, "firehose"),
+        ({"track": "a", "follow": "1"}, "combined"),
+    ],
+)
+def test_a_subscription_has_the_kind_of_its_filters(parameters: dict[str, str], kind: str) -> None:
+    assert FILTER_KINDS[filter_kind(parse_subscription(parameters, installed_registry()))] == kind
+
+
+def test_the_events_of_a_slice_are_counted_in_one_bucket() -> None:
+    times = DeliveryTimes()
+    times.events[0], times.events[5] = 3, 7
+    times.end_slice(4.0)
+    times.events[0] = 2
+    times.end_slice(60_000.0)
+    times.end_slice(-5.0)
+    found = {kind: (counts, seconds) for kind, counts, seconds in times.histograms()}
+    bounds = [*BUCKET_SECONDS, float("inf")]
+    assert {bounds[n]: count for n, count in enumerate(found["track"][0]) if count} == {0.005: 3, float("inf"): 2}
+    assert {bounds[n]: count for n, count in enumerate(found["firehose"][0]) if count} == {0.005: 7}
+    assert found["track"][1] == pytest.approx(3 * 0.004 + 2 * 60)
+    assert times.events == [0] * len(FILTER_KINDS)
+
+
+async def test_each_delivery_to_a_live_client_is_counted_once() -> None:
+    """Groups of one and of many clients, several flushes, a heartbeat-free world: the sums are the deliveries."""
+    world = World()
+    for _ in range(3):
+        world.open(track="post")
+    world.open(firehose="true")
+    world.open(follow="7")
+    await world.until_live(5)
+    for number in range(4):
+        world.post(f"post {number}")
+        if number % 2:
+            await eventually(lambda: world.hub.flusher.delivered == 5 * (number + 1))  # noqa: B023 - awaited here
+    counts = {kind: sum(counts) for kind, counts, _ in world.hub.flusher.times.histograms() if any(counts)}
+    assert counts == {"track": 12, "firehose": 4, "follow": 4}
+    assert sum(counts.values()) == world.hub.flusher.delivered

@@ -1,0 +1,45 @@
+"""The last warnings and errors: bounded, counted and without secrets."""
+
+import logging
+
+from stream_server.monitoring.recent_errors import MAX_ERRORS, MAX_MESSAGE_CHARS, RecentErrors
+
+logger = logging.getLogger("stream_server.test_recent_errors")
+
+
+def test_equal_errors_are_one_row_and_the_newest_is_first() -> None:
+    errors = RecentErrors()
+    with errors.attached():
+        for word in ("one", "two", "one"):
+            logger.warning("it failed: %s", word)
+        logger.info("all is well")
+    logger.warning("after the block")
+    assert [(error.message, error.times) for error in errors.newest_first()] == [
+        ("it failed: one", 2), ("it failed: two", 1)
+    ]  # fmt: skip
+
+
+def test_the_memory_of_errors_is_bounded() -> None:
+    errors = RecentErrors()
+    with errors.attached():
+        for number in range(10 * MAX_ERRORS):
+            logger.error("error %d %s", number, "x" * 10_000)
+    assert [error.message.split()[1] for error in errors.newest_first()] == [
+        str(number) for number in range(10 * MAX_ERRORS - 1, 9 * MAX_ERRORS - 1, -1)
+    ]
+    assert {len(error.message) for error in errors.newest_first()} == {MAX_MESSAGE_CHARS}
+
+
+def test_secrets_are_replaced_also_in_the_text_of_an_exception() -> None:
+    errors = RecentErrors()
+    with errors.attached():
+        error = ValueError("redis://user:hunter2@host is away")
+        logger.error("password=hunter3 of eyJhbGciOi.x.y", exc_info=error)
+    (found,) = errors.newest_first()
+    assert found.message == "password=<hidden> of <token>: ValueError: redis://<hidden>@host is away"
+
+
+def test_a_record_with_wrong_arguments_is_left_to_the_log() -> None:
+    errors = RecentErrors()
+    errors.handle(logging.LogRecord("x", logging.ERROR, "x.py", 1, "%d", ("word",), None))
+    assert errors.newest_first() == []

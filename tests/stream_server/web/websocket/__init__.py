@@ -1,0 +1,1 @@
+"""WebSocket: the parser of frames, the handshake, and open sockets."""

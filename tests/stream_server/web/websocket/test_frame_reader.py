@@ -1,0 +1,212 @@
+"""The parser against the cases of the RFC. The order is that of the Autobahn test suite, whose cases are named so."""
+
+import random
+
+import pytest
+
+from stream_server.web.websocket.deflate import FrameFault
+from stream_server.web.websocket.frame_reader import FrameReader, unmask
+from stream_server.web.websocket.frames import MAX_REASON_BYTES, Opcode, encode_close, encode_frame
+from tests.stream_server.web.websocket.client_frames import (
+    BINARY,
+    CLOSE,
+    CONTINUATION,
+    FIN,
+    MASK,
+    PING,
+    PONG,
+    RSV1,
+    RSV2,
+    RSV3,
+    TEXT,
+    close,
+    deflated,
+    frame,
+)
+
+MAXIMUM = 65_536
+GREETING = "κόσμε 🎉".encode()
+
+BOMB = deflated(b"*" * (MAXIMUM + 1))
+
+Outcome = list[tuple[int, bytes]] | int
+"""The messages and control frames that were received, or the close code of a fault."""
+
+
+def outcome(*chunks: bytes, compresses: bool = True, maximum: int = MAXIMUM) -> Outcome:
+    """Feed the chunks to a new parser. Return what it found; parts of messages are left out."""
+    reader = FrameReader(compresses=compresses, max_message_bytes=maximum)
+    found: list[tuple[int, bytes]] = []
+    try:
+        for chunk in chunks:
+            reader.feed(chunk)
+            while (received := reader.read()) is not None:
+                if received.opcode is not Opcode.CONTINUATION:
+                    found.append((int(received.opcode), received.payload))
+    except FrameFault as fault:
+        return int(fault.code) if 0 < len(fault.reason) <= MAX_REASON_BYTES else 0
+    return found
+
+
+def in_bytes(data: bytes) -> list[bytes]:
+    return [data[n : n + 1] for n in range(len(data))]
+
+
+GOOD: dict[str, tuple[bytes, Outcome]] = {
+    "1.1.1 an empty text": (frame(TEXT), [(TEXT, b"")]),
+    "1.1.2 125 bytes": (frame(TEXT, b"*" * 125), [(TEXT, b"*" * 125)]),
+    "1.1.3 126 bytes": (frame(TEXT, b"*" * 126), [(TEXT, b"*" * 126)]),
+    "1.1.6 65535 bytes": (frame(TEXT, b"*" * 65_535), [(TEXT, b"*" * 65_535)]),
+    "1.1.7 65536 bytes": (frame(TEXT, b"*" * 65_536), [(TEXT, b"*" * 65_536)]),
+    "1.2.2 binary": (frame(BINARY, bytes(range(125))), [(BINARY, bytes(range(125)))]),
+    "2.3 a ping with any bytes": (frame(PING, b"\x00\xff\xfe"), [(PING, b"\x00\xff\xfe")]),
+    "2.4 the longest ping": (frame(PING, b"\xfe" * 125), [(PING, b"\xfe" * 125)]),
+    "2.7 a pong unasked": (frame(PONG), [(PONG, b"")]),
+    "2.10 ten pings": (frame(PING, b"x") * 10, [(PING, b"x")] * 10),
+    "5.3 two fragments": (frame(TEXT, b"frag", 0) + frame(CONTINUATION, b"ment"), [(TEXT, b"fragment")]),
+    "5.6 a ping inside a message": (
+        frame(TEXT, b"frag", 0) + frame(PING, b"!") + frame(CONTINUATION, b"ment"), [(PING, b"!"), (TEXT, b"fragment")],
+    ),
+    "6.1.2 empty fragments": (
+        frame(TEXT, b"", 0) + frame(CONTINUATION, b"", 0) + frame(CONTINUATION), [(TEXT, b"")],
+    ),
+    "6.2.2 a character in two fragments": (
+        frame(TEXT, GREETING[:1], 0) + frame(CONTINUATION, GREETING[1:]), [(TEXT, GREETING)],
+    ),
+    "6.9 the last code point": (frame(TEXT, "\U0010ffff".encode()), [(TEXT, "\U0010ffff".encode())]),
+    "7.3.1 a close without a code": (close(), [(CLOSE, b"")]),
+    "7.3.5 the longest reason": (close(1000, b"*" * 123), [(CLOSE, b"*" * 123)]),
+    "12 compressed": (frame(TEXT, deflated(GREETING * 9), FIN | RSV1), [(TEXT, GREETING * 9)]),
+    "12 compressed and empty": (frame(TEXT, b"\x00", FIN | RSV1), [(TEXT, b"")]),
+    "12 compressed in fragments": (
+        frame(TEXT, deflated(GREETING)[:3], RSV1) + frame(PING) + frame(CONTINUATION, deflated(GREETING)[3:]),
+        [(PING, b""), (TEXT, GREETING)],
+    ),
+    "12 a small window": (frame(TEXT, deflated(GREETING, window_bits=9), FIN | RSV1), [(TEXT, GREETING)]),
+    "12 a final block": (frame(TEXT, deflated(GREETING, final=True), FIN | RSV1), [(TEXT, GREETING)]),
+    "13 one compressed, one not": (
+        frame(TEXT, deflated(b"a"), FIN | RSV1) + frame(TEXT, b"b"), [(TEXT, b"a"), (TEXT, b"b")],
+    ),
+    "two compressed alike": (frame(TEXT, deflated(b"abc" * 9), FIN | RSV1) * 2, [(TEXT, b"abc" * 9)] * 2),
+    "the mask of zeros": (frame(TEXT, b"plain", mask=bytes(4)), [(TEXT, b"plain")]),
+}  # fmt: skip
+
+BAD: dict[str, tuple[bytes, Outcome]] = {
+    "2.5 a ping of 126 bytes": (frame(PING, b"\xfe" * 126), 1002),
+    "3.1 RSV3": (frame(TEXT, b"x", FIN | RSV3), 1002),
+    "3.2 RSV2": (frame(TEXT, b"x", FIN | RSV2), 1002),
+    "3.6 RSV1 and RSV2 of a ping": (frame(PING, b"", FIN | RSV1 | RSV2), 1002),
+    "3 RSV1 of a ping": (frame(PING, b"", FIN | RSV1), 1002),
+    "3 RSV1 of a continuation": (frame(TEXT, deflated(b"x"), RSV1) + frame(CONTINUATION, b"", FIN | RSV1), 1002),
+    **{f"4.1 opcode {code}": (frame(code, b"x"), 1002) for code in range(3, 8)},
+    **{f"4.2 opcode {code}": (frame(code), 1002) for code in range(11, 16)},
+    "5.1 a ping in fragments": (frame(PING, b"frag", 0) + frame(CONTINUATION, b"ment"), 1002),
+    "5.2 a pong in fragments": (frame(PONG, b"frag", 0), 1002),
+    "5.9 a continuation of nothing": (frame(CONTINUATION, b"x"), 1002),
+    "5.12 a first fragment of nothing": (frame(CONTINUATION, b"x", 0), 1002),
+    "5.18 a text inside a text": (frame(TEXT, b"a", 0) + frame(TEXT, b"b"), 1002),
+    "5 a binary inside a text": (frame(TEXT, b"a", 0) + frame(BINARY, b"b"), 1002),
+    "6.3.1 no UTF-8": (frame(TEXT, GREETING + b"\xed\xa0\x80edited"), 1007),
+    "6.3.2 no UTF-8, in fragments": (frame(TEXT, GREETING, 0) + frame(CONTINUATION, b"\xf4\x90\x80\x80"), 1007),
+    "6.6.1 half a character": (frame(TEXT, GREETING[:1]), 1007),
+    "6.8 five bytes": (frame(TEXT, b"\xf8\x88\x80\x80\x80"), 1007),
+    "6.10 a surrogate": (frame(TEXT, b"\xed\xbf\xbf"), 1007),
+    "6.20 an overlong slash": (frame(TEXT, b"\xc0\xaf"), 1007),
+    "6 no UTF-8, compressed": (frame(TEXT, deflated(b"\xff"), FIN | RSV1), 1007),
+    "7.3.2 a close of one byte": (frame(CLOSE, b"\x03"), 1002),
+    "7.3.6 a reason of 124 bytes": (close(1000, b"*" * 124), 1002),
+    "7.5.1 a reason that is not UTF-8": (close(1000, b"\xce\xba\xe1\xbd\xb9\xcf\x83\xed\xa0\x80"), 1007),
+    "9 too large": (frame(TEXT, b"*" * (MAXIMUM + 1)), 1009),
+    "9 too large, in fragments": (frame(TEXT, b"*" * MAXIMUM, 0) + frame(CONTINUATION, b"*"), 1009),
+    "unmasked": (frame(TEXT, b"x", mask=None), 1002),
+    "a length in more bytes than it needs": (frame(TEXT, b"x", size=2), 1002),
+    "a length in eight bytes that fits two": (frame(TEXT, b"x" * 126, size=8), 1002),
+    "a negative length": (bytes((FIN | TEXT, 0xFF)) + b"\x80" + bytes(7) + MASK, 1002),
+    "an inflate bomb": (frame(TEXT, deflated(b"*" * 10_000_000), FIN | RSV1), 1009),
+    "an inflate bomb in fragments": (
+        frame(TEXT, BOMB[:9], RSV1) + frame(CONTINUATION, BOMB[9:]), 1009,
+    ),
+    "no deflate": (frame(TEXT, b"\xff\xff\xff", FIN | RSV1), 1007),
+    "data behind the final block": (frame(TEXT, deflated(b"a", final=True) + b"more", FIN | RSV1), 1007),
+}  # fmt: skip
+
+CASES = GOOD | BAD
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_case_at_once_and_byte_by_byte(case: str) -> None:
+    data, expected = CASES[case]
+    assert outcome(data) == expected
+    assert outcome(*in_bytes(data[:2000]), data[2000:]) == expected
+
+
+@pytest.mark.parametrize("code", [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 3000, 3999, 4000, 4999])
+def test_good_close_codes(code: int) -> None:
+    reader = FrameReader(compresses=False)
+    reader.feed(close(code, b"bye"))
+    assert reader.read() == (Opcode.CLOSE, b"bye", code)
+
+
+@pytest.mark.parametrize("code", [0, 999, 1004, 1005, 1006, 1015, 1016, 1100, 2000, 2999, 5000, 65_535])
+def test_bad_close_codes(code: int) -> None:
+    assert outcome(close(code)) == 1002
+
+
+def test_rsv1_needs_the_extension() -> None:
+    assert outcome(frame(TEXT, deflated(b"x"), FIN | RSV1), compresses=False) == 1002
+
+
+@pytest.mark.parametrize(
+    ("early", "code"),
+    [
+        (frame(TEXT, b"*" * 200)[:1] + b"\x01", 1002),
+        (frame(TEXT, b"*" * 70_000)[:14], 1009),
+        (frame(TEXT, GREETING + b"\xf4\x90" + b"*" * 900)[: 8 + len(GREETING) + 2], 1007),
+        (bytes((FIN | 3,)), 1002),
+    ],
+    ids=["an unmasked frame by its second byte", "a length by the header", "UTF-8 by the first byte", "an opcode"],
+)
+def test_a_fault_is_found_before_the_rest_has_come(early: bytes, code: int) -> None:
+    assert outcome(early) == code
+
+
+def test_any_chunks_give_the_same() -> None:
+    """All good cases in a row, cut at random places, give what each of them gives."""
+    chance = random.Random(5)
+    parts = [case for case in GOOD if not case.startswith("7")]
+    data = b"".join(GOOD[case][0] for case in parts)
+    expected = [one for case in parts for one in GOOD[case][1]]  # type: ignore[union-attr]
+    for _ in range(5):
+        cuts = sorted(chance.sample(range(len(data)), 40))
+        chunks = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+        assert outcome(*chunks) == expected
+
+
+def test_a_reader_holds_nothing_between_messages() -> None:
+    reader = FrameReader(compresses=True)
+    assert reader.is_idle
+    for part, idle in ((frame(TEXT, b"ab", 0), False), (frame(CONTINUATION, b"c")[:-1], False)):
+        reader.feed(part)
+        while reader.read() is not None:
+            pass
+        assert reader.is_idle is idle
+    reader.feed(frame(CONTINUATION, b"c")[-1:])
+    assert reader.read() == (Opcode.TEXT, b"abc", None)
+    assert reader.is_idle
+
+
+@pytest.mark.parametrize("length", [0, 1, 125, 126, 65_535, 65_536])
+def test_a_frame_of_the_server_has_no_mask(length: int) -> None:
+    payload = b"*" * length
+    assert encode_frame(Opcode.TEXT, payload) == frame(TEXT, payload, mask=None)
+
+
+def test_a_mask_goes_on_where_it_was() -> None:
+    data = bytes(range(50))
+    for offset in range(9):
+        parts = unmask(data[:offset], MASK) + unmask(data[offset:], MASK, offset)
+        assert parts == unmask(data, MASK) != data
+
+
+def test_a_long_reason_is_cut_at_a_character() -> None:
+    assert encode_close(1000, "é" * 100)[4:] == ("é" * (MAX_REASON_BYTES // 2)).encode()
