@@ -2,11 +2,13 @@
 
 import asyncio
 import importlib
+import runpy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jwt import decode
 
 from filters.testing import check_filter
 from stream_server.client import Client, RequestRefused
@@ -55,6 +57,26 @@ def shows(program: Running, server: Server, jwt: str, message: str, line: str) -
         return line in program.out
 
     program.until(printed)
+
+
+def test_the_outbox_sends_each_row_once(server: Server, jwt: str, tmp_path: Path) -> None:
+    """The rows are answered in order. Rows that were sent and not marked are answered as before."""
+    program, base = EXAMPLES / "ingest" / "outbox.py", str(tmp_path / "site.db")
+    outbox = runpy.run_path(str(program))
+    site = outbox["Site"](base)
+    site.add({"op": "user", "user": {"foreign_id": "outbox"}})
+    site.add({"op": "post", "status": {"foreign_id": "o1", "author": "outbox", "message": "from the outbox"}})
+    site.add({"op": "delete", "status": "unknown"})
+    token = mint(str(decode(jwt, options={"verify_signature": False})["sub"]), "ingest")
+    first = list(outbox["send"](server.address, token, [line for _, line in site.unanswered()]))
+    assert [sorted(answer) for answer in first] == [["cursor", "id", "line"]] * 2 + [["error", "line"]]
+    with running(
+        sys.executable, program, server.address, token, base, folder=tmp_path / "run", env=clean_environment()
+    ) as sender:
+        sender.until(lambda: "3 unknown status" in sender.out)
+        assert sender.interrupt() == 0
+    assert sender.out.splitlines()[:2] == [f"1 {first[0]['id']}", f"2 {first[1]['id']}"]
+    assert site.unanswered() == []
 
 
 @pytest.mark.parametrize("example", ["sse_consumer.py", "long_polling.py"])
