@@ -13,6 +13,7 @@ from stream_server.commands.admin import admin
 from stream_server.commands.completion import completion
 from stream_server.commands.doctor import doctor
 from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.export import export
 from stream_server.commands.fetch import fetch
 from stream_server.commands.load import load
 from stream_server.commands.output import BrokenOutput
@@ -40,6 +41,7 @@ Examples:
   stream-server tail --data-dir ./data --user ada --track "redis,postgres"
   stream-server stats --data-dir ./data --user ada
   stream-server load --data-dir ./data --streams 100 --rate 50
+  stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
   stream-server reload --data-dir ./data          after you changed its --settings-file
   stream-server doctor --data-dir ./data
@@ -86,8 +88,8 @@ def cli() -> None:
 
 
 COMMANDS = (
-    serve, worker, reload, token, sign_in, admin, tail, stats, rules, replay, load, repair, doctor, redis_acl, fetch,
-    completion,
+    serve, worker, reload, token, sign_in, admin, tail, stats, export, rules, replay, load, repair, doctor, redis_acl,
+    fetch, completion,
 )  # fmt: skip
 for command in COMMANDS:
     cli.add_command(command)

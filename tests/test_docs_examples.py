@@ -26,7 +26,9 @@ from tests.end_to_end.server import ROOT, Server
 PAGES = [
     ROOT / "README.md",
     ROOT / ".github" / "CONTRIBUTING.md",
+    ROOT / "docs" / "ingest.md",
     *sorted((ROOT / "docs" / "guide").glob("*.md")),
+    ROOT / "docs" / "notebooks.md",
 ]
 
 LANGUAGES = {"sh", "python", "json", "toml", "yaml", "ini", "nginx", "text"}

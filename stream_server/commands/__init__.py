@@ -14,6 +14,10 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``load``             puts a synthetic load on a server, and measures
 ``completion``       prints a script by which the shell completes commands
 ``tail``             shows a stream in the terminal
+``export``           writes past events into a file
+``export_files``     the files of an export: JSON lines and Parquet
+``export_rows``      the columns of one event
+``past_events``      reads the events of a span of time
 ``terminal``         renders messages as readable and safe lines
 ``rules``            explains why a rule matches a status, without a server
 ``repair``           finds and repairs faults in Redis

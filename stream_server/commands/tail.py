@@ -50,14 +50,15 @@ Examples:
 """
 
 
-def _filter_options(command: Any) -> Any:
+def filter_options(command: Any) -> Any:
+    """Add the options of the filters to a command."""
     for name, text in reversed(FILTER_OPTIONS.items()):
         command = click.option(f"--{name}", multiple=True, metavar="VALUE", help=text)(command)
     return command
 
 
 @click.command(epilog=EPILOG)
-@_filter_options
+@filter_options
 @click.option("--firehose", is_flag=True, help="Everything public (scope firehose).")
 @click.option("--param", "more", multiple=True, metavar="NAME=VALUE", help="A parameter of a plugin's filter.")
 @click.option("--since", help="Where to start: a cursor, an ISO time, or -15m.")
@@ -80,7 +81,7 @@ def tail(
     After a lost connection the command connects again and continues at the same position. On a terminal the words that
     matched are marked, and the last line shows the rate and the median age of the events of the last ten seconds.
     """
-    parameters = _parameters(given, more) | ({"firehose": "true"} if firehose else {})
+    parameters = filter_parameters(given, more) | ({"firehose": "true"} if firehose else {})
     settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
     token = credentials.token_source(given, settings, STREAM_SCOPES)
     url = server_access.server_address(given["url"], settings)
@@ -94,7 +95,7 @@ def tail(
     asyncio.run(_print_events(client, stream, view))
 
 
-def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
+def filter_parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
     """Return the query parameters of the stream. Join several values of an option by commas, rules by newlines."""
     parameters = {name: SEPARATORS.get(name, ",").join(given[name]) for name in FILTER_OPTIONS if given[name]}
     for pair in more:
