@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page
+import pytest_asyncio
+from playwright.async_api import Browser, Page
 
 from tests.browser.chromium import chromium
 from tests.command_line import ROOT, clean_environment, running
+from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 
 _ADDRESS = re.compile(r"Running on (\S+)")
@@ -50,3 +52,22 @@ async def tab() -> AsyncIterator[Page]:
         page.set_default_timeout(20_000)
         yield page
     assert failures == []
+
+
+@pytest.fixture(scope="session")
+def site_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Start one server for all tests of the views People and Operations and of the page of the API."""
+    with Server(tmp_path_factory.mktemp("people"), variables={"STREAM_SERVER_LIMITS": "off"}) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def shared_browser() -> AsyncIterator[Browser]:
+    async with chromium() as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def site_api(site_server: Server) -> AsyncIterator[Api]:
+    async with Api(site_server) as api:
+        yield api

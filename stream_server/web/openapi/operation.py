@@ -41,7 +41,8 @@ def accepts_idempotency_key(row: Route) -> bool:
 
 def component_schemas(rows: tuple[Route, ...]) -> dict[str, Json]:
     """Return the JSON schemas of all query, body and answer structs of ``rows``, by class name."""
-    kinds = {kind for row in rows for kind in (row.query, row.body, row.response, ErrorResponse) if kind is not None}
+    named = {kind for row in rows for kind in (row.query, row.body, row.response, ErrorResponse, *row.lines)}
+    kinds = [kind for kind in named if kind is not None]
     in_order = sorted(kinds, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(in_order, ref_template=SCHEMA_REF)
     return {name: portable_schema(schema) for name, schema in components.items()}
@@ -154,7 +155,7 @@ def _path_parameters(row: Route) -> list[Json]:
 
 def _path_parameter_schema(name: str, *, allows_me: bool) -> Json:
     """Return the schema of the path parameter ``name``: a text, a login, or an id. ``allows_me`` also allows `me`."""
-    if name in {"file", "tag"}:
+    if name in {"file", "folder", "tag"}:
         return {"type": "string", "minLength": 1}
     if allows_me:
         return {"type": "string", "pattern": "^([0-9]{1,20}|me)$", "description": "a decimal number, or `me`"}
@@ -194,6 +195,11 @@ def _special_parameters(row: Route) -> list[Json]:
 def _request_body(row: Route) -> Json:
     if row.body is not None:
         return {"requestBody": {"required": True, "content": _json_content(row.body)}}
+    if row.lines:
+        schema = {"oneOf": [{"$ref": SCHEMA_REF.format(name=line.__name__)} for line in row.lines]}
+        about = "One JSON object a line. The schema is that of a line."
+        content = {row.media_type: {"schema": schema}}
+        return {"requestBody": {"required": True, "description": about, "content": content}}
     return stream_parameters.describe_request_body(row) if row.query is None and row.method == "POST" else {}
 
 
@@ -201,7 +207,7 @@ def _success_response(row: Route, status: int) -> Json:
     """Return the OpenAPI response for a success. The first docstring line of the answer's class describes it."""
     response: Json = {"description": _success_description(row)}
     if row.response is not None:
-        response["content"] = _json_content(row.response)
+        response["content"] = _json_content(row.response, row.media_type)
         if status == 201 and "id" in row.response.__struct_fields__:
             response["headers"] = {"Location": _header_object("the path of the new object")}
     elif row.is_streaming:
@@ -217,8 +223,8 @@ def _success_description(row: Route) -> str:
     return (row.response.__doc__ or "").partition("\n")[0].replace("``", "`")
 
 
-def _json_content(struct_type: type[msgspec.Struct]) -> Json:
-    return {JSON_MEDIA_TYPE: {"schema": {"$ref": SCHEMA_REF.format(name=struct_type.__name__)}}}
+def _json_content(struct_type: type[msgspec.Struct], media_type: str = JSON_MEDIA_TYPE) -> Json:
+    return {media_type: {"schema": {"$ref": SCHEMA_REF.format(name=struct_type.__name__)}}}
 
 
 def _header_object(description: str, schema: Json | None = None) -> Json:
