@@ -126,12 +126,14 @@ class Update:
         self._bind = bind
         self._described = described
         self._echo = echo
+        self._warnings: list[StreamNotice] = []
         self.refuse = refuse
 
     async def bind(self, request: SubscribeRequest, position: Position) -> SubscribeRequest:
-        """Return the request with the new filters. Raises an ApiError if Redis cannot be read."""
+        """Return the request with the new filters. Raises an ApiError if Redis cannot be read, or a plug-in fails."""
         try:
             bound = await self._bind(position)
+            self._warnings = costly_filter_warnings(bound.subscription, position)
         except Exception as error:
             raise as_refusal(error) from error
         return request._replace(parameters=self._described, **bound._asdict())
@@ -139,7 +141,7 @@ class Update:
     def notices(self, request: SubscribeRequest, position: Position) -> Iterable[StreamNotice]:
         """Return `effective`, and a `warning` for each filter that is tested on every event."""
         members = {**self._echo, "parameters": request.parameters}
-        return [StreamNotice("effective", position, members), *costly_filter_warnings(request.subscription, position)]
+        return [StreamNotice("effective", position, members), *self._warnings]
 
 
 class Operations:
