@@ -11,11 +11,11 @@ import msgspec
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from stream_server.client import Client
-from stream_server.commands import past_events, server_access, setting_options
+from stream_server.commands import credentials, past_events, server_access, setting_options
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.export_files import ExportFile, open_export
 from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
-from stream_server.commands.tail import filter_options, filter_parameters, token_source
+from stream_server.commands.tail import STREAM_SCOPES, filter_options, filter_parameters
 from stream_server.config import config
 
 BASES = ("track", "follow", "locations", "rule", "rules", "sample")
@@ -80,11 +80,7 @@ class ExportSummary(msgspec.Struct):
 @click.option("--firehose", is_flag=True, help="Everything public (scope firehose); the default without a filter.")
 @click.option("--param", "more", multiple=True, metavar="NAME=VALUE", help="A parameter of a plugin's filter.")
 @JSON_OPTION
-@setting_options.URL_OPTION
-@click.option("--token", metavar="JWT", help="The token; other users of this machine can see it, unlike a file.")
-@click.option("--token-file", type=click.File(), help="File that holds the token; - is standard input.")
-@click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir).")
-@setting_options.options(*setting_options.ACCESS_SETTINGS)
+@credentials.credential_options
 def export(
     *, since: str, until: str, target: Path, firehose: bool, more: tuple[str, ...], as_json: bool, **given: Any
 ) -> None:
@@ -101,7 +97,8 @@ def export(
     except (ValueError, OverflowError):
         raise CommandFailure(f"--until {until}: give `now`, a time such as 2026-12-31T18:00Z, or -15m", USAGE) from None
     settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
-    client = Client(server_access.server_address(given["url"], settings), token_source(given, settings))
+    token = credentials.token_source(given, settings, STREAM_SCOPES)
+    client = Client(server_access.server_address(given["url"], settings), token)
     summary = ExportSummary(str(target))
     with open_export(target) as file:
         asyncio.run(_export(client, parameters, since, end, file, summary, shows_progress=not as_json))
