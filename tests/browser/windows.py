@@ -5,8 +5,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Request
+from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Request, expect
 
+from tests.browser import axe
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 
@@ -53,7 +54,17 @@ class Window:
 
     def post(self, text: str) -> Locator:
         """The cards that show a text."""
-        return self.page.locator("article.post").filter(has_text=text)
+        return self.page.locator("article.status").filter(has_text=text)
+
+    async def go(self, path: str, text: str) -> None:
+        """Open a page of the view People by its address, as a link does, and wait for a text in it."""
+        await self.page.evaluate("hash => { location.hash = hash; }", path)
+        await expect(self.page.locator("main")).to_contain_text(text)
+
+    async def faults(self) -> list[str]:
+        """Return what axe-core finds in the page as it is now."""
+        await self.page.evaluate(axe.source())
+        return await axe.faults(self.page)
 
     async def write(self, text: str) -> None:
         """Post a status by the form of the page."""
@@ -67,7 +78,9 @@ async def open_window(
     """Open a context of its own for a user, with a session as the console keeps it; None is nobody."""
     kept = [] if user is None else [{"name": "stream-server.session", "value": json.dumps(_session(user, scope))}]
     state: Any = {"cookies": [], "origins": [{"origin": server.address, "localStorage": kept}]}
-    context = await browser.new_context(storage_state=state, **({"viewport": DESKTOP} | more))
+    context = await browser.new_context(
+        storage_state=state, **({"viewport": DESKTOP, "reduced_motion": "reduce"} | more)
+    )
     window = Window(await context.new_page(), server, user or {})
     window.watch()
     return window

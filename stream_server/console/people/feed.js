@@ -12,7 +12,7 @@ import { counted } from "./text.js";
  * @property {(item: Json) => Element} render
  * @property {string} empty     what to say if there is nothing
  * @property {string} label     the name of the list for screen readers
- * @property {[string, string]} [noun]  one and many, for the announcement
+ * @property {[string, string]} [noun]  one and many, of items that are articles and may come live
  */
 
 const MAX_SHOWN = 300;
@@ -30,7 +30,7 @@ export class Feed {
     this.next = null;
     this.loading = false;
     this.known = new Set();
-    this.list = h("div", { class: "feed-list", role: "feed", "aria-label": options.label, "aria-busy": "true" });
+    this.list = h("div", { class: "feed-list", role: options.noun ? "feed" : "group", "aria-label": options.label, "aria-busy": "true" });
     this.pill = h("button", { type: "button", class: "feed-new", hidden: true, onclick: () => this.insert() });
     this.status = h("p", { class: "visually-hidden", role: "status" });
     this.more = h("button", { type: "button", class: "feed-more", hidden: true, onclick: () => this.load() }, "Show more");

@@ -50,7 +50,7 @@ function groupFeed(page, path, label, empty, render) {
 /** @param {Json} group */
 function groupEntry(group) {
   return h("a", { class: "entry", href: `#/people/groups/${group.id}` },
-    h("strong", {}, isolate(group.name)), h("span", { class: "chip" }, group.kind),
+    h("strong", {}, isolate(group.name)), h("span", { class: "pill" }, group.kind),
     h("span", { class: "muted entry-about" }, isolate(group.description)), h("span", { class: "muted" }, counted(group.members, "member")));
 }
 
@@ -70,7 +70,7 @@ export async function groupPage(page, id, tab = "posts") {
   const [group, member] = found;
   const own = group.uid === site.me.id;
   page.show(group.name,
-    h("p", { class: "muted" }, h("span", { class: "chip" }, group.kind), " ", isolate(group.description), ` ${counted(group.members, "member")}`),
+    h("p", { class: "muted" }, h("span", { class: "pill" }, group.kind), " ", isolate(group.description), ` ${counted(group.members, "member")}`),
     h("div", { class: "row" }, own ? null : membership(page, group, member)), own ? ownerTools(page, group) : null,
     tabs(`#/people/groups/${id}`, tab, ["posts", "members"]),
     tab === "members" ? members(page, group, own) : groupPosts(page, group, member && (own || group.kind !== "announcement")));

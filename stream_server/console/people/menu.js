@@ -29,7 +29,7 @@ export function moreMenu(site, card) {
 
 /** Return a button that opens a small menu. @param {string} label @param {any[]} entries */
 export function menu(label, entries) {
-  const root = h("details", { class: "menu" }, h("summary", { class: "post-action", "aria-label": label, title: label }, drawing("more")), h("div", { class: "menu-list" }, ...entries));
+  const root = h("details", { class: "more-menu" }, h("summary", { class: "post-action", "aria-label": label, title: label }, drawing("more")), h("div", { class: "menu-list" }, ...entries));
   const close = () => { root.open = false; };
   root.addEventListener("click", (/** @type {Event} */ event) => { if (/** @type {Element} */ (event.target).closest("button")) close(); });
   root.addEventListener("focusout", (/** @type {FocusEvent} */ event) => { if (!root.contains(/** @type {Node} */ (event.relatedTarget))) close(); });

@@ -23,7 +23,7 @@ export class PostCard {
     this.isRepost = isRepost;
     this.problem = h("p", { class: "problem", role: "alert" });
     this.slot = h("div", { class: "post-slot" });
-    this.root = h("article", { class: ["post", options.detail && "post-detail"], tabindex: "-1", dataset: { status: status.id },
+    this.root = h("article", { class: ["status", options.detail && "post-detail"], tabindex: "-1", dataset: { status: status.id },
       "aria-label": `Post by @${(this.status ?? status).login}` }, isRepost ? this.repostLine() : null);
     if (this.status) this.draw(this.status, options.detail ?? false);
     else this.root.append(h("p", { class: "muted" }, "The reposted status is deleted, or you may not see it."));
@@ -44,7 +44,7 @@ export class PostCard {
   /** @param {Json} status @param {boolean} detail */
   draw(status, detail) {
     this.root.append(
-      h("div", { class: "post-body" },
+      h("div", { class: "status-body" },
         h("a", { href: userHref(status.login), class: "post-face", tabindex: "-1", "aria-hidden": "true" }, face(status)),
         h("div", { class: "post-main" },
           header(status), context(status), richText(status.message, status.entities), media(status), place(status),
@@ -164,7 +164,7 @@ export class PostCard {
 function header(status) {
   return h("header", { class: "post-header" }, userLink(status.login, { class: "post-author" }),
     h("a", { class: "post-time", href: `#/people/status/${status.id}` }, timeAgo(status.posted)),
-    status.group ? h("a", { class: "chip", href: `#/people/groups/${status.group}` }, drawing("group"), "group") : null,
+    status.group ? h("a", { class: "pill", href: `#/people/groups/${status.group}` }, drawing("group"), "group") : null,
     status.lang && status.lang !== "und" ? h("span", { class: "post-lang", title: "language" }, status.lang) : null);
 }
 

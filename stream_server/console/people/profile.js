@@ -117,7 +117,7 @@ class Profile {
     const state = await this.page.attempt(() => site.get(`/v1/users/${site.me.id}/relationship/${user.id}`));
     if (!state || this.page.ended) return;
     fill(this.buttons, state.blocking ? this.unblock() : this.follow(state), state.blocking ? null : this.talk(), this.menu(state),
-      state.followed_by ? h("span", { class: "chip" }, "follows you") : null, state.muting ? h("span", { class: "chip" }, "muted") : null);
+      state.followed_by ? h("span", { class: "pill" }, "follows you") : null, state.muting ? h("span", { class: "pill" }, "muted") : null);
   }
 
   /** @param {string} method @param {string} relation @returns {Promise<any>} */

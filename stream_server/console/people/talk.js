@@ -36,8 +36,8 @@ class Talk {
     this.shown = new Set();
     this.read = 0;
     this.older = h("button", { type: "button", hidden: true, onclick: () => this.load() }, "Older messages");
-    this.list = h("ol", { class: "messages", role: "log", "aria-label": "Messages" });
-    this.scroller = h("div", { class: "messages-box", tabindex: "0", role: "region", "aria-label": "Messages" }, this.older, this.list);
+    this.list = h("div", { class: "messages", role: "log", "aria-label": "Messages" });
+    this.scroller = h("div", { class: "messages-box", tabindex: "0", role: "region", "aria-label": "The messages, to scroll" }, this.older, this.list);
     this.problem = h("div", {});
   }
 
@@ -91,7 +91,7 @@ class Talk {
   /** @param {Json} message */
   row(message) {
     const own = message.uid === this.site.me.id;
-    return h("li", { class: ["message", own && "message-own"], dataset: { id: message.id } },
+    return h("div", { class: ["message", own && "message-own"], dataset: { id: message.id } },
       h("span", { class: "message-who" }, own ? "you" : isolate(`@${message.login}`), " ", timeAgo(message.posted)),
       h("p", { class: "message-text", dir: "auto" }, message.message));
   }

@@ -154,7 +154,7 @@ class People {
     }
     if (event.key === ".") return this.newest();
     if (event.key === "j" || event.key === "k") return this.step(event.key === "j" ? 1 : -1);
-    const button = document.activeElement?.closest("article.post")?.querySelector(POST_KEYS[event.key] ?? "none");
+    const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key] ?? "none");
     if (button instanceof HTMLElement) button.click();
     return button instanceof HTMLElement;
   }
@@ -167,7 +167,7 @@ class People {
 
   /** Move the focus to the next or the previous post. @param {number} by */
   step(by) {
-    const posts = /** @type {HTMLElement[]} */ ([...this.root.querySelectorAll("article.post, article.notice")]);
+    const posts = /** @type {HTMLElement[]} */ ([...this.root.querySelectorAll("article.status, article.notice")]);
     const at = posts.findIndex((post) => post.contains(document.activeElement));
     posts[Math.max(0, Math.min(posts.length - 1, at + by))]?.focus();
     return true;
