@@ -30,7 +30,10 @@ class Follow(Filter):
 
     name: ClassVar[str] = "follow"
     role: ClassVar[Role] = "combinable"
-    help: ClassVar[str] = "User ids, comma-joined; `@me` stands for the users whom you follow."
+    help: ClassVar[str] = (
+        "User ids, comma-joined. A server also takes logins, and `foreign:` with a user's id of another site. "
+        "`@me` stands for the users whom you follow."
+    )
 
     def __init__(
         self, ids: Collection[str], *, includes_me: bool = False, following: Collection[str] | None = None

@@ -2,14 +2,16 @@
 
 import asyncio
 import importlib
+import runpy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from jwt import decode
 
 from filters.testing import check_filter
-from stream_server.client import ApiClient, RequestRefused
+from stream_server.client import Client, RequestRefused
 from tests.command_line import ROOT, Running, clean_environment, running
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
@@ -37,12 +39,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def jwt(server: Server) -> str:
     async def sign_up() -> str:
-        async with ApiClient(server.address) as api:
+        async with Client(server.address) as api:
             try:
                 user = await api.sign_up("ada", "Ada", "ada@example.org", "a good password")
             except RequestRefused:  # she is there since the test before
-                user = (await api.log_in("ada", "a good password"))["user"]
-        return mint(user["id"])
+                user = (await api.log_in("ada", "a good password")).user
+        return mint(user.id)
 
     return asyncio.run(sign_up())
 
@@ -55,6 +57,26 @@ def shows(program: Running, server: Server, jwt: str, message: str, line: str) -
         return line in program.out
 
     program.until(printed)
+
+
+def test_the_outbox_sends_each_row_once(server: Server, jwt: str, tmp_path: Path) -> None:
+    """The rows are answered in order. Rows that were sent and not marked are answered as before."""
+    program, base = EXAMPLES / "ingest" / "outbox.py", str(tmp_path / "site.db")
+    outbox = runpy.run_path(str(program))
+    site = outbox["Site"](base)
+    site.add({"op": "user", "user": {"foreign_id": "outbox"}})
+    site.add({"op": "post", "status": {"foreign_id": "o1", "author": "outbox", "message": "from the outbox"}})
+    site.add({"op": "delete", "status": "unknown"})
+    token = mint(str(decode(jwt, options={"verify_signature": False})["sub"]), "ingest")
+    first = list(outbox["send"](server.address, token, [line for _, line in site.unanswered()]))
+    assert [sorted(answer) for answer in first] == [["cursor", "id", "line"]] * 2 + [["error", "line"]]
+    with running(
+        sys.executable, program, server.address, token, base, folder=tmp_path / "run", env=clean_environment()
+    ) as sender:
+        sender.until(lambda: "3 unknown status" in sender.out)
+        assert sender.interrupt() == 0
+    assert sender.out.splitlines()[:2] == [f"1 {first[0]['id']}", f"2 {first[1]['id']}"]
+    assert site.unanswered() == []
 
 
 @pytest.mark.parametrize("example", ["sse_consumer.py", "long_polling.py"])
@@ -77,8 +99,8 @@ def test_the_sse_consumer_comes_back_by_its_cursor(tmp_path: Path) -> None:
     server = Server(tmp_path / "own").start()
 
     async def sign_up() -> str:
-        async with ApiClient(server.address) as api:
-            return mint((await api.sign_up("ada", "Ada", "ada@example.org", "a good password"))["id"])
+        async with Client(server.address) as api:
+            return mint((await api.sign_up("ada", "Ada", "ada@example.org", "a good password")).id)
 
     try:
         jwt = asyncio.run(sign_up())
@@ -97,27 +119,6 @@ def test_the_sse_consumer_comes_back_by_its_cursor(tmp_path: Path) -> None:
         server.stop()
     finally:
         server.kill()
-
-
-def test_the_analytics_listener_counts(server: Server, jwt: str, tmp_path: Path) -> None:
-    """The example prints posts a minute and the most frequent tags of the firehose."""
-    command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, jwt, "0.1")
-    with running(*command, folder=tmp_path, env=clean_environment()) as listener:
-        shows(listener, server, jwt, "a #Rare one", "#rare 1")
-        post(server, jwt, *["a #common one"] * 30)
-        listener.until(lambda: "#common 30" in listener.out)
-        assert listener.interrupt() == 0
-    last = listener.out.splitlines()[-1]
-    assert last.index("#common 30") < last.index("#rare")
-    assert listener.err == ""
-
-
-def test_the_analytics_listener_reports_an_invalid_token(server: Server, tmp_path: Path) -> None:
-    """An invalid token ends the example with one line and no traceback."""
-    command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, "nonsense")
-    with running(*command, folder=tmp_path, env=clean_environment()) as listener:
-        assert listener.process.wait(15) == 1
-        assert listener.err == "401 invalid_token: the token is not a JSON Web Token\n"
 
 
 def test_a_refusal_is_printed(server: Server, jwt: str, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from stream_server.store.social.blocks import Blocks, Mutes
 from stream_server.store.social.comments import Comments
 from stream_server.store.social.follows import FollowRequests, Follows
 from stream_server.store.social.groups import Groups
+from stream_server.store.social.ingest import Ingest
 from stream_server.store.social.likes import Favorites, Likes
 from stream_server.store.social.lists import Lists
 from stream_server.store.social.notifications import Notifications
@@ -108,8 +109,7 @@ class Store:
         self.user_graphs = UserGraphs(*connections)
         self.follow_requests = FollowRequests(*connections)
         self.relations = Relations(*connections)
-        self.blocks = Blocks(*connections)
-        self.mutes = Mutes(*connections)
+        self.blocks, self.mutes = Blocks(*connections), Mutes(*connections)
         self.notifications = Notifications(*connections)
         self.reports = Reports(*connections)
         self.suspensions = Suspensions(*connections)
@@ -121,6 +121,7 @@ class Store:
         self.talks = Talks(*connections)
         self.rules = StoredRules(*connections)
         self.audit = AuditLog(*connections)
+        self.ingest = Ingest(*connections, detect_language)
         self.open_streams = OpenStreams(*connections)
 
     def watch_rights(self, on_rights_change: Callable[[str | None], None]) -> None:

@@ -53,8 +53,9 @@ class Route:
         query: The struct of the query. None means that the handler reads the query itself.
         body: The struct of the JSON body, or None for no body.
         response: The struct of the JSON answer, or None if the answer is not JSON.
+        lines: The structs of the lines of a body that has one JSON object a line. Its ``response`` is a line, too.
         is_streaming: Whether the answer lasts as long as the connection, or waits for events.
-        media_type: The media type of an answer that is not JSON.
+        media_type: The media type of an answer that is not JSON, and of a body of lines.
         extra_error_statuses: Error statuses for the OpenAPI document that the other attributes do not imply.
         me_parameter: The path parameter in which ``me`` may stand for the caller, or "".
         accepts_ticket: Whether a ticket in the URL may replace the token.
@@ -74,6 +75,7 @@ class Route:
     query: type[msgspec.Struct] | None = NoQuery
     body: type[msgspec.Struct] | None = None
     response: type[msgspec.Struct] | None = None
+    lines: tuple[type[msgspec.Struct], ...] = ()
     status: int = 200
     is_streaming: bool = False
     other_statuses: tuple[int, ...] = ()

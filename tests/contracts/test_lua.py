@@ -75,13 +75,17 @@ def test_scripts_begin_with_their_parts_and_a_comment(name: str) -> None:
     assert re.match(r"(-- parts: [a-z_ ]+\n)?-- \w", VERBS[name])
 
 
+KEEPERS = {"keep_reply", "keep_ingested", "keep_unchanged"}
+"""Functions that keep the answer of a write and return it."""
+
+
 def _changing() -> set[str]:
     """Functions of the parts that change data, directly or through another function."""
     bodies = {}
     for text in (PRELUDE, *PARTS.values()):
         for found in re.finditer(r"^local function (\w+)\(.*?^end", _code(text), re.MULTILINE | re.DOTALL):
             bodies[found[1]] = found[0]
-    changing = {name for name, body in bodies.items() if re.search(rf"redis\.call\('{CHANGES}'", body)} - {"keep_reply"}
+    changing = {name for name, body in bodies.items() if re.search(rf"redis\.call\('{CHANGES}'", body)} - KEEPERS
     while more := {name for name, body in bodies.items() if name not in changing and _calls(body, name, changing)}:
         changing |= more
     return changing
@@ -96,15 +100,16 @@ def _code(text: str) -> str:
 
 
 CHANGING = _changing()
-OPENING = "-- parts: idempotent"
-"""The first line of every write. This part returns the kept answer of the same request."""
+OPENINGS = ("-- parts: idempotent", "-- parts: ingested")
+"""The first lines of every write. These parts return the kept answer of the same request, or of the same line."""
 
 UNKEPT = {
     "job_advance.lua", "job_begin_pass.lua", "job_claim.lua", "job_delete_dependents.lua", "job_fail.lua",
     "job_unpark.lua", "timeline_refill.lua", "orphans_check.lua", "counters_check.lua", "log_record_rollback.lua",
-    "log_trim.lua", "subject_user.lua",
+    "log_trim.lua", "subject_user.lua", "ingest_begin.lua",
 }  # fmt: skip
-"""Scripts of jobs, repair and trimming, and the one that makes a user. Each may run twice, so it keeps no answer."""
+"""Scripts of jobs, repair and trimming, the one that makes a user, and one that audits once. Each may run twice, so it
+keeps no answer."""
 
 
 def _first_change(code: str) -> int:
@@ -114,19 +119,27 @@ def _first_change(code: str) -> int:
     return len(code) if found is None else found.start()
 
 
-WRITES = sorted(name for name, text in VERBS.items() if text.startswith(OPENING))
+WRITES = sorted(name for name, text in VERBS.items() if text.startswith(OPENINGS))
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_writes_keep_an_answer_and_refuse_before_any_change(name: str) -> None:
     code = _code(VERBS[name])
     change = _first_change(code)
-    assert "keep_reply(" in code
+    assert any(f"{keeper}(" in code for keeper in KEEPERS)
+    assert "refuse(" not in code[change:]
+
+
+def test_the_part_that_posts_refuses_before_any_change() -> None:
+    code = _code(PARTS["status_posting.lua"])
+    change = _first_change(code)
+    assert 0 < code.index("refuse(") < change < len(code)
     assert "refuse(" not in code[change:]
 
 
 def test_a_write_begins_with_the_kept_answer() -> None:
     assert _code(PARTS["idempotent.lua"]) == "local before = earlier_reply()\nif before then\n  return before\nend"
+    assert _code(PARTS["ingested.lua"]).startswith("local ingested = redis.call('HGET', KEY.ingested, FINGERPRINT)\nif")
 
 
 def test_only_scripts_that_may_run_twice_keep_no_answer() -> None:

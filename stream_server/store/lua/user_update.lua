@@ -5,13 +5,14 @@
 -- Reply: position or `unchanged`; the user's fields id, login, card, followers, following, posts, signup, email.
 local uid, key = actor.id, KEY.user .. actor.id
 
--- In a JSON string each quote has a backslash before it, so that none of these separators can stand inside of one.
-local new_values = {actor.card:match('^"name":(.*),"bio":(.*),"url":(.*),"place":(.*),"lang":(.*),"protected":(%a+)$')}
+-- In a JSON string each quote has a backslash before it, so that none of these separators can stand inside of one. The
+-- last value is the rest of the card: the id that another site gave the user.
+local new_values = {actor.card:match('^"name":(.*),"bio":(.*),"url":(.*),"place":(.*),"lang":(.*),"protected":(%a+)(.*)$')}
 local old_values, was_protected = table.concat(new_values, ',', 1, 5), actor.protected
 for at = 1, 6 do
   new_values[at] = ARGV[3 + at] ~= '' and ARGV[3 + at] or new_values[at]
 end
-actor.card = format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected":%s', unpack(new_values))
+actor.card = format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected":%s%s', unpack(new_values))
 actor.protected = new_values[6] == 'true'
 
 local position = 'unchanged'

@@ -33,6 +33,7 @@ used for another request.
 ``talks``          direct messages
 ``notifications``  notifications and their read mark
 ``reports``        reports, the decisions of administrators, and suspensions
+``ingest``         users, statuses and follows of another site, under its own ids
 ``audit``          what administrators did
 ``saved_rules``    the filter rules that a user saves for their streams
 """

@@ -100,7 +100,7 @@ class Statuses(Noun):
         BadRequest for a repost of a protected user's status, and for a reply or repost outside the group in which its
         original was posted.
         """
-        arguments = _post_arguments(draft, self._detect_language)
+        arguments = post_arguments(draft, self._detect_language)
         reply = await self._scripts.write("status_post", idempotency_key, uid, *arguments)
         position = position_of(reply)
         if reply.is_repeat:
@@ -135,8 +135,13 @@ class Statuses(Noun):
             await self._syndication.withdraw(uid, status_id, *reply.first_time_extra)
 
 
-def _post_arguments(draft: StatusDraft, detect_language: LanguageDetector) -> list[str | bytes | int]:
-    """Return the arguments of ``lua/status_post.lua`` in its order, but the first, which is the author's id."""
+def post_arguments(
+    draft: StatusDraft, detect_language: LanguageDetector, foreign_id: str = "", foreign_ms: int | None = None
+) -> list[str | bytes | int]:
+    """Return the arguments of ``lua/parts/status_posting.lua`` in its order, but the first, which is the author's id.
+
+    ``foreign_id`` and ``foreign_ms`` are the id and the time (ms since 1970) that another site gave the status.
+    """
     entities = extract_entities(draft.message)
     tags = dict.fromkeys(fold(tag.text) for tag in entities.hashtags)
     return [
@@ -148,6 +153,8 @@ def _post_arguments(draft: StatusDraft, detect_language: LanguageDetector) -> li
         draft.location_members(),
         draft.attachment_members(),
         "".join(f"{tag} " for tag in tags),
+        foreign_id,
+        "" if foreign_ms is None else foreign_ms,
         *mention_arguments(entities),
         *(item for pair in draft.hash_fields().items() for item in pair),
     ]

@@ -195,6 +195,24 @@ class Users(Noun):
         (found,) = await self._redis.execute(("HMGET", keys.LOGINS, *wanted))
         return {login: uid.decode() for login, uid in zip(wanted, found, strict=True) if uid is not None}
 
+    async def resolve_names(
+        self, logins: Sequence[str], foreign_ids: Sequence[str]
+    ) -> tuple[dict[str, str], dict[str, str]]:
+        """Return maps from login (in lower case) and from the id of another site to user id, in one round trip.
+
+        Unknown names are left out.
+        """
+        lowered = list(dict.fromkeys(login.lower() for login in logins))
+        fields = [f"user:{foreign_id}" for foreign_id in foreign_ids]
+        asked = [("HMGET", key, *names) for key, names in ((keys.LOGINS, lowered), (keys.INGESTED, fields)) if names]
+        replies = iter(await self._redis.execute(*asked))
+        by_login = zip(lowered, next(replies) if lowered else (), strict=True)
+        by_foreign_id = zip(foreign_ids, next(replies) if fields else (), strict=True)
+        return (
+            {login: uid.decode() for login, uid in by_login if uid is not None},
+            {foreign: kept.rpartition(b" ")[2].decode() for foreign, kept in by_foreign_id if kept is not None},
+        )
+
     async def _create_chunk(
         self, users: Sequence[tuple[str, str]], idempotency_key: IdempotencyKey, admin: str
     ) -> list[CreatedUser]:

@@ -22,6 +22,7 @@ A handler checks the request, makes one call of ``store`` or ``hub``, and return
 ``talks``         private conversations and their messages
 ``notifications`` what others did that concerns the caller, and the read mark
 ``reports``       reports of users and statuses, and the decisions of administrators
+``ingest``        the writes of another site, as lines of JSON
 ``audit``         what administrators did
 ``operations``    the state of the server for its operator
 ``suspensions``   suspending and reinstating users

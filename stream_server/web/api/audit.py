@@ -11,7 +11,7 @@ from stream_server.web.http.app_keys import STORE
 from stream_server.web.http.fields import Id, Timestamp
 from stream_server.web.http.responses import page_response
 
-DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin"]
+DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest"]
 
 
 class Deed(msgspec.Struct):
@@ -22,7 +22,7 @@ class Deed(msgspec.Struct):
     by: Annotated[Id | None, Meta(description="the administrator; null for the command line")]
     deed: DeedKind
     on: Annotated[str, Meta(description="the id of the user or report, or the number of created users")]
-    details: Annotated[str, Meta(description="the outcome of a decided report")]
+    details: Annotated[str, Meta(description="the outcome of a decided report; a digest of the token that ingests")]
 
 
 class DeedPage(paging.PageAnswer):

@@ -10,7 +10,17 @@ from stream_server.errors import BadRequest
 from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
 from stream_server.web.http import fields, query
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
-from stream_server.web.http.fields import HttpUrl, Id, Language, Latitude, Login, Longitude, NonNegativeInt, Timestamp
+from stream_server.web.http.fields import (
+    ForeignId,
+    HttpUrl,
+    Id,
+    Language,
+    Latitude,
+    Login,
+    Longitude,
+    NonNegativeInt,
+    Timestamp,
+)
 from stream_server.web.http.idempotency import answer_write, read_keyed_body
 from stream_server.web.http.paging import IdsQuery
 from stream_server.web.http.responses import created_response, json_response, list_response
@@ -129,6 +139,7 @@ class EmbeddedStatus(msgspec.Struct):
     likes: NonNegativeInt
     comments: NonNegativeInt
     reposts: NonNegativeInt
+    foreign_id: Annotated[ForeignId, Meta(description="only of a status of another site")] | UnsetType = UNSET
 
 
 class Status(EmbeddedStatus, kw_only=True):

@@ -10,7 +10,17 @@ from stream_server.errors import BadRequest, Conflict, NotFound, TooLarge
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.http import fields, query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, PASSWORDS, STORE
-from stream_server.web.http.fields import Body, DisplayName, Email, Id, Language, Login, NonNegativeInt, Timestamp
+from stream_server.web.http.fields import (
+    Body,
+    DisplayName,
+    Email,
+    ForeignId,
+    Id,
+    Language,
+    Login,
+    NonNegativeInt,
+    Timestamp,
+)
 from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.paging import IdsQuery, PageAnswer
 from stream_server.web.http.request_limits import LIMITS
@@ -72,6 +82,7 @@ class User(msgspec.Struct):
     following: NonNegativeInt
     posts: NonNegativeInt
     signup: Timestamp
+    foreign_id: Annotated[ForeignId, Meta(description="only of a user of another site")] | UnsetType = UNSET
 
 
 class OwnUser(User, kw_only=True):

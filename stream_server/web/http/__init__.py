@@ -17,6 +17,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``operations_access``  who may read metrics, details of the readiness, and the version
 ``cors``               lets pages of other origins read and write
 ``query``              parses a query string into a msgspec struct
+``line_reader``        reads the lines of a body while it arrives
 ``body``               reads a request body within limits of size, time and nesting
 ``fields``             types of body and answer members, with their limits
 ``validation``         decodes a JSON body into a msgspec struct and names the invalid member

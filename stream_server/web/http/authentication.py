@@ -9,9 +9,10 @@ from aiohttp import hdrs, web
 
 from stream_server.errors import BadRequest, Forbidden, Unauthorized
 from stream_server.security.tokens import Claims
-from stream_server.store.social.sessions import TokenId
+from stream_server.store.social.sessions import TokenId, TokenStatus
 from stream_server.web.http.app_keys import (
     AUTH,
+    CLAIMS,
     CONFIG,
     HUB,
     KEY_SET,
@@ -64,15 +65,28 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
         if stream_request is not None:
             _read_relations_meanwhile(stream_request, token.uid)
         token_status = await statuses.ask(token)
+    refuse_invalid_token(token_status)
+    if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
+        return replace(claims, scopes=claims.scopes | token_status.granted)
+    return claims
+
+
+def refuse_invalid_token(token_status: TokenStatus) -> None:
+    """Raise Unauthorized if the token was revoked or its user does not exist, Forbidden if the user is suspended."""
     if not token_status.user_exists:
         raise Unauthorized("the token's user does not exist")
     if token_status.revoked:
         raise Unauthorized("the token was revoked", code="token_revoked")
     if token_status.suspended:
         raise Forbidden("this account is suspended", code="suspended")
-    if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
-        return replace(claims, scopes=claims.scopes | token_status.granted)
-    return claims
+
+
+async def check_token_again(request: web.Request) -> None:
+    """Raise Unauthorized or Forbidden if the token of a long request has ended since it was checked."""
+    claims = request[CLAIMS]
+    if time.time() >= claims.exp:
+        raise Unauthorized("the token has expired", code="token_expired")
+    refuse_invalid_token(await request.app[TOKEN_STATUSES].get(token_id(claims)))
 
 
 def _read_relations_meanwhile(request: web.Request, uid: str) -> None:

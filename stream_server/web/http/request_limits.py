@@ -33,11 +33,14 @@ ALLOWANCE = web.RequestKey("allowance", Allowance)
 MAX_CONCURRENT_POLLS = 32
 """Most long polls of one user that wait at the same time in one process. A client needs one for each filter."""
 
+MAX_CONCURRENT_INGESTS = 8
+"""Most ingests of one user at the same time in one process. Each holds one batch of lines in memory."""
+
 STREAM_RETRY_SECONDS = 10.0
 """Seconds after which a client may try again to open a stream that had no room."""
 
 MAX_UNPROVEN_OF_ADDRESS, MAX_UNPROVEN = 32, 1024
-"""Most WebSockets of one address, and in all, that have not sent their token yet. Each takes about 20 KiB."""
+"""Most WebSockets of one address, and in all, that have not sent their token yet. Each takes about 8 KiB."""
 
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
 INGEST_LIMITS = frozenset({WRITES, STATUSES, STATUS_BYTES, FOLLOWS})
@@ -81,6 +84,7 @@ class RequestLimits:
     Attributes:
         previews: The running previews, of which a user has one at a time.
         polls: The waiting long polls.
+        ingests: The running ingests.
         connections: The open connections.
         streams: The open streams by address.
         unproven: The WebSockets by address that have not sent their token yet.
@@ -100,6 +104,7 @@ class RequestLimits:
         self.proxies = TrustedProxies(config.trusted_proxies)
         self.previews = Concurrency(1, "preview")
         self.polls = Concurrency(MAX_CONCURRENT_POLLS, "long polls")
+        self.ingests = Concurrency(MAX_CONCURRENT_INGESTS, "ingests")
         self.streams: Counter[str] = Counter()
         self.unproven: Counter[str] = Counter()
         self.turns = Turns()

@@ -41,7 +41,8 @@ def accepts_idempotency_key(row: Route) -> bool:
 
 def component_schemas(rows: tuple[Route, ...]) -> dict[str, Json]:
     """Return the JSON schemas of all query, body and answer structs of ``rows``, by class name."""
-    kinds = {kind for row in rows for kind in (row.query, row.body, row.response, ErrorResponse) if kind is not None}
+    named = {kind for row in rows for kind in (row.query, row.body, row.response, ErrorResponse, *row.lines)}
+    kinds = [kind for kind in named if kind is not None]
     in_order = sorted(kinds, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(in_order, ref_template=SCHEMA_REF)
     return {name: portable_schema(schema) for name, schema in components.items()}
@@ -74,6 +75,8 @@ def build_operation(row: Route, operation_id: str, components: dict[str, Json]) 
         operation["parameters"] = parameters
     operation |= _request_body(row)
     successes = {str(status): _success_response(row, status) for status in (row.status, *row.other_statuses)}
+    if row.websocket is not None:
+        successes["101"] = {"description": "With `Upgrade: websocket`: the messages as text frames, and operations."}
     errors = {str(status): {"$ref": f"#/components/responses/{status}"} for status in error_statuses(row, components)}
     return {**operation, "responses": {**successes, **errors}}
 
@@ -107,6 +110,8 @@ def error_statuses(row: Route, components: dict[str, Json]) -> list[int]:
         statuses.add(415)
     if row.is_streaming and row.response is None:
         statuses.add(406)
+    if row.websocket is not None:
+        statuses.add(426)
     return sorted(statuses)
 
 
@@ -190,6 +195,11 @@ def _special_parameters(row: Route) -> list[Json]:
 def _request_body(row: Route) -> Json:
     if row.body is not None:
         return {"requestBody": {"required": True, "content": _json_content(row.body)}}
+    if row.lines:
+        schema = {"oneOf": [{"$ref": SCHEMA_REF.format(name=line.__name__)} for line in row.lines]}
+        about = "One JSON object a line. The schema is that of a line."
+        content = {row.media_type: {"schema": schema}}
+        return {"requestBody": {"required": True, "description": about, "content": content}}
     return stream_parameters.describe_request_body(row) if row.query is None and row.method == "POST" else {}
 
 
@@ -197,7 +207,7 @@ def _success_response(row: Route, status: int) -> Json:
     """Return the OpenAPI response for a success. The first docstring line of the answer's class describes it."""
     response: Json = {"description": _success_description(row)}
     if row.response is not None:
-        response["content"] = _json_content(row.response)
+        response["content"] = _json_content(row.response, row.media_type)
         if status == 201 and "id" in row.response.__struct_fields__:
             response["headers"] = {"Location": _header_object("the path of the new object")}
     elif row.is_streaming:
@@ -213,8 +223,8 @@ def _success_description(row: Route) -> str:
     return (row.response.__doc__ or "").partition("\n")[0].replace("``", "`")
 
 
-def _json_content(struct_type: type[msgspec.Struct]) -> Json:
-    return {JSON_MEDIA_TYPE: {"schema": {"$ref": SCHEMA_REF.format(name=struct_type.__name__)}}}
+def _json_content(struct_type: type[msgspec.Struct], media_type: str = JSON_MEDIA_TYPE) -> Json:
+    return {media_type: {"schema": {"$ref": SCHEMA_REF.format(name=struct_type.__name__)}}}
 
 
 def _header_object(description: str, schema: Json | None = None) -> Json:

@@ -20,8 +20,9 @@ local function remove_status(row, ms, seq, n)
   local kept = redis.call('HMGET', key, 'original', 'in_reply_to', 'mentioned', 'tags', 'in_reply_to_uid', 'facts',
     'conversation', 'audience')
   local as_posted = status_json(row.head .. (kept[1] and ',"original":' .. kept[1] or ''), '0', '0', '0')
-  local position = append_entry('delete', kept[8], '{"wire":{"status":{"id":"' .. id .. '","uid":"' .. uid
-    .. '","deleted":true}},"facts":{"status":' .. as_posted .. (kept[6] and ',' .. kept[6] or '') .. '}}', ms, seq, n)
+  local foreign_id = row.head:match('^{"id":"%d+",("foreign_id":"[^"]*",)') or ''
+  local position = append_entry('delete', kept[8], '{"wire":{"status":{"id":"' .. id .. '",' .. foreign_id .. '"uid":"'
+    .. uid .. '","deleted":true}},"facts":{"status":' .. as_posted .. (kept[6] and ',' .. kept[6] or '') .. '}}', ms, seq, n)
   redis.call('DEL', key)
   withdraw_notifications_of(row, kept[5], kept[3] or '')
   redis.call('ZREM', KEY.thread .. kept[7], id)

@@ -108,11 +108,13 @@ def test_each_operation_has_its_answers_and_errors(row: Route) -> None:
     described = operation(row)["responses"]
     statuses = {int(status) for status in described}
     assert {row.status, 400, 500} <= statuses
-    assert statuses - {row.status, *row.other_statuses} <= set(STATUS_BY_CODE.values())
+    assert (101 in statuses) is (row.websocket is not None)
+    successes = {row.status, *row.other_statuses} | ({101} if row.websocket else set())
+    assert statuses - successes <= set(STATUS_BY_CODE.values())
     assert (row.scope == NO_TOKEN) or {401, 403, 503} <= statuses
     assert ("content" in described[str(row.status)]) == (row.status != 204)
     shapes = document()["components"]["responses"]
-    for status in statuses - {row.status, *row.other_statuses}:
+    for status in statuses - successes:
         (media,) = shapes[str(status)]["content"].items()
         assert media == ("application/json", {"schema": {"$ref": "#/components/schemas/ErrorResponse"}})
 

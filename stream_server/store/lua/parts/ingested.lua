@@ -1,0 +1,26 @@
+-- The start of every script of an ingested line. KEY.ingested keeps the reply of each line under the line's name
+-- `<op>:<foreign id>` forever. A reply is `<position> <own id>`. FINGERPRINT is the name of this line. A line that came
+-- before gets its reply again, and changes nothing. The name of a pair of users has a comma: the state of the pair
+-- decides whether such a line changes something. Needs no other part.
+local ingested = redis.call('HGET', KEY.ingested, FINGERPRINT)
+if ingested and not FINGERPRINT:find(',', 1, true) then return {1, ingested} end
+
+-- The own id of the user or status (`op` is 'user' or 'post') that the site calls `foreign_id`, or nil.
+local function own_id(op, foreign_id)
+  local kept = redis.call('HGET', KEY.ingested, op .. ':' .. foreign_id)
+  return kept and kept:match('%d+$')
+end
+
+-- Puts the own id in the place of the foreign id ARGV[at]; '' stays. Returns the refusal of an unknown id, or nil.
+local function replace_foreign_id(at, op, noun, parameter)
+  if ARGV[at] == '' then return nil end
+  local id = own_id(op, ARGV[at])
+  if not id then return refuse('NOT_FOUND ' .. noun .. ' ' .. parameter) end
+  ARGV[at] = id
+end
+
+-- Keeps the reply of this line and returns it. The values behind `reply` are for the first time only.
+local function keep_ingested(reply, ...)
+  redis.call('HSET', KEY.ingested, FINGERPRINT, reply)
+  return {0, reply, ...}
+end

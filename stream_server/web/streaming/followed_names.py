@@ -1,0 +1,51 @@
+"""Names of users in the parameter ``follow``: logins and ids of another site, which become ids when a stream opens.
+
+A login never changes and an id of another site never names another user, so the ids hold for the whole stream.
+"""
+
+from filters.error import ParameterError, split_list
+from filters.follow import MAX_IDS, ME, USER_ID
+from stream_server.store.social.users import Users
+from stream_server.web.http.fields import FOREIGN_ID_PATTERN, LOGIN_PATTERN
+
+FOREIGN = "foreign:"
+"""Beginning of an entry that has the id of another site. No login has a colon."""
+
+PARAMETER = "follow"
+
+
+async def resolve_followed(users: Users, parameters: dict[str, str]) -> None:
+    """Put ids in the place of logins and ``foreign:<id>`` in ``follow``. Without names this asks nothing.
+
+    Raises ParameterError for an entry of another form, for an unknown name, and for too many entries.
+    """
+    text = parameters.get(PARAMETER)
+    if text is None or text.replace(",", "").isdecimal():
+        return
+    items = split_list(text, param=PARAMETER, max_items=MAX_IDS, noun="ids")
+    names = [item for item in items if item != ME and not USER_ID.fullmatch(item)]
+    if not names:
+        return
+    for name in names:
+        _check_form(name)
+    logins = [name for name in names if not name.startswith(FOREIGN)]
+    foreign_ids = [name.removeprefix(FOREIGN) for name in names if name.startswith(FOREIGN)]
+    by_login, by_foreign_id = await users.resolve_names(logins, foreign_ids)
+    known = {name: by_login.get(name.lower()) for name in logins}
+    known |= {FOREIGN + foreign_id: by_foreign_id.get(foreign_id) for foreign_id in foreign_ids}
+    parameters[PARAMETER] = ",".join(_known_id(item, known) if item in known else item for item in items)
+
+
+def _check_form(name: str) -> None:
+    is_foreign = name.startswith(FOREIGN)
+    pattern = FOREIGN_ID_PATTERN if is_foreign else LOGIN_PATTERN
+    if not pattern.fullmatch(name.removeprefix(FOREIGN) if is_foreign else name) or name.isdecimal():
+        message = f"follow takes user ids, logins, {FOREIGN} with an id of another site, and @me, not {name[:40]!r}"
+        raise ParameterError(message, param=PARAMETER)
+
+
+def _known_id(name: str, known: dict[str, str | None]) -> str:
+    user_id = known[name]
+    if user_id is None:
+        raise ParameterError(f"no user is named {name[:140]!r}", param=PARAMETER)
+    return user_id

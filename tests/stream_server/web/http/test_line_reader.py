@@ -1,0 +1,54 @@
+"""The lines of a body are the same however it is cut into chunks."""
+
+import asyncio
+
+from aiohttp import StreamReader
+from aiohttp.base_protocol import BaseProtocol
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stream_server.web.http.line_reader import Line, LineReader
+
+MAX_LINE = 8
+
+
+def expected(body: bytes) -> list[Line]:
+    lines = [Line(n, text if len(text) <= MAX_LINE else None) for n, text in enumerate(body.split(b"\n"), 1)]
+    return [line for line in lines if line.text is None or line.text.strip()]
+
+
+def new_content() -> StreamReader:
+    loop = asyncio.get_running_loop()
+    protocol = BaseProtocol(loop)
+    protocol.transport = asyncio.Transport()  # a connected one
+    return StreamReader(protocol, 1 << 16, loop=loop)
+
+
+async def read(chunks: list[bytes], at_once: int) -> tuple[list[Line], int]:
+    content = new_content()
+    reader, found = LineReader(content, MAX_LINE), list[Line]()
+    for chunk in chunks:
+        content.feed_data(chunk)
+        while taken := await reader.take(at_once, 1 << 20, 0.0001):
+            found += taken
+    content.feed_eof()
+    while not reader.is_finished:
+        found += await reader.take(at_once, 1 << 20, 1)
+    return found, reader.next_number
+
+
+@given(st.lists(st.binary(max_size=12).map(lambda part: part.replace(b"\r", b"\n")), max_size=6), st.integers(1, 3))
+def test_chunks_do_not_matter(chunks: list[bytes], at_once: int) -> None:
+    found, next_number = asyncio.run(read([chunk for chunk in chunks if chunk], at_once))
+    assert found == expected(b"".join(chunks))
+    assert next_number == (found[-1].number + 1 if found else 1)
+
+
+def test_a_batch_ends_at_its_size() -> None:
+    async def sizes() -> list[int]:
+        content = new_content()
+        content.feed_data(b"12345678\n" * 5)
+        reader = LineReader(content, MAX_LINE)
+        return [len(await reader.take(100, 16, 1)) for _ in range(3)]
+
+    assert asyncio.run(sizes()) == [2, 2, 1]

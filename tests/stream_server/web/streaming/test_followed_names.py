@@ -1,0 +1,56 @@
+"""Names in ``follow`` become ids: logins in any case, and ids of another site."""
+
+import pytest
+from aiohttp import web
+
+from filters.error import ParameterError
+from stream_server.store.social.users import ProfileCard
+from stream_server.web.http import app_keys
+from stream_server.web.streaming.followed_names import resolve_followed
+from tests.stream_server.web.world import World
+
+EXOTIC = "at://did:plc:1/app.x?y=z&w"
+
+
+async def test_logins_and_foreign_ids_become_ids_in_their_places(world: World, app: web.Application) -> None:
+    ann, store = await world.user("ann"), app[app_keys.STORE]
+    written, timelines = await store.ingest.write([store.ingest.user(EXOTIC, "zoe", ProfileCard("Zoe"))])
+    await timelines
+    zoe = getattr(written[0], "id", None)
+    for text, expected in (
+        ("12,@me", "12,@me"),
+        ("ANN", ann),
+        (f"12,@me,foreign:{EXOTIC},ann,zoe,7", f"12,@me,{zoe},{ann},{zoe},7"),
+    ):
+        parameters = {"follow": text, "track": "ann"}
+        await resolve_followed(store.users, parameters)
+        assert parameters == {"follow": expected, "track": "ann"}
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("nobody", "invalid_parameter"),
+        ("12,foreign:nobody", "invalid_parameter"),
+        ("foreign:", "invalid_parameter"),
+        ("foreign:a b", "invalid_parameter"),
+        ("a-b", "invalid_parameter"),
+        ("@ann", "invalid_parameter"),
+        ("012", "invalid_parameter"),
+        ("a" * 21, "invalid_parameter"),
+        ("x,12" + ",7" * 4999, "too_many"),
+    ],
+)
+async def test_what_names_nobody_is_refused_before_the_stream(world: World, text: str, code: str) -> None:
+    site = await world.user("ann")
+    answer = await world.call("POST", "/v1/events", site, data={"follow": text, "wait": "0"})
+    assert answer.error == (413 if code == "too_many" else 400, code, "follow")
+
+
+async def test_ids_ask_nothing(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
+    users = app[app_keys.STORE].users
+    monkeypatch.setattr(users, "resolve_names", None)
+    for text in ("12", "12,13", "@me", "12,@me"):
+        await resolve_followed(users, {"follow": text})
+    with pytest.raises(ParameterError):
+        await resolve_followed(users, {"follow": "12,a-b"})
