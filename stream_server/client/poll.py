@@ -8,6 +8,7 @@ from typing import Self
 import msgspec
 
 from stream_server.client.backoff import Backoff
+from stream_server.client.connection import fits_in_url
 from stream_server.client.errors import RequestRefused, StreamEnded, Unreachable
 from stream_server.client.events import Event, Gap, Goodbye, parse_event
 from stream_server.client.transport import Transport
@@ -53,7 +54,12 @@ class Poll:
 
     async def _ask(self) -> list[Event]:
         query = self._parameters | ({} if self._head is None else {"since": self._head})
-        page = await self._transport.call(_Page, "GET", "/v1/events", query=query, seconds=self._seconds)
+        if fits_in_url(query):
+            page = await self._transport.call(_Page, "GET", "/v1/events", query=query, seconds=self._seconds)
+        else:
+            page = await self._transport.call(
+                _Page, "POST", "/v1/events", body=query, seconds=self._seconds, is_read=True
+            )
         events = [parse_event(bytes(event)) for event in page.events]
         self._head = page.cursor
         self._answers += 1
