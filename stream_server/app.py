@@ -38,6 +38,7 @@ from stream_server.jobs.workers import JobWorkers
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.recent_errors import RecentErrors
+from stream_server.monitoring.trace_export import start_export
 from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.runtime import listening, logs
 from stream_server.runtime.loop_watch import LoopWatch
@@ -295,11 +296,15 @@ def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
 def _add_operations(
     app: web.Application, feed: Feed, services: BackgroundServices, workers: WorkerSockets
 ) -> None:
-    """Add the metrics of this process, and the object that answers for all workers."""
+    """Add the metrics of this process, the object that answers for all workers, and the export of traces, if any."""
     hub, limit_hits, is_ready = app[app_keys.HUB], app[LIMITS].hits, app[app_keys.READINESS_CHECK]
     metrics = app[app_keys.METRICS] = _make_metrics(hub, feed, app[app_keys.STORE], services, workers.slot)
     metrics.watch("stream_server_limits_met_total", limit_hits.counts)
     app[app_keys.OPERATIONS] = Operations(metrics, hub, lambda: is_ready()[0], limit_hits, RecentErrors(), workers)
+    trace_export = start_export(app[app_keys.CONFIG], hub, workers.slot)
+    if trace_export is not None:
+        app[app_keys.TRACING] = trace_export.tracing
+        app.on_cleanup.append(trace_export.close)
 
 
 def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices, worker: int) -> Metrics:

@@ -1,5 +1,7 @@
 """The command line: all commands, and how a failure ends one: with one sentence, one exit code and no traceback."""
 
+import os
+import sys
 from typing import Any
 
 import click
@@ -8,9 +10,13 @@ from filters.registry import PluginError
 from stream_server import __version__
 from stream_server.client import ClientFailure, Unreachable
 from stream_server.commands.admin import admin
+from stream_server.commands.completion import completion
 from stream_server.commands.doctor import doctor
-from stream_server.commands.exit_codes import FAILED, INTERRUPTED, UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.export import export
 from stream_server.commands.fetch import fetch
+from stream_server.commands.load import load
+from stream_server.commands.output import BrokenOutput
 from stream_server.commands.redis_acl import redis_acl
 from stream_server.commands.reload import reload
 from stream_server.commands.repair import repair
@@ -18,6 +24,7 @@ from stream_server.commands.replay import replay
 from stream_server.commands.rules import rules
 from stream_server.commands.serve import serve
 from stream_server.commands.sign_in import sign_in
+from stream_server.commands.stats import stats
 from stream_server.commands.tail import tail
 from stream_server.commands.token import token
 from stream_server.commands.worker import worker
@@ -32,6 +39,9 @@ Examples:
   stream-server sign-in --data-dir ./data --user ada
   stream-server replay tweets.jsonl --data-dir ./data --rate 50
   stream-server tail --data-dir ./data --user ada --track "redis,postgres"
+  stream-server stats --data-dir ./data --user ada
+  stream-server load --data-dir ./data --streams 100 --rate 50
+  stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
   stream-server reload --data-dir ./data          after you changed its --settings-file
   stream-server doctor --data-dir ./data
@@ -58,6 +68,10 @@ class CommandGroup(click.Group):
             raise CommandFailure(str(error), UNREACHABLE if isinstance(error, Unreachable) else FAILED) from None
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
+        except (BrokenPipeError, BrokenOutput):
+            # The reader has seen enough, such as `head`. What is left in the buffer would fail again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise click.exceptions.Exit(OK) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature that click calls
         """Return the names of the commands in the order in which a person needs them, not in alphabetical order."""
@@ -73,7 +87,11 @@ def cli() -> None:
     """
 
 
-for command in (serve, worker, reload, token, sign_in, admin, tail, rules, replay, repair, doctor, redis_acl, fetch):
+COMMANDS = (
+    serve, worker, reload, token, sign_in, admin, tail, stats, export, rules, replay, load, repair, doctor, redis_acl,
+    fetch, completion,
+)  # fmt: skip
+for command in COMMANDS:
     cli.add_command(command)
 
 

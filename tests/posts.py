@@ -2,13 +2,13 @@
 
 import asyncio
 
-from stream_server.client import ApiClient
+from stream_server.client import Client
 from tests.end_to_end.server import Server
 
 
 def post(server: Server, jwt: str, *messages: str) -> None:
     async def posting() -> None:
-        async with ApiClient(server.address, jwt) as api:
+        async with Client(server.address, jwt) as api:
             for message in messages:
                 await api.post(message)
 

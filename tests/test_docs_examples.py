@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from stream_server.cli import cli
-from stream_server.client import ApiClient
+from stream_server.client import Client
 from stream_server.config.settings import SETTINGS
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.web.routes import ROUTE_TABLE
@@ -28,6 +28,7 @@ PAGES = [
     ROOT / ".github" / "CONTRIBUTING.md",
     ROOT / "docs" / "ingest.md",
     *sorted((ROOT / "docs" / "guide").glob("*.md")),
+    ROOT / "docs" / "notebooks.md",
 ]
 
 LANGUAGES = {"sh", "python", "json", "toml", "yaml", "ini", "nginx", "text"}
@@ -54,8 +55,8 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     with Server(tmp_path / "server") as server:
 
         async def sign_up() -> str:
-            async with ApiClient(server.address) as api:
-                return str((await api.sign_up("ada", "Ada", "ada@example.org", "a good password"))["id"])
+            async with Client(server.address) as api:
+                return (await api.sign_up("ada", "Ada", "ada@example.org", "a good password")).id
 
         (tmp_path / "page").mkdir()
         yield Reader(tmp_path / "page", server, mint(asyncio.run(sign_up())))

@@ -11,7 +11,7 @@ import pytest
 from jwt import decode
 
 from filters.testing import check_filter
-from stream_server.client import ApiClient, RequestRefused
+from stream_server.client import Client, RequestRefused
 from tests.command_line import ROOT, Running, clean_environment, running
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
@@ -39,12 +39,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def jwt(server: Server) -> str:
     async def sign_up() -> str:
-        async with ApiClient(server.address) as api:
+        async with Client(server.address) as api:
             try:
                 user = await api.sign_up("ada", "Ada", "ada@example.org", "a good password")
             except RequestRefused:  # she is there since the test before
-                user = (await api.log_in("ada", "a good password"))["user"]
-        return mint(user["id"])
+                user = (await api.log_in("ada", "a good password")).user
+        return mint(user.id)
 
     return asyncio.run(sign_up())
 
@@ -99,8 +99,8 @@ def test_the_sse_consumer_comes_back_by_its_cursor(tmp_path: Path) -> None:
     server = Server(tmp_path / "own").start()
 
     async def sign_up() -> str:
-        async with ApiClient(server.address) as api:
-            return mint((await api.sign_up("ada", "Ada", "ada@example.org", "a good password"))["id"])
+        async with Client(server.address) as api:
+            return mint((await api.sign_up("ada", "Ada", "ada@example.org", "a good password")).id)
 
     try:
         jwt = asyncio.run(sign_up())
@@ -119,27 +119,6 @@ def test_the_sse_consumer_comes_back_by_its_cursor(tmp_path: Path) -> None:
         server.stop()
     finally:
         server.kill()
-
-
-def test_the_analytics_listener_counts(server: Server, jwt: str, tmp_path: Path) -> None:
-    """The example prints posts a minute and the most frequent tags of the firehose."""
-    command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, jwt, "0.1")
-    with running(*command, folder=tmp_path, env=clean_environment()) as listener:
-        shows(listener, server, jwt, "a #Rare one", "#rare 1")
-        post(server, jwt, *["a #common one"] * 30)
-        listener.until(lambda: "#common 30" in listener.out)
-        assert listener.interrupt() == 0
-    last = listener.out.splitlines()[-1]
-    assert last.index("#common 30") < last.index("#rare")
-    assert listener.err == ""
-
-
-def test_the_analytics_listener_reports_an_invalid_token(server: Server, tmp_path: Path) -> None:
-    """An invalid token ends the example with one line and no traceback."""
-    command = (sys.executable, EXAMPLES / "analytics_listener.py", server.address, "nonsense")
-    with running(*command, folder=tmp_path, env=clean_environment()) as listener:
-        assert listener.process.wait(15) == 1
-        assert listener.err == "401 invalid_token: the token is not a JSON Web Token\n"
 
 
 def test_a_refusal_is_printed(server: Server, jwt: str, tmp_path: Path) -> None:

@@ -36,9 +36,45 @@ class RequestRefused(ClientFailure):
         """Whether the same request may succeed later: the status is 429, 502, 503 or 504."""
         return self.status in {429, 502, 503, 504}
 
+    @property
+    def may_have_happened(self) -> bool:
+        """Whether a write that was answered so may still have happened. ``unavailable`` says that it did not."""
+        return self.status in {500, 502, 504} or (self.status == 503 and self.code != "unavailable")
+
+    @property
+    def is_about_request(self) -> bool:
+        """Whether the request itself is wrong, so that no attempt of it can have happened."""
+        return self.status in {400, 405, 406, 415}
+
 
 class Unreachable(ClientFailure):
-    """The server did not answer: no connection, a timeout, or a broken connection."""
+    """The server did not answer: no connection, a timeout, or a broken connection.
+
+    Attributes:
+        may_have_happened: Whether the server may have got the request: false if there was no connection.
+    """
+
+    is_temporary = True
+    is_about_request = False
+    retry_after: float | None = None
+
+    def __init__(self, sentence: str, *, may_have_happened: bool = True) -> None:
+        super().__init__(sentence)
+        self.may_have_happened = may_have_happened
+
+
+class OutcomeUnknown(ClientFailure):
+    """A write failed, but one of its attempts may have happened. Only a read, or a repetition with ``key``, can tell.
+
+    Attributes:
+        key: The ``Idempotency-Key`` of the write. Repeat the same call with ``key=`` to get its first answer.
+        last: What ended the last attempt.
+    """
+
+    def __init__(self, key: str, last: "RequestRefused | Unreachable") -> None:
+        super().__init__(f"the write may have happened; the last attempt ended with: {last}")
+        self.key = key
+        self.last = last
 
 
 class StreamEnded(ClientFailure):
@@ -53,6 +89,10 @@ class StreamEnded(ClientFailure):
         super().__init__(f"the stream ended: {reason or code}")
         self.code = code
         self.reason = reason
+
+
+class SessionLost(ClientFailure):
+    """The log-in session cannot be renewed, because its refresh token is used up. Log in again."""
 
 
 class Malformed(ClientFailure):

@@ -1,209 +1,299 @@
-"""A stream client that reconnects by itself."""
+"""One stream over many connections: it reconnects, resumes behind its cursor, and drops repeated events."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing, asynccontextmanager
-from typing import Self
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Self, Unpack
 
 import aiohttp
 
 from stream_server.client.backoff import Backoff
-from stream_server.client.errors import StreamEnded, Unreachable, parse_refusal
-from stream_server.client.framing import Frame, FrameParser, NdjsonParser, SseParser
-from stream_server.client.message import StreamMessage, parse_message
+from stream_server.client.connection import Connection, Framing, StreamRequest, connect
+from stream_server.client.errors import Malformed, OutcomeUnknown, RequestRefused, StreamEnded, Unreachable
+from stream_server.client.events import Effective, Event, Gap, Goodbye, Hello, parse_event
+from stream_server.client.filters import Filters, to_parameters
+from stream_server.client.framing import Frame
+from stream_server.client.transport import Transport
 
-FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
-"""The parser of each framing, by name. Both framings carry the same messages."""
 MAX_REMEMBERED_CURSORS = 4096
 """How many cursors of the latest events the client remembers, to drop an event that arrives twice."""
-MAX_QUERY_CHARS = 2000
-"""Most characters of parameters in a URL. The client sends longer parameters as a form, because proxies limit URLs."""
 MAX_SILENCE_SECONDS = 45.0
 """Seconds of silence after which a connection counts as dead: three of the server's default heartbeat intervals."""
 
 
-class StreamClient:
-    """Reads one stream of events and reconnects when the connection breaks.
+def _say_nothing(_: str) -> None:
+    pass
 
-        async with StreamClient(url, token, {"track": "redis,postgres"}) as stream:
-            async for message in stream:
-                print(message.kind, message.data)
 
-    After a lost connection the client continues after its last cursor, so no event is lost or yielded twice. It waits
-    between attempts as long as the server asks, else as ``backoff`` says. It ends only when iteration raises:
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """How a stream behaves, apart from what it selects.
+
+    Attributes:
+        control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``.
+        framing: ``sse``, ``ndjson`` or ``websocket``; the messages are the same.
+        silence_seconds: Reconnect after this time without bytes. Must exceed the server's heartbeat interval.
+        backoff: Delays between reconnects; by default about 0.5 s, doubling up to 30 s.
+        on_connection_change: Called with a sentence for people when the connection is lost or restored.
+    """
+
+    control: bool = False
+    framing: Framing = "sse"
+    silence_seconds: float = MAX_SILENCE_SECONDS
+    backoff: Backoff = field(default_factory=Backoff)
+    on_connection_change: Callable[[str], None] = _say_nothing
+
+
+class Stream:
+    """Yields the events of one stream, and reconnects when the connection breaks.
+
+    After a lost connection the stream continues after its last cursor, so no event is lost or yielded twice. A ``gap``
+    is always yielded. It waits between attempts as long as the server asks, else as its back-off says. It ends only
+    when iteration raises:
 
     - :class:`Unreachable` if the first connection fails.
     - :class:`RequestRefused` if the server refuses the parameters or the token, or the first connection for any reason.
     - :class:`StreamEnded` if the server's ``goodbye`` tells the client not to reconnect.
     - :class:`Malformed` if the received bytes are not a stream of this server.
 
+    Iterated again after that, or after a cancelled wait, it connects again and continues after its cursor.
+
+    A loop that is left by ``break`` keeps the connection, so that the next loop goes on with it. ``close``, the end of
+    an ``async with`` block or of the client closes it.
+
     Attributes:
-        cursor: Position after the last received message; None before the first one if ``since`` was None. Store it, and
-            pass it as ``since`` to a later client, to continue without loss.
-        connections: How many times the client has connected successfully.
+        cursor: Position after the last event that was yielded, or after a later control message. None before the first
+            one if there was no ``since``. Store it, and pass it as ``since`` to go on without loss.
+        connections: How many times the stream has connected successfully.
+        connection: The server's id of the present connection; None without a connection.
+        token: The token with which the present connection goes on.
     """
 
     def __init__(
         self,
-        url: str,
-        token: str | Callable[[], str],
+        transport: Transport,
+        path: str,
         parameters: Mapping[str, str],
+        options: StreamOptions,
         *,
         since: str | None = None,
-        framing: str = "sse",
-        path: str = "/v1/stream",
-        include_control: bool = False,
-        silence_seconds: float = MAX_SILENCE_SECONDS,
-        backoff: Backoff | None = None,
-        on_connection_change: Callable[[str], None] | None = None,
+        on_connect: Callable[["Stream"], None] = lambda _: None,
     ) -> None:
-        """Configure the client; the first iteration opens the connection.
-
-        Args:
-            url: The server's base URL, such as ``http://127.0.0.1:8000``.
-            token: A JWT with the scope ``stream``, or a function that returns one. The client calls the function for
-                each connection, so that it can return a fresh token. When a fixed token expires, StreamEnded is raised.
-            parameters: The parameters of the stream, such as ``{"track": "redis,postgres"}``.
-            since: Start after this cursor, ISO 8601 time, or age such as ``-15m``. None starts with new events.
-            framing: ``sse`` or ``ndjson``; the messages are the same.
-            path: ``/v1/stream``, or ``/v1/stream/user`` for the events that concern the token's user.
-            include_control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``.
-            silence_seconds: Reconnect after this time without bytes. Must exceed the server's heartbeat interval.
-            backoff: Delays between reconnects; by default about 0.5 s, doubling up to 30 s.
-            on_connection_change: Called with a sentence for people when the connection is lost or restored.
-        """
         self.cursor = since
         self.connections = 0
-        self._url = url.rstrip("/") + path
-        self._token = token
+        self.connection: str | None = None
+        self.token = ""
+        self._transport = transport
+        self._url = transport.url + path
         self._parameters = dict(parameters)
-        self._make_parser = FRAME_PARSERS[framing]
-        self._include_control = include_control
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_seconds)
-        self._backoff = backoff or Backoff()
-        self._on_connection_change = on_connection_change or (lambda _: None)
+        self._options = options
+        self._on_connect = on_connect
         self._failures = 0
         self._retry_seconds: float | None = None
-        self._goodbye: StreamMessage | None = None
-        self._seen_in_order: deque[str] = deque()
-        self._seen: set[str] = set()
-        self._messages: AsyncGenerator[StreamMessage, None] | None = None
+        self._goodbye: Goodbye | None = None
+        self._seen = RememberedCursors(MAX_REMEMBERED_CURSORS)
+        self._head = since  # after the last message that arrived; `cursor` follows as the events are yielded
+        self._received: deque[tuple[str | None, Event | None]] = deque()  # of one chunk, so a few hundred at most
+        self._wanted: dict[str, str] | None = None  # the parameters of an update that is not in force yet
+        self._connection: Connection | None = None
+        self._arrivals: AsyncGenerator[None, None] | None = None
+        self._is_receiving = False
+        self._updates = 0
+        self._reconnects_now = False
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._messages is not None:
-            await self._messages.aclose()
+        await self.close()
 
-    def __aiter__(self) -> AsyncIterator[StreamMessage]:
-        if self._messages is None:
-            self._messages = self._read()
-        return self._messages
+    async def close(self) -> None:
+        """Close the connection. Iterated again, the stream opens a new one."""
+        arrivals = self._arrivals
+        if arrivals is not None and not self._is_receiving:  # else another task waits in it, which is to be cancelled
+            self._arrivals = None
+            await arrivals.aclose()
 
-    async def _read(self) -> AsyncGenerator[StreamMessage, None]:
-        async with aiohttp.ClientSession(timeout=self._timeout) as session:
-            while True:
-                lost = "the server closed the connection"
-                try:
-                    async with aclosing(self._connection(session)) as messages:
-                        async for message in messages:
-                            yield message
-                except _TemporaryFailure as error:
-                    lost = str(error)
-                    self._retry_seconds = error.retry_after
-                except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                    lost = str(error) or type(error).__name__
-                    if not self.connections:
-                        raise Unreachable(f"{self._url} cannot be reached: {lost}") from error
-                await self._wait_before_reconnect(lost)
+    def __aiter__(self) -> Self:
+        return self
 
-    async def _connection(self, session: aiohttp.ClientSession) -> AsyncGenerator[StreamMessage, None]:
-        framing = self._make_parser()
-        async with self._open(session, framing) as response:
-            async for chunk in response.content.iter_any():
-                for frame in framing.feed(chunk):
-                    message = self._accept_frame(frame)
-                    if message is not None:
-                        yield message
+    async def __anext__(self) -> Event:
+        while True:
+            while self._received:
+                self.cursor, event = self._received.popleft()
+                if event is not None:
+                    return event
+            await self._receive()
 
-    @asynccontextmanager
-    async def _open(self, session: aiohttp.ClientSession, parser: FrameParser) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Request the stream and yield the HTTP answer. Redirects are errors: another host could get the token."""
-        token = self._token if isinstance(self._token, str) else self._token()
-        headers = {"Authorization": f"Bearer {token}", "Accept": parser.media_type}
-        query = self._parameters | ({"since": self.cursor} if self.cursor is not None else {})
-        fits_in_url = sum(len(name) + len(value) + 2 for name, value in query.items()) <= MAX_QUERY_CHARS
-        method, url_query, form = ("GET", query, None) if fits_in_url else ("POST", None, query)
-        async with session.request(
-            method, self._url, params=url_query, data=form, headers=headers, allow_redirects=False
-        ) as response:
-            if response.status != 200:
-                raise await self._refusal(response)
-            if self.connections:
-                self._on_connection_change("reconnected")
-            self.connections += 1
-            yield response
+    async def next_batch(self) -> list[Event]:
+        """Return the events that arrive together, at least one, in order: for programs that store many at once."""
+        events = [await anext(self)]
+        while self._received:
+            self.cursor, event = self._received.popleft()
+            if event is not None:
+                events.append(event)
+        return events
 
-    async def _refusal(self, response: aiohttp.ClientResponse) -> Exception:
-        """Return the exception for an error answer: _TemporaryFailure if a retry may succeed, else RequestRefused."""
-        body = await response.content.read(65536)
-        refused = parse_refusal(response.status, response.headers.get("Retry-After"), body)
-        if refused.is_temporary and self.connections:
-            return _TemporaryFailure(str(refused), refused.retry_after)
-        if self._can_renew_token(refused.code) and self.connections:
-            return _TemporaryFailure(str(refused), None)
-        return refused
+    async def update(self, **filters: Unpack[Filters]) -> None:
+        """Select other events from now on, at a place of the log: no event in between is lost or comes twice.
 
-    def _accept_frame(self, frame: Frame) -> StreamMessage | None:
-        """Store the frame's cursor. Return its message; None if there is none, it is repeated, or unwanted control."""
+        By WebSocket the connection stays, and the event ``effective`` says where the new filters begin. Otherwise the
+        stream connects again, behind the last event that arrived. If the server refuses the filters, iterating raises
+        :class:`RequestRefused`; iterated again, the stream goes on with the filters that it had.
+        """
+        self._wanted = to_parameters(filters)
+        self._updates += 1
+        if self._connection is not None:
+            await self._request_update(self._connection, self._wanted)
+
+    async def _request_update(self, connection: Connection, wanted: dict[str, str]) -> None:
+        stays_open = await connection.update(wanted, str(self._updates))
+        self._reconnects_now = not stays_open
+
+    async def _receive(self) -> None:
+        """Wait for bytes that contain messages. Their events are in ``_received`` then."""
+        if self._arrivals is None:
+            self._arrivals = self._read()
+        self._is_receiving = True
+        try:
+            await anext(self._arrivals)
+        except BaseException:  # it has ended, also by a cancelled wait: the next call begins a new one
+            self._arrivals = None
+            raise
+        finally:
+            self._is_receiving = False
+
+    async def _read(self) -> AsyncGenerator[None, None]:
+        while True:
+            lost = "the server closed the connection"
+            try:
+                async with aclosing(self._read_connection()) as arrivals:
+                    async for _ in arrivals:
+                        yield
+            except _ExpiredToken as error:
+                lost = str(error)
+            except RequestRefused as error:  # of the stream for good, or of a fresh token
+                if not (error.is_temporary and self.connections):
+                    raise
+                lost, self._retry_seconds = str(error), error.retry_after
+            except (aiohttp.ClientError, OSError, TimeoutError, Unreachable, OutcomeUnknown) as error:
+                lost = str(error) or type(error).__name__
+                if not self.connections:
+                    raise Unreachable(f"{self._url} cannot be reached: {lost}") from error
+            await self._wait_before_reconnect(lost)
+
+    async def _read_connection(self) -> AsyncGenerator[None, None]:
+        self.token = await self._transport.tokens.get()
+        parameters = self._parameters if self._wanted is None else self._wanted
+        query = parameters | ({"since": self._head} if self._head is not None else {})
+        request = StreamRequest(self._url, query, self.token, self._options.silence_seconds)
+        try:
+            async with connect(self._transport.stream_session, request, self._options.framing) as connection:
+                self._connected(connection, parameters)
+                if self._wanted is not None:  # it came while this connection was opening
+                    await self._request_update(connection, self._wanted)
+                async for frames in connection.arrivals():
+                    fault = self._accept_frames(frames)
+                    if self._received:
+                        yield
+                    if fault is not None:
+                        raise fault
+        except RequestRefused as refused:
+            if not refused.is_temporary:
+                self._wanted = None  # a refused update leaves the filters as they were
+            if self._renews_token(refused.code) and (self.connections or not self._failures):
+                raise _ExpiredToken(str(refused)) from refused
+            raise
+        finally:
+            self.connection = self._connection = None
+
+    def _connected(self, connection: Connection, parameters: dict[str, str]) -> None:
+        self._connection, self._parameters = connection, parameters
+        if parameters is self._wanted:
+            self._wanted = None
+        if self.connections:
+            self._options.on_connection_change("reconnected")
+        self.connections += 1
+
+    def _accept_frames(self, frames: Iterable[Frame]) -> Malformed | None:
+        """Accept the frames. Return what is wrong with the first bad one."""
+        try:
+            for frame in frames:
+                self._accept_frame(frame)
+        except Malformed as error:
+            return error
+        return None
+
+    def _accept_frame(self, frame: Frame) -> None:
+        """Put the frame's cursor into ``_received``, with its event unless that is repeated or unwanted control."""
         if frame.retry_ms is not None:
             self._retry_seconds = frame.retry_ms / 1000
         if frame.data is None:
-            self.cursor = frame.cursor or self.cursor
-            return None
-        message = parse_message(frame.data)
-        if message.kind not in {"hello", "goodbye"}:
+            self._move(frame.cursor or self._head, None)
+            return
+        event = parse_event(frame.data)
+        if isinstance(event, Hello):
+            self.connection = event.connection
+            self._on_connect(self)
+        elif isinstance(event, Effective) and event.id == str(self._updates) and self._wanted is not None:
+            self._parameters, self._wanted = self._wanted, None
+        elif isinstance(event, Goodbye):
+            self._goodbye = event
+        else:
             self._failures = 0  # the stream works; a server that only sends hello and goodbye does not count
-        if message.kind == "goodbye":
-            self._goodbye = message
-        if not message.is_control and self._is_repeated(message.cursor):
-            return None
-        self.cursor = message.cursor
-        return message if self._include_control or not message.is_control or message.kind == "gap" else None
+        if event.is_control:
+            self._move(event.cursor, event if self._options.control or isinstance(event, Gap) else None)
+        elif self._seen.add(event.cursor):
+            self._move(event.cursor, event)
 
-    def _is_repeated(self, cursor: str) -> bool:
-        """Return whether the client remembers this cursor as yielded. If it does not, make it remember the cursor."""
-        if cursor in self._seen:
-            return True
-        self._seen.add(cursor)
-        self._seen_in_order.append(cursor)
-        if len(self._seen_in_order) > MAX_REMEMBERED_CURSORS:
-            self._seen.discard(self._seen_in_order.popleft())
-        return False
+    def _move(self, cursor: str | None, event: Event | None) -> None:
+        self._head = cursor
+        self._received.append((cursor, event))
 
     async def _wait_before_reconnect(self, reason: str) -> None:
-        """Wait as long as the server asked, else as ``backoff`` says. Raises StreamEnded if ``goodbye`` forbids it."""
+        """Wait as long as the server asked, else as the back-off says. Raises StreamEnded if ``goodbye`` forbids it."""
         named, self._retry_seconds = self._retry_seconds, None
+        is_updating, self._reconnects_now = self._reconnects_now, False
+        if is_updating and self._goodbye is None:
+            return
         if self._goodbye is not None:
-            goodbye, self._goodbye = self._goodbye.data, None
-            reason, named = str(goodbye.get("reason", "")), goodbye.get("retry_after")
-            if named is None and not self._can_renew_token(goodbye.get("code")):
-                raise StreamEnded(str(goodbye.get("code", "")), reason)
-        delay = self._backoff.delay(self._failures, named)
+            goodbye, self._goodbye = self._goodbye, None
+            reason, named = goodbye.reason, goodbye.retry_after
+            if named is None and not self._renews_token(goodbye.code):
+                raise StreamEnded(goodbye.code, goodbye.reason)
+        delay = self._options.backoff.delay(self._failures, named)
         self._failures += 1
-        self._on_connection_change(f"connection lost ({reason}), reconnecting in {delay:.1f} s")
+        self._options.on_connection_change(f"connection lost ({reason}), reconnecting in {delay:.1f} s")
         await asyncio.sleep(delay)
 
-    def _can_renew_token(self, code: object) -> bool:
-        """Whether a new connection can have a fresh token: the old one expired, and ``token`` is a function."""
-        return code == "token_expired" and not isinstance(self._token, str)
+    def _renews_token(self, code: str) -> bool:
+        """Whether a new connection can have a fresh token, because the old one expired. Give the old one up then."""
+        can_renew = code == "token_expired" and self._transport.tokens.can_renew
+        if can_renew:
+            self._transport.tokens.discard(self.token)
+        return can_renew
 
 
-class _TemporaryFailure(Exception):
-    """Raised if the server refuses a connection for now. ``retry_after`` is the server's delay in seconds, or None."""
+class RememberedCursors:
+    """The cursors of the latest events, at most ``capacity``."""
 
-    def __init__(self, sentence: str, retry_after: float | None) -> None:
-        super().__init__(sentence)
-        self.retry_after = retry_after
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._in_order: deque[str] = deque()
+        self._known: set[str] = set()
+
+    def add(self, cursor: str) -> bool:
+        """Remember the cursor. Return False if it was remembered already."""
+        if cursor in self._known:
+            return False
+        self._known.add(cursor)
+        self._in_order.append(cursor)
+        if len(self._in_order) > self._capacity:
+            self._known.discard(self._in_order.popleft())
+        return True
+
+
+class _ExpiredToken(Exception):
+    """Raised if the server refuses a connection because of a token that the client can renew."""

@@ -10,7 +10,14 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``sign_in``          prints a link that signs a user in to the console
 ``replay``           posts a file of statuses through the HTTP API
 ``recording``        reads that file, and makes logins from the names of its authors
+``stats``            shows the state of a running server as a live table
+``load``             puts a synthetic load on a server, and measures
+``completion``       prints a script by which the shell completes commands
 ``tail``             shows a stream in the terminal
+``export``           writes past events into a file
+``export_files``     the files of an export: JSON lines and Parquet
+``export_rows``      the columns of one event
+``past_events``      reads the events of a span of time
 ``terminal``         renders messages as readable and safe lines
 ``rules``            explains why a rule matches a status, without a server
 ``repair``           finds and repairs faults in Redis
@@ -18,6 +25,10 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``admin``            makes a user an administrator
 ``redis_acl``        prints Redis users with the least rights that each role needs
 ``fetch``            downloads a redis-server and the language detector
+``credentials``      the token of a command that reads from a server
+``output``           how commands print, and ``--json``
+``rate_meter``       rate and age of the events of the last seconds
+``latency_histogram``  counts latencies in bounded memory
 ``setting_options``  makes options from the table of settings
 ``server_access``    the Redis and the signing key of a running server
 ``exit_codes``       the exit codes, and the exception that ends a command with an exit code

@@ -7,6 +7,7 @@ import click
 
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import CommandFailure
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.commands.worker import WORKER_SETTINGS
 from stream_server.config import config
 from stream_server.config.settings import Config
@@ -27,11 +28,15 @@ SETTING_NAMES = {name for name in WORKER_SETTINGS if name not in {"job_workers",
 @click.command(epilog=EPILOG)
 @click.argument("login")
 @click.option("--remove", is_flag=True, help="Take the right away again.")
+@JSON_OPTION
 @setting_options.options(*SETTING_NAMES)
-def admin(login: str, remove: bool, **flags: Any) -> None:  # noqa: FBT001 - click passes flags so
+def admin(*, login: str, remove: bool, as_json: bool, **flags: Any) -> None:
     """Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's tokens."""
     settings = server_access.with_server_redis(config.load(flags))
     asyncio.run(_grant(settings, login, "" if remove else ADMIN_SCOPE))
+    if as_json:
+        print_json({"user": login, "admin": not remove})
+        return
     click.echo(f"{login} is {'no longer ' if remove else ''}an administrator")
 
 

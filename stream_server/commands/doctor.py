@@ -16,9 +16,10 @@ from rich.console import Console
 from rich.text import Text
 
 from filters.registry import PluginError, Registry
-from stream_server.client import ApiClient, ClientFailure, RequestRefused
+from stream_server.client import Client, ClientFailure, RequestRefused
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, OK
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.config import config
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.downloads import native
@@ -94,16 +95,19 @@ Examples:
 @click.command(epilog=EPILOG)
 @setting_options.URL_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS, "redis_read", "write_replicas")
+@JSON_OPTION
 @click.pass_context
-def doctor(context: click.Context, /, url: str | None, **flags: Any) -> None:
+def doctor(context: click.Context, /, url: str | None, *, as_json: bool, **flags: Any) -> None:
     """Check this machine, a Redis and a running server.
 
     ✓ needs no action, ! could be better, ✗ is broken. The exit code is 1 if anything is broken.
     """
     settings = config.load(flags)
     results = asyncio.run(run_checks(settings, _server_url(url, settings)))
+    if as_json:
+        print_json([{"state": result.state.value, "sentence": result.sentence} for result in results])
     console = Console(highlight=False, soft_wrap=True)
-    for result in results:
+    for result in () if as_json else results:
         console.print(_format_result(result, unicode=console.encoding.startswith("utf")))
     context.exit(FAILED if any(result.state is CheckState.BROKEN for result in results) else OK)
 
@@ -228,7 +232,7 @@ def check_token_key(settings: Config) -> CheckResult:
 async def check_server(url: str) -> CheckResult:
     """Check whether a server answers at ``url`` and is ready (``GET /readyz``)."""
     try:
-        async with ApiClient(url, attempts=1, seconds=3) as api:
+        async with Client(url, attempts=1, seconds=3) as api:
             await api.request("GET", "/readyz")
     except RequestRefused as refused:
         return broken(f"the server at {url} is not ready ({refused.status}): events would not arrive")

@@ -3,12 +3,14 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from stream_server.commands import setting_options
 from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.config import config
 from stream_server.runtime import run_file
 from stream_server.runtime.run_file import RunFile
@@ -30,8 +32,9 @@ environment variables stay the same and win. An invalid file changes nothing.
 
 @click.command("reload", epilog=EPILOG, short_help="Make a running server read its settings again.")
 @click.option("--pid", type=click.IntRange(min=2), help="Process id of a server without a data folder.")
+@JSON_OPTION
 @setting_options.options("data_dir")
-def reload(pid: int | None, **flags: Any) -> None:
+def reload(*, pid: int | None, as_json: bool, **flags: Any) -> None:
     """Make a running server read its settings file again, without closing connections, and print what changed.
 
     The command sends SIGHUP to the process of the server (with --workers, to the supervisor).
@@ -40,7 +43,7 @@ def reload(pid: int | None, **flags: Any) -> None:
         if flags["data_dir"] is not None:
             raise CommandFailure("give --pid or --data-dir, not both", USAGE)
         _send_sighup(_check_is_server(pid))
-        click.echo(f"SIGHUP sent to process {pid}; its log has the result")
+        _show(pid, [f"SIGHUP sent to process {pid}; its log has the result"], as_json=as_json)
         return
     data_dir = config.load(flags).data_dir
     if not data_dir:
@@ -48,7 +51,14 @@ def reload(pid: int | None, **flags: Any) -> None:
     after = _request_reload(data_dir)
     if after.refused:
         raise CommandFailure("; ".join(after.messages))
-    for sentence in after.messages:
+    _show(after.pid, after.messages, as_json=as_json)
+
+
+def _show(pid: int, sentences: Sequence[str], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"pid": pid, "messages": sentences})
+        return
+    for sentence in sentences:
         click.echo(sentence)
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, OK
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.commands.worker import WORKER_SETTINGS
 from stream_server.config import config
 from stream_server.config.settings import Config
@@ -37,11 +38,15 @@ SETTING_NAMES = set(WORKER_SETTINGS) - {"job_workers", "log_max_seconds", "log_m
 @click.command(epilog=EPILOG, short_help="Find and repair faults in Redis.")
 @click.option("--dry-run", is_flag=True, help="Only report the faults, and change nothing.")
 @setting_options.options(*SETTING_NAMES)
+@JSON_OPTION
 @click.pass_context
-def repair(context: click.Context, /, dry_run: bool, **flags: Any) -> None:  # noqa: FBT001 - click passes flags so
+def repair(context: click.Context, /, *, dry_run: bool, as_json: bool, **flags: Any) -> None:
     """Find and repair wrong counters and timelines, remains of deleted data, failed jobs. Servers may keep running."""
     settings = server_access.with_server_redis(config.load(flags))
     found = asyncio.run(find_and_repair(settings, fix=not dry_run))
+    if as_json:
+        print_json({"faults": [finding._asdict() for finding in found], "dry_run": dry_run})
+        context.exit(FAILED if found else OK)
     console = Console(highlight=False)
     if not found:
         console.print("no faults found")

@@ -16,9 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.table import Table
 from rich.text import Text
 
-from stream_server.client import ApiClient, ClientFailure, RequestRefused
+from stream_server.client import Client, ClientFailure, RequestRefused
 from stream_server.commands import recording, server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE, CommandFailure
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.commands.recording import RecordedStatus, UnreadableLine, login_of_author, name_of_author
 from stream_server.commands.server_access import ServerAccess
 from stream_server.config import config
@@ -62,16 +63,19 @@ A line is {"author": "ada", "message": "hello", "posted": "2026-01-31T12:00:00Z"
 @click.option("--rate", type=click.FloatRange(0, min_open=True), help="Statuses per second.")
 @click.option("--speed", type=click.FloatRange(0, min_open=True), help="Factor of the recording's own pace.")
 @click.option("--concurrency", type=click.IntRange(1, 256), default=16, show_default=True, help="Parallel posts.")
+@JSON_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
 @click.pass_context
 def replay(
     context: click.Context,
     /,
+    *,
     file: Path,
     url: str | None,
     rate: float | None,
     speed: float | None,
     concurrency: int,
+    as_json: bool,
     **flags: Any,
 ) -> None:
     """Post the statuses in FILE (JSON lines) as their authors.
@@ -88,7 +92,9 @@ def replay(
     except KeyboardInterrupt:
         run.tally.interrupted = True
     finally:
-        if run.tally.total:
+        if as_json:
+            print_json(run.tally.to_json())
+        elif run.tally.total:
             Console().print(run.tally.table())
     context.exit(run.tally.exit_code)
 
@@ -133,6 +139,13 @@ class ReplaySummary:
         if self.interrupted:
             return INTERRUPTED
         return FAILED if self.posted < self.total else OK
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the numbers of this summary for ``--json``."""
+        return {
+            "lines": self.total, "posted": self.posted, "seconds": round(self.seconds, 3), "repeated": self.repeated,
+            "unreadable": self.unreadable, "refused": self.refused, "interrupted": self.interrupted,
+        }  # fmt: skip
 
     def table(self) -> Table:
         """Return the numbers of this summary as a table for the terminal."""
@@ -193,7 +206,7 @@ class ReplayRun:
         """
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        client = ApiClient(url, attempts=MAX_ATTEMPTS, connections=self.concurrency)
+        client = Client(url, attempts=MAX_ATTEMPTS, connections=self.concurrency)
         async with server_access.open_server_access(settings) as access, client as api:
             self._user_ids = await self._create_accounts(api, access)
             started = loop.time()
@@ -205,7 +218,7 @@ class ReplayRun:
         if self.tally.server_lost is not None:
             raise CommandFailure(self.tally.server_lost, UNREACHABLE)
 
-    async def _create_accounts(self, api: ApiClient, access: ServerAccess) -> dict[str, str]:
+    async def _create_accounts(self, api: Client, access: ServerAccess) -> dict[str, str]:
         """Create the authors' missing accounts, print unreadable lines. Return all user ids by lower-case login."""
         accounts: dict[str, tuple[str, str]] = {}
         for found in recording.read_recording(self.file):
@@ -222,7 +235,7 @@ class ReplayRun:
         admin = access.sign_token(admin_id, frozenset({"admin"}), TOKEN_TTL_SECONDS)
         return await api.create_users(list(accounts.values()), token=admin)
 
-    async def _post_all(self, api: ApiClient, access: ServerAccess) -> None:
+    async def _post_all(self, api: Client, access: ServerAccess) -> None:
         columns = (TextColumn("posting"), BarColumn(), MofNCompleteColumn(), PostRateColumn(), TimeRemainingColumn())
         with Progress(*columns, console=self._console) as progress:
             bar = progress.add_task("posting", total=self.tally.total - self.tally.unreadable)
@@ -249,12 +262,13 @@ class ReplayRun:
                 return
             await put(status.author, status)
 
-    async def _post(self, api: ApiClient, access: ServerAccess, status: RecordedStatus) -> None:
+    async def _post(self, api: Client, access: ServerAccess, status: RecordedStatus) -> None:
         author_id = self._user_ids[login_of_author(status.author).lower()]
         token = access.sign_token(author_id, frozenset({"write", "ingest"}), TOKEN_TTL_SECONDS)
         try:
             # The key names this run and line, so a repeated request is the same post.
-            await api.post(**status.body, token=token, key=f"{self._run_id}-{status.line}")
+            key = f"{self._run_id}-{status.line}"
+            await api.request("POST", "/v1/statuses", body=status.body, token=token, key=key)
         except RequestRefused as refused:
             self.tally.refused += 1
             self._print_skipped_line(status.line, f"refused: {refused}", self.tally.refused)

@@ -15,6 +15,7 @@ from filters.rules.error import RuleError
 from filters.rules.rule import Explanation, Rule
 from stream_server.commands import terminal
 from stream_server.commands.exit_codes import FAILED, OK, USAGE, CommandFailure
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.errors import ApiError
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 from stream_server.events.language import detect_language
@@ -59,8 +60,11 @@ def rules() -> None:
 @click.option("--text", help="The message of the status.")
 @click.option("--status", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="JSON file.")
 @click.option("--lang", help="Language of the status; default: from --status, else detected.")
+@JSON_OPTION
 @click.pass_context
-def explain(context: click.Context, /, rule: str, text: str | None, file: Path | None, lang: str | None) -> None:
+def explain(
+    context: click.Context, /, *, rule: str, text: str | None, file: Path | None, lang: str | None, as_json: bool
+) -> None:
     """Show for each part of RULE whether it matches a status, and why."""
     parsed = _parse_rule(rule)
     if text is None and file is None:
@@ -71,6 +75,9 @@ def explain(context: click.Context, /, rule: str, text: str | None, file: Path |
     except RecursionError:
         raise CommandFailure(f"--status {file}: the JSON is nested too deeply", USAGE) from None
     explanation = parsed.explain(event)
+    if as_json:
+        print_json({"matched": explanation.matched, "rule": parsed.text, "parts": explanation.to_json()})
+        context.exit(OK if explanation.matched else FAILED)
     console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
     for line in _format_explanation(explanation, 0):
         console.print(terminal.escape_controls(line))

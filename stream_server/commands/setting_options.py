@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+from stream_server.commands.completion import complete_setting
 from stream_server.config.settings import SETTINGS, Setting
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -41,11 +43,16 @@ def options(*names: str) -> Callable[[Command], Command]:
 
 def _make_option(setting: Setting) -> Callable[[Command], Command]:
     default = f"Default {setting.default}. " if setting.default != "" else ""
+
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return complete_setting(setting, incomplete)
+
     return click.option(
         setting.flag,
         setting.name,
         type=type(setting.default),
         default=None,
+        shell_complete=complete,
         metavar=setting.unit.upper().replace(" ", "-"),
         help=f"{setting.help}  [{default}{setting.environment_variable}]",
     )

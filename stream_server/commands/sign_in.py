@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from stream_server.commands import server_access, setting_options
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.commands.token import SCOPES, parse_scopes
 from stream_server.config import config
 from stream_server.config.settings import Config
@@ -24,15 +25,20 @@ Examples:
 @click.option("--scope", default="read write stream", show_default=True, help=f"Blank-separated: {' '.join(SCOPES)}.")
 @click.option("--create", is_flag=True, help="Create the account, without a password, if it is missing.")
 @click.option("--url", metavar="URL", help="Address of the server as the browser reaches it, if it is another one.")
+@JSON_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
-def sign_in(login: str, scope: str, create: bool, url: str | None, **flags: Any) -> None:  # noqa: FBT001 - click's way
+def sign_in(*, login: str, scope: str, create: bool, url: str | None, as_json: bool, **flags: Any) -> None:
     """Print a link that signs a user in to the console once, within 15 minutes.
 
     The session has the scopes that --scope names, also after it was refreshed. It ends like each other session.
     """
     settings, scopes = config.load(flags), parse_scopes(scope)
     address = server_access.server_address(url, settings).rstrip("/")
-    click.echo(asyncio.run(_make_link(settings, login, scopes, address, create=create)))
+    link = asyncio.run(_make_link(settings, login, scopes, address, create=create))
+    if as_json:
+        print_json({"link": link, "user": login, "scopes": sorted(scopes)})
+    else:
+        click.echo(link)
 
 
 async def _make_link(settings: Config, login: str, scopes: frozenset[str], address: str, *, create: bool) -> str:

@@ -1,24 +1,25 @@
 """The command ``tail``: show a stream in the terminal until Ctrl-C."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.status import Status
 
-from stream_server.client import StreamClient, StreamMessage
-from stream_server.commands import server_access, setting_options, terminal
+from stream_server.client import Client, Event, Gap, Stream
+from stream_server.client.connection import Framing
+from stream_server.client.events import Effective, Goodbye, Hello, StreamWarning
+from stream_server.commands import credentials, server_access, setting_options, terminal
 from stream_server.commands.exit_codes import USAGE, CommandFailure
+from stream_server.commands.output import JSON_OPTION, OutputConsole
+from stream_server.commands.rate_meter import RateMeter
 from stream_server.config import config
-from stream_server.config.settings import Config
 
 FILTER_OPTIONS = {
     "track": "Words, #tags, @mentions: comma is OR, blank is AND.",
-    "follow": "User ids, or @me for the users that you follow.",
+    "follow": "User ids or logins, or @me for the users that you follow.",
     "locations": "Boxes: west,south,east,north.",
     "rule": "A rule, or tag:rule; repeat the option for more.",
     "rules": "saved: your saved rules.",
@@ -35,8 +36,8 @@ SEPARATORS = {"rule": "\n"}
 STREAM_SCOPES = frozenset({"read", "stream", "firehose"})
 """Scopes of a token that the command signs to read streams."""
 
-TOKEN_TTL_SECONDS = 3600
-"""Lifetime of such a token in seconds. A longer stream signs a new one."""
+EXPLAINED = frozenset({"track", "rule", "rules"})
+"""Filters that say where a text matched."""
 
 EPILOG = """
 \b
@@ -49,44 +50,52 @@ Examples:
 """
 
 
-def _filter_options(command: Any) -> Any:
+def filter_options(command: Any) -> Any:
+    """Add the options of the filters to a command."""
     for name, text in reversed(FILTER_OPTIONS.items()):
         command = click.option(f"--{name}", multiple=True, metavar="VALUE", help=text)(command)
     return command
 
 
 @click.command(epilog=EPILOG)
-@_filter_options
+@filter_options
 @click.option("--firehose", is_flag=True, help="Everything public (scope firehose).")
 @click.option("--param", "more", multiple=True, metavar="NAME=VALUE", help="A parameter of a plugin's filter.")
 @click.option("--since", help="Where to start: a cursor, an ISO time, or -15m.")
-@click.option("--json", "as_json", is_flag=True, help="The messages as JSON lines.")
-@click.option("--framing", type=click.Choice(["sse", "ndjson"]), default="sse", show_default=True)
-@setting_options.URL_OPTION
-@click.option("--token", metavar="JWT", help="The token; other users of this machine can see it, unlike a file.")
-@click.option("--token-file", type=click.File(), help="File that holds the token; - is standard input.")
-@click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir).")
-@setting_options.options(*setting_options.ACCESS_SETTINGS)
+@click.option("--explain", is_flag=True, help="Also say why each event matched; on a terminal its words are marked.")
+@JSON_OPTION
+@click.option("--framing", type=click.Choice(["sse", "ndjson", "websocket"]), default="sse", show_default=True)
+@credentials.credential_options
 def tail(
-    *, firehose: bool, more: tuple[str, ...], since: str | None, as_json: bool, framing: str, **given: Any
+    *,
+    firehose: bool,
+    more: tuple[str, ...],
+    since: str | None,
+    explain: bool,
+    as_json: bool,
+    framing: Framing,
+    **given: Any,
 ) -> None:
     """Show a stream in the terminal.
 
-    After a lost connection the command connects again and continues at the same position.
+    After a lost connection the command connects again and continues at the same position. On a terminal the words that
+    matched are marked, and the last line shows the rate and the median age of the events of the last ten seconds.
     """
-    parameters = _parameters(given, more) | ({"firehose": "true"} if firehose else {})
+    parameters = filter_parameters(given, more) | ({"firehose": "true"} if firehose else {})
     settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
-    token = token_source(given, settings)
+    token = credentials.token_source(given, settings, STREAM_SCOPES)
     url = server_access.server_address(given["url"], settings)
     view = TailOutput(as_json=as_json)
-    client = StreamClient(
-        url, token, parameters, since=since, framing=framing, include_control=True,
-        on_connection_change=view.show_connection,
-    )  # fmt: skip
-    asyncio.run(_print_messages(client, view))
+    if explain or (view.marks_matches and parameters.keys() & EXPLAINED):
+        parameters["explain"] = "true"
+    client = Client(url, token)
+    stream = client.stream(
+        more=parameters, since=since, framing=framing, control=True, on_connection_change=view.show_connection
+    )
+    asyncio.run(_print_events(client, stream, view))
 
 
-def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
+def filter_parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, str]:
     """Return the query parameters of the stream. Join several values of an option by commas, rules by newlines."""
     parameters = {name: SEPARATORS.get(name, ",").join(given[name]) for name in FILTER_OPTIONS if given[name]}
     for pair in more:
@@ -97,54 +106,36 @@ def _parameters(given: Mapping[str, Any], more: tuple[str, ...]) -> dict[str, st
     return parameters
 
 
-def token_source(given: Mapping[str, Any], settings: Config) -> str | Callable[[], str]:
-    """Return the given token; for ``--user``, return a function that signs a new token of this user at each call.
-
-    Raises :class:`CommandFailure` unless exactly one of ``--token``, ``--token-file`` and ``--user`` is given.
-    """
-    chosen = [name for name in ("token", "token_file", "user") if given[name]]
-    if len(chosen) != 1:
-        raise CommandFailure("no credential: give exactly one of --token, --token-file and --user", USAGE)
-    if given["token"]:
-        return str(given["token"]).strip()
-    if given["token_file"]:
-        return str(given["token_file"].read()).strip()
-    return asyncio.run(_make_signer(settings, given["user"]))
-
-
-async def _make_signer(settings: Config, login: str) -> Callable[[], str]:
-    async with server_access.open_server_access(settings) as access:
-        user_id = await access.find_user(login)
-    return lambda: access.sign_token(user_id, STREAM_SCOPES, TOKEN_TTL_SECONDS)
-
-
-async def _print_messages(client: StreamClient, view: "TailOutput") -> None:
+async def _print_events(client: Client, stream: Stream, view: "TailOutput") -> None:
     with view.status or nullcontext():
         async with client:
-            async for message in client:
-                view.show(message)
+            async for event in stream:
+                view.show(event)
 
 
 class TailOutput:
-    """Prints messages on stdout. A status line, or stderr if stdout is no terminal, shows the connection's state."""
+    """Prints events on stdout. A status line, or stderr if stdout is no terminal, shows the connection's state."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
-        self._out = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-        self._err = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self._out = OutputConsole()
+        self._err = OutputConsole(stderr=True)
+        self._meter = RateMeter()
         self.status: Status | None = self._out.status("connecting") if self._out.is_terminal else None
-        self._events = 0
-        self._lag_ms = 0.0
+        self.marks_matches = self._out.is_terminal and not as_json
 
-    def show(self, message: StreamMessage) -> None:
+    def show(self, event: Event) -> None:
         """Print events, ``gap``, ``warning`` and ``effective`` (as JSON only the first two). Update the status line."""
-        if self._as_json and (not message.is_control or message.kind == "gap"):
-            self._out.print(terminal.escape_json_controls(message.raw))
-        elif not message.is_control or message.kind in {"gap", "warning", "effective"}:
-            self._out.print(terminal.render_message(message))
-        elif message.kind == "hello":
+        if self._as_json and (not event.is_control or isinstance(event, Gap)):
+            self._out.print(terminal.escape_json_controls(event.raw))
+        elif not event.is_control or isinstance(event, Gap | StreamWarning | Effective):
+            self._out.print(terminal.render_message(event.data, event.spans))
+        if not event.is_control:
+            self._meter.add(event.age_seconds() * 1000)
+        if isinstance(event, Hello):
             self._show_connection_text("connected")
-        self._update_status(message)
+        if self.status is not None and not isinstance(event, Hello | Goodbye):
+            self.status.update(self._meter)
 
     def show_connection(self, text: str) -> None:
         """Show a sentence about the connection, such as why it was lost."""
@@ -155,20 +146,3 @@ class TailOutput:
             self.status.update(sentence)
         elif sentence != "connected":
             self._err.print(sentence)
-
-    def _update_status(self, message: StreamMessage) -> None:
-        if message.kind == "heartbeat":
-            self._lag_ms = float(message.data.get("lag_ms") or 0)
-        elif not message.is_control:
-            self._events += 1
-            self._lag_ms = age_ms(message.at, datetime.now(UTC))
-        if self.status is not None and message.kind not in {"hello", "goodbye"}:
-            self.status.update(f"live · {self._events:,} events · {self._lag_ms:,.0f} ms behind")
-
-
-def age_ms(at: str, now: datetime) -> float:
-    """Return the milliseconds from ``at`` (ISO 8601) to ``now``; 0 if ``at`` is invalid or later than ``now``."""
-    try:
-        return max(0.0, (now - datetime.fromisoformat(at)).total_seconds() * 1000)
-    except (ValueError, TypeError):
-        return 0.0

@@ -6,18 +6,21 @@ the clipboard, and Unicode direction characters could make a line look like anot
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rich.text import Text
 
-from stream_server.client import StreamMessage
+from stream_server.client.model import Span
 
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
 """C0 and C1 controls, DEL, line and paragraph separators, direction overrides, lone surrogates."""
 
 HIGHLIGHTS = ((r"(?<!\w)[#$]\w+", "magenta"), (r"(?<!\w)@\w+", "cyan"), (r"https?://\S+", "blue"))
 """What is coloured in a text. This is only for the eye; the server finds the real entities."""
+
+MATCH_STYLE = "bold black on yellow"
+"""Style of the words by which a post matched."""
 
 _READABLE = {"\n": "⏎ ", "\r": "", "\t": " "}
 
@@ -40,21 +43,30 @@ def _escape_character(found: re.Match[str]) -> str:
     return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
 
-def render_message(message: StreamMessage) -> Text:
-    """Return a message of a stream as one readable line that begins with the time of day (UTC) of the message."""
-    line = Text.assemble((escape_controls(message.at[11:19]), "dim"), " ")
-    return line.append_text(RENDERERS.get(message.kind, _render_other)(message.data))
+def render_message(data: dict[str, Any], spans: Iterable[Span] = ()) -> Text:
+    """Return a message of a stream as one readable line that begins with the time of day (UTC) of the message.
+
+    ``spans`` are the parts of a post's text that matched, in code points.
+    """
+    line = Text.assemble((_text(data, "at")[11:19], "dim"), " ")
+    if data.get("kind") == "post":
+        return line.append_text(_render_post(data, spans))
+    return line.append_text(RENDERERS.get(str(data.get("kind")), _render_other)(data))
 
 
-def _render_post(data: dict[str, Any]) -> Text:
+def _render_post(data: dict[str, Any], spans: Iterable[Span]) -> Text:
     status = _member(data, "status")
     line = Text.assemble((f"@{_text(status, 'login')}", "bold cyan"), " ")
     if status.get("origin"):
         verb, end = ("quotes", ": ") if status.get("message") else ("reposts", " ")
         line.append(f"{verb} @{_text(_member(status, 'original'), 'login')}{end}", style="green")
-    text = Text(escape_controls(_status_text(status)))
+    message = _status_text(status)
+    text = Text(escape_controls(message))
     for pattern, style in HIGHLIGHTS:
         text.highlight_regex(pattern, style)
+    for span in spans:  # escaping makes some characters longer, so the places move
+        places = [len(escape_controls(message[: max(0, place)])) for place in span]
+        text.stylize(MATCH_STYLE, places[0], places[1])
     return line.append_text(text).append(_status_place(status), style="yellow")
 
 
@@ -106,7 +118,6 @@ def _text(data: dict[str, Any], name: str) -> str:
 
 
 RENDERERS: dict[str, Callable[[dict[str, Any]], Text]] = {
-    "post": _render_post,
     "delete": _render_delete,
     "follow": _relation_renderer("follows"),
     "unfollow": _relation_renderer("no longer follows"),

@@ -8,6 +8,7 @@ import click
 
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import USAGE, CommandFailure
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.config import config
 from stream_server.config.settings import Config
 
@@ -43,14 +44,20 @@ def parse_duration(text: str) -> int:
     "--ttl", metavar="DURATION", default="1h", show_default=True, help="Lifetime: 90 (seconds), 15m, 1h, 30d."
 )
 @click.option("--create", is_flag=True, help="Create the account, without a password, if it is missing.")
+@JSON_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
-def token(login: str, scope: str, ttl: str, create: bool, **flags: Any) -> None:  # noqa: FBT001 - click passes flags so
+def token(*, login: str, scope: str, ttl: str, create: bool, as_json: bool, **flags: Any) -> None:
     """Print a token, signed with the running server's key."""
     try:
         seconds = parse_duration(ttl)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--ttl'") from None
-    click.echo(asyncio.run(_sign_token(config.load(flags), login, parse_scopes(scope), seconds, create=create)))
+    scopes = parse_scopes(scope)
+    signed = asyncio.run(_sign_token(config.load(flags), login, scopes, seconds, create=create))
+    if as_json:
+        print_json({"token": signed, "user": login, "scopes": sorted(scopes), "expires_in": seconds})
+    else:
+        click.echo(signed)
 
 
 async def _sign_token(settings: Config, login: str, scopes: frozenset[str], ttl: int, *, create: bool) -> str:

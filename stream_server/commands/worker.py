@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from stream_server.commands import server_access, setting_options
+from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.jobs.trimmer import LogTrimmer
@@ -37,19 +38,22 @@ Give it the same --timeline-max, --fanout-batch-size and --log-max-… as the se
 
 
 @click.command(epilog=EPILOG, short_help="Do background jobs without a server.")
+@JSON_OPTION
 @setting_options.options(*WORKER_SETTINGS)
-def worker(**flags: Any) -> None:
+def worker(*, as_json: bool, **flags: Any) -> None:
     """Do background jobs (adding posts to timelines, removing deleted ones, rebuilding timelines), and trim the log.
 
     Every server trims the log too, and does the jobs unless it has --job-workers 0. Ctrl-C or SIGTERM stops the
     command. Another worker or the next start continues unfinished jobs.
     """
     settings = server_access.with_server_redis(config.load(flags))
-    asyncio.run(run_worker(settings, Console(highlight=False)))
+    done = asyncio.run(run_worker(settings, Console(highlight=False, stderr=as_json)))
+    if as_json:
+        print_json(done)
 
 
-async def run_worker(settings: Config, console: Console) -> None:
-    """Run job workers and the trimmer until SIGTERM or SIGINT, and show the progress."""
+async def run_worker(settings: Config, console: Console) -> dict[str, int]:
+    """Run job workers and the trimmer until SIGTERM or SIGINT, and show the progress. Return the counts at the end."""
     async with server_access.open_store(settings) as store:
         job_workers = JobWorkers(store.job_queue, store.job_runner, random.Random())
         limits = RetentionLimits(settings.log_max_seconds, settings.log_max_bytes)
@@ -69,6 +73,7 @@ async def run_worker(settings: Config, console: Console) -> None:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+        return _counts(job_workers)
 
 
 async def _show_progress(job_workers: JobWorkers, console: Console) -> None:
@@ -82,7 +87,13 @@ async def _show_progress(job_workers: JobWorkers, console: Console) -> None:
         console.print(_format_progress(job_workers))
 
 
+def _counts(job_workers: JobWorkers) -> dict[str, int]:
+    depth = job_workers.queue_depth
+    return {
+        "jobs_done": job_workers.jobs_done, "batches": job_workers.passes_done, "failed": job_workers.failed_passes,
+        "due": depth.due, "parked": depth.parked,
+    }  # fmt: skip
+
+
 def _format_progress(job_workers: JobWorkers) -> Text:
-    done, batches, failed = job_workers.jobs_done, job_workers.passes_done, job_workers.failed_passes
-    due, parked = job_workers.queue_depth.due, job_workers.queue_depth.parked
-    return Text(f"jobs done {done:,} · batches {batches:,} · failed {failed:,} · due {due:,} · parked {parked:,}")
+    return Text(" · ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in _counts(job_workers).items()))

@@ -200,6 +200,10 @@ class Config:
         choices=("auto", "open", "token"),
     )  # fmt: skip
     operations_token: str = secret("", "text", "Token that reads metrics and details of the readiness.")
+    otlp_endpoint: str = row("", "URL", "Collector of OpenTelemetry that gets traces of writes; empty sends none.")
+    trace_ratio: float = row(
+        0.01, "share", "Share of the writes that is traced, unless their `traceparent` decides.", 0, 1
+    )
     cors_origins: str = reloadable("", "origins", "Origins, with commas, whose pages may send requests; * for all.")
     v1_url_credentials: str = reloadable(
         "off", "name", "Accept `oauth_token` in URLs of v1.1, where proxies log it.", choices=("on", "off")

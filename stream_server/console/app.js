@@ -13,15 +13,15 @@
 // app.client            the Client of client.js: `await app.client.request("GET", "/v1/users/me")`, `app.client.stream(…)`
 // app.user              the user who is signed in: {id, login, name, …}
 // app.can(scope)        whether the token has a scope, such as "admin" or "firehose"
-// app.path              the address within the view: for `#/people/ada/likes` it is ["ada", "likes"]
-// app.go(hash)          changes the address, as a link `<a href="#/people/ada">` does
+// app.path              the address within the view: for `#/people/@ada/likes` it is ["@ada", "likes"]
+// app.go(hash)          changes the address, as a link `<a href="#/people/@ada">` does
 // app.title(text)       the title of the page
 // app.say(text, kind)   tells something for a while, also to screen readers; kind "ok" (default), "warn" or "danger"
 // app.attempt(work)     awaits work(), and says what went wrong; resolves to the result, or to undefined
 // app.compose(draft)    opens the window that writes a post; draft: {message?, in_reply_to?, origin?, group?, location?}
 // app.setStatus(text, state)  the text in the bar that says how the view's connection does; state: "live", "wait", "bad" or ""
 // app.dialog(title, content, {wide})  opens a modal window with a close button; returns the <dialog>; close it by .close()
-// app.keys              what the help lists: views add rows [keys, meaning] at module level
+// app.keys              what the help lists; a view pushes rows [keys, meaning] when it is first mounted
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
@@ -39,7 +39,11 @@ const VIEWS = {
   operations: { title: "Operations", icon: "check", mount: operations.mount },
 };
 const THEMES = ["", "light", "dark"];
-const KEYS = [["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"]];
+const KEYS = [
+  ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"],
+  ["c, /", "add a column"], ["1, 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
+  ["space", "pause a column, or go on"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
+];
 
 const client = openClient();
 const state = { view: "", mounted: /** @type {any} */ (null), userId: "", prefix: "" };
@@ -100,8 +104,10 @@ function dialog(title, content, options = {}) {
   return window;
 }
 
-/** Draws what the address names. */
+/** Draws what the address names; a link that signs in may also be pasted into an open page. */
 function route() {
+  const code = takeCode();
+  if (code) return void signInByCode(code);
   const [, name = "", ...path] = location.hash.split("?")[0].split("/");
   const view = name in VIEWS ? name : "streams";
   app.path = path.filter(Boolean).map(decodeURIComponent);
@@ -154,7 +160,7 @@ function drawBar() {
       h("a", { class: "button quiet", href: "/docs" }, "API"),
       tool("theme", "Change between light and dark", changeTheme),
       tool("help", "Keys and help", showHelp),
-      user && h("button", { class: "quiet who", onclick: showAccount, "aria-label": `Signed in as ${user.login}` }, h("span", { class: "avatar", "aria-hidden": "true" }, user.login.slice(0, 1)), h("bdi", {}, user.login))));
+      user && h("button", { class: "quiet who", onclick: showAccount, title: "Your session" }, h("span", { class: "avatar", "aria-hidden": "true" }, user.login.slice(0, 1)), h("span", { class: "visually-hidden" }, "Signed in as "), h("bdi", {}, user.login))));
   fill(tabs, user ? [links(true), h("button", { class: "quiet", onclick: () => app.compose() }, icon("pen"), "Post")] : []);
 }
 
@@ -197,7 +203,7 @@ function showAccount() {
   const window = dialog("Your session", [
     h("p", {}, "Signed in as ", h("strong", {}, h("bdi", {}, client.user.name)), " (", h("bdi", {}, `@${client.user.login}`), ")"),
     h("p", { class: "muted" }, `This session may: ${scopes}`),
-    h("p", { class: "row" }, h("a", { class: "button", href: `#/people/${client.user.login}`, onclick: () => window.close() }, "Profile"), h("button", { onclick: leaveNow }, "Sign out"))]);
+    h("p", { class: "row" }, h("a", { class: "button", href: `#/people/@${client.user.login}`, onclick: () => window.close() }, "Profile"), h("button", { onclick: leaveNow }, "Sign out"))]);
 }
 
 /** @param {KeyboardEvent} event */
@@ -221,19 +227,17 @@ async function signInByCode(code) {
     await client.signIn({ code });
   } catch (error) {
     if (client.user) say(explain(error), "warn");
-    else showDoor(explain(error));
+    else return showDoor(explain(error));
   }
+  route(); // also if somebody else was signed in, or the same user with other scopes
 }
 
 async function start() {
   document.body.append(bar, root, tabs, notes);
-  client.onSession((session) => (session ? session.user.id !== state.userId && route() : showDoor()));
+  client.onSession((session) => (!session ? showDoor() : session.user.id !== state.userId ? route() : drawBar()));
   addEventListener("hashchange", route);
   addEventListener("keydown", onKey);
-  const code = takeCode();
-  if (code) await signInByCode(code);
-  if (!state.view && client.user) route();
-  else if (!client.user && !code) showDoor();
+  route();
 }
 
 start();

@@ -1,20 +1,17 @@
 // @ts-check
-// The window that writes a post. A placeholder of the view People; see `app.compose` in app.js.
+// The window that writes a post, from any view; see `app.compose` in app.js.
 
-import { h } from "./dom.js";
+import { Composer } from "./people/composer.js";
 
-/** @param {any} app @param {Record<string, any>} [draft] */
+/** @param {any} app @param {Record<string, any>} [draft] `message`, `in_reply_to`, `origin`, `group`, `location` */
 export function compose(app, draft = {}) {
-  const text = h("textarea", { name: "message", rows: 4, "aria-label": "Text", required: true, dir: "auto" }, draft.message ?? "");
-  const post = async (/** @type {Event} */ event) => {
-    event.preventDefault();
-    const { message: _, ...rest } = draft;
-    const sent = await app.attempt(() => app.client.request("POST", "/v1/statuses", { body: { ...rest, message: text.value } }));
-    if (!sent) return;
-    window.close();
-    app.say("Posted");
-  };
-  const window = app.dialog(draft.in_reply_to ? "Reply" : "Write a post",
-    h("form", { class: "stack", onsubmit: post }, text, h("p", { class: "row end" }, h("button", { class: "primary" }, "Post"))));
-  text.focus();
+  const title = draft.origin ? "Quote" : draft.in_reply_to ? "Reply" : "Write a post";
+  const composer = new Composer(app, draft, {
+    onPosted: () => {
+      window.close();
+      app.say("Posted");
+    },
+  });
+  const window = app.dialog(title, composer.root);
+  composer.focus();
 }

@@ -4,7 +4,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Attributes that would let text become code or style; the page's policy forbids them too. */
-const FORBIDDEN = /^(style|srcdoc|on[a-z]+)$/i;
+const FORBIDDEN = /^(style|on[a-z]+)$/i;
 
 /**
  * Makes an element.

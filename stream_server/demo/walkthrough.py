@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from stream_server.client import ApiClient, ClientFailure
+from stream_server.client import Client, ClientFailure
 from stream_server.demo import world as demo_world
 from stream_server.demo.world import LOGIN, PASSWORD, DemoWorld, SignToken
 
@@ -50,7 +50,7 @@ async def run_demo(
     base_url: str, sign_token: SignToken, make_link: MakeLink, print_text: Callable[[str], None]
 ) -> None:
     """Create or find the demo content, print the guide, and post until cancelled. If the setup fails, print why."""
-    async with ApiClient(base_url) as api:
+    async with Client(base_url) as api:
         try:
             world = await demo_world.find_or_create_world(api, sign_token)
         except ClientFailure as error:
@@ -115,13 +115,13 @@ def _render_guide(login: str, lines: list[str]) -> str:
     return captured.get()
 
 
-async def _keep_posting(api: ApiClient, world: DemoWorld, sign_token: SignToken) -> None:
+async def _keep_posting(api: Client, world: DemoWorld, sign_token: SignToken) -> None:
     """Post a status every :data:`POST_INTERVAL_SECONDS` as a random demo user. If a post fails, log it and go on."""
     chance = random.Random()
     while True:
-        author = world.user_ids[chance.choice(POSTING_LOGINS)]
+        token = sign_token(world.user_ids[chance.choice(POSTING_LOGINS)], frozenset({"write"}))
         try:
-            await api.post(**random_post(chance, world.login), token=sign_token(author, frozenset({"write"})))
+            await api.request("POST", "/v1/statuses", body=random_post(chance, world.login), token=token)
         except ClientFailure as error:
             logger.warning("a demo post failed: %s", error)
         await asyncio.sleep(POST_INTERVAL_SECONDS)

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from stream_server.client import ApiClient, RequestRefused
+from stream_server.client import Client, RequestRefused
 
 SignToken = Callable[[str, frozenset[str]], str]
 """Signs a token for a user id and scopes."""
@@ -37,21 +37,21 @@ class DemoWorld(NamedTuple):
     group_id: str
 
 
-async def find_or_create_world(api: ApiClient, sign_token: SignToken) -> DemoWorld:
+async def find_or_create_world(api: Client, sign_token: SignToken) -> DemoWorld:
     """Create the demo content unless it exists, and return its ids. Raises ClientFailure if a request fails."""
     user_ids = {login: await _find_or_create_user(api, login) for login in (LOGIN, *OTHER_LOGINS)}
     actions = DemoActions(api, sign_token, user_ids)
-    me = await api.request("GET", "/v1/users/me", token=sign_token(user_ids[LOGIN], _SCOPES))
+    me = await api.me(token=sign_token(user_ids[LOGIN], _SCOPES))
     if LAST_LIST_NAME not in await actions.ids_by_name("lists"):
-        await _create_content(actions, me["login"])
+        await _create_content(actions, me.login)
     lists, groups = await actions.ids_by_name("lists"), await actions.ids_by_name("groups")
-    return DemoWorld(me["login"], user_ids, lists[LIST_NAME], groups[GROUP_NAME])
+    return DemoWorld(me.login, user_ids, lists[LIST_NAME], groups[GROUP_NAME])
 
 
 class DemoActions:
     """Sends requests as the demo users. Each has a fixed idempotency key, so a repeated setup creates nothing twice."""
 
-    def __init__(self, api: ApiClient, sign_token: SignToken, user_ids: dict[str, str]) -> None:
+    def __init__(self, api: Client, sign_token: SignToken, user_ids: dict[str, str]) -> None:
         self._api = api
         self._tokens = {login: sign_token(uid, _SCOPES) for login, uid in user_ids.items()}
         self._request_count = 0
@@ -74,19 +74,19 @@ class DemoActions:
         return {found["name"]: found["id"] for found in answer[noun]}
 
 
-async def _find_or_create_user(api: ApiClient, login: str) -> str:
+async def _find_or_create_user(api: Client, login: str) -> str:
     """Return the id of a demo user. If another person has the login, create the demo user with a longer login."""
     name = login.title()
     try:
-        return str((await api.sign_up(login, name, f"{login}@example.org", PASSWORD))["id"])
+        return (await api.sign_up(login, name, f"{login}@example.org", PASSWORD)).id
     except RequestRefused as refused:
         if refused.status != 409:
             raise
     try:
-        return str((await api.log_in(login, PASSWORD))["user"]["id"])
+        return (await api.log_in(login, PASSWORD)).user.id
     except RequestRefused:  # the login belongs to another person
         other = f"{login}_{secrets.token_hex(3)}"
-        return str((await api.sign_up(other, name, f"{other}@example.org", PASSWORD))["id"])
+        return (await api.sign_up(other, name, f"{other}@example.org", PASSWORD)).id
 
 
 async def _create_content(actions: DemoActions, login: str) -> None:

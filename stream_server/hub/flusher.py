@@ -59,6 +59,7 @@ class Flusher:
         self._now_ms = now_ms
         self.set_limits(limits)
         self._loop = asyncio.get_running_loop()
+        self._after_flush: list[tuple[int, Callable[[], None]]] = []
         self._pending_groups: dict[ClientGroup, None] = {}
         self._due_groups: dict[ClientGroup, None] = {}
         self._batches: deque[Batch] = deque()
@@ -86,6 +87,13 @@ class Flusher:
         await asyncio.sleep(0)
         while self.is_busy:  # noqa: ASYNC110 - one slice is written per iteration meanwhile
             await asyncio.sleep(DRAIN_POLL_SECONDS)
+
+    def call_after_flush(self, call: Callable[[], None]) -> bool:
+        """Call ``call`` when the frames that wait now are written. Return False, without a call, if no frame waits."""
+        if not (self._pending_groups or self._due_groups or self._batches):
+            return False
+        self._after_flush.append((self.flushes + bool(self._pending_groups), call))
+        return True
 
     def schedule_group(self, group: ClientGroup) -> None:
         """Include a group in the next flush. Call it when the first frame waits in the group."""
@@ -209,16 +217,20 @@ class Flusher:
     def _write_due_groups(self, writes_left: int) -> None:
         """Write the frames of due groups, up to the end of the slice. There must be no older frames, in batches."""
         due, limits, wrapped, events_by_kind = self._due_groups, self._limits, self._wrapped, self.times.events
-        while due and writes_left > 0:
-            group, _ = due.popitem()
-            events = group.write_to_only_member(limits, wrapped)
-            if events is not None:
-                self.delivered += events
-                events_by_kind[group.filter_kind] += events
-                writes_left -= 1
-            else:
-                self._append_batch(group)
-                writes_left = self._write_batches(writes_left)
+        delivered = 0
+        try:
+            while due and writes_left > 0:
+                group, _ = due.popitem()
+                events = group.write_to_only_member(limits, wrapped)
+                if events is not None:
+                    delivered += events
+                    events_by_kind[group.filter_kind] += events
+                    writes_left -= 1
+                else:
+                    self._append_batch(group)
+                    writes_left = self._write_batches(writes_left)
+        finally:
+            self.delivered += delivered
 
     def _finish_flush(self) -> None:
         self.pause.end_flush(self._flush_seconds)
@@ -228,6 +240,15 @@ class Flusher:
         self._wrapped.clear()
         if self._pending_groups:
             self._schedule_flush()
+        if self._after_flush:
+            self._call_after_flush()
+
+    def _call_after_flush(self) -> None:
+        """Make the calls that waited for this flush."""
+        due = [call for flush, call in self._after_flush if flush <= self.flushes]
+        self._after_flush = [row for row in self._after_flush if row[0] > self.flushes]
+        for call in due:
+            call()
 
     def _schedule_slice(self) -> None:
         if self._slice_handle is None:

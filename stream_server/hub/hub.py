@@ -39,6 +39,8 @@ class Hub:
         entries_missed: Set when the log lost entries, or trimmed some that this hub did not get.
         on_rights_change: Called with the id of a user whose tokens may no longer be valid; None means every user.
         now_ms: Returns the wall clock's time, in ms since 1970.
+        watch_entry: Called before each entry is routed; it returns a function to call after that. None while no request
+            is traced.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Hub:
         self.lag_ms = lag_ms
         self.wait_for_log = log.wait_until_readable
         self.now_ms = now_ms
+        self.watch_entry: Callable[[Entry], Callable[[], None]] | None = None
         self.live = LiveClients(limits, head, self.registry, self.counters, now_ms=now_ms)
         self.index, self.flusher = self.live.index, self.live.flusher
         self.ring = Ring(head, max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000, now_ms=now_ms)
@@ -79,7 +82,12 @@ class Hub:
         """Deliver the next entry of the log. Never waits, and never raises because of the entry's content."""
         if entry.kind in RIGHTS_KINDS:
             self.on_rights_change(_user_of(entry))
+        if self.watch_entry is None:
+            self._router.publish(entry)
+            return
+        routed = self.watch_entry(entry)
         self._router.publish(entry)
+        routed()
 
     def move_head(self, to: Position, reason: str, missed_count: int | None = None) -> None:
         """Make ``to`` the head, so that the next entry is the one after ``to``. Send each live client a `gap`.

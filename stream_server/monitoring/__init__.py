@@ -11,6 +11,8 @@ a request of an operator reads them, and then asks the other workers of this ser
 ``process_usage``     memory, processor time and open files of this process
 ``host_state``        the shapes of the answer of ``GET /v1/admin/operations``
 ``slow_clients``      finds the clients that are furthest behind
+``tracing``           traces of write requests, and of the way of their entries
+``trace_export``      sends the traces to a collector
 ``worker_sockets``    lets the workers of one server ask each other
 ``operations``        the state and the metrics of all workers together
 """

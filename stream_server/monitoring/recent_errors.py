@@ -1,12 +1,13 @@
 """Remembers the last warnings and errors of the log, for the operator's page."""
 
 import logging
+import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from stream_server.runtime.logs import redact
+from stream_server.runtime.logs import LogThrottle, redact
 
 MAX_ERRORS = 20
 
@@ -27,12 +28,19 @@ class RecentErrors(logging.Handler):
     """A handler of the root logger that keeps the last :data:`MAX_ERRORS` different warnings and errors.
 
     Equal ones are counted, so a flood of one error does not hide the others. Secrets are replaced as in the log. The
-    type of an exception is kept, but not its traceback, which the log has.
+    type of an exception is kept, but not its traceback, which the log has. As in the log, a place in the code is heard
+    20 times in 10 s, so that a flood costs little. The next record of the place adds those that were not heard.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)
+        self.addFilter(LogThrottle(clock))
         self._errors: OrderedDict[tuple[str, str], RecentError] = OrderedDict()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to remember a record. Forget what the log's own handler suppressed."""
+        record.suppressed = 0
+        return bool(super().filter(record))
 
     def emit(self, record: logging.LogRecord) -> None:
         """Remember a record. The logging library calls this under the lock of the handler."""
@@ -42,7 +50,8 @@ class RecentErrors(logging.Handler):
             return
         key = (record.name, message)
         known = self._errors.pop(key, None)
-        times = 1 if known is None else known.times + 1
+        unheard: int = record.suppressed  # type: ignore[attr-defined]  # set by `filter`
+        times = (0 if known is None else known.times) + 1 + unheard
         self._errors[key] = RecentError(int(record.created * 1000), record.name, message, times)
         if len(self._errors) > MAX_ERRORS:
             self._errors.popitem(last=False)

@@ -28,6 +28,7 @@ from stream_server.config.config import load_again, worker_environment
 from stream_server.config.reload import ReloadOutcome, SettingsReloader
 from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
+from stream_server.monitoring import trace_export
 from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
@@ -149,12 +150,14 @@ async def _run_first_process(
 ) -> int:
     """Run the process that the person started: the only server process, or the supervisor. Return the exit code.
 
-    The function checks the filters, the signing key of tokens and the port first, so that they fail before Redis runs.
+    The function checks the filters, the signing key, the extra for traces and the port first, so that a fault of these
+    is found before Redis runs.
     """
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
     installed_registry()
     secret = signing_keys.signing_secret(config)
     tokens.TokenAuthority(config, secret)
+    trace_export.require_installed(config)
     several = config.workers > 1
     listener = _reserve_or_listen(config, several=several)
     config = replace(

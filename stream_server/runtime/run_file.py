@@ -19,6 +19,8 @@ from stream_server.config.settings import Config
 
 logger = logging.getLogger(__name__)
 
+RUN_FILE_NAME = "server.json"
+
 
 class RunFile(msgspec.Struct, frozen=True):
     """The content of the run file ``server.json``.
@@ -125,4 +127,4 @@ def _read_ps(pid: int, column: str) -> str:
 
 
 def _path(data_dir: str) -> Path:
-    return Path(data_dir) / "server.json"
+    return Path(data_dir) / RUN_FILE_NAME

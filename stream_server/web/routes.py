@@ -85,7 +85,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/", console.index, NO_TOKEN, response=server.ServerIndex),
     Route("GET", "/docs", console.docs, NO_TOKEN, media_type="text/html", limits=()),
     Route("GET", "/console/{file}", console.file, NO_TOKEN, media_type="text/javascript", limits=()),
-    Route("GET", "/console/views/{file}", console.view_file, NO_TOKEN, media_type="text/javascript", limits=()),
+    Route("GET", "/console/{folder}/{file}", console.folder_file, NO_TOKEN, media_type="text/javascript", limits=()),
     Route("GET", "/healthz", server.liveness, NO_TOKEN, response=server.LivenessAnswer, limits=()),
     Route("GET", "/readyz", server.readiness, NO_TOKEN, response=server.ReadinessAnswer, extra_error_statuses=(503,),
           limits=()),

@@ -49,6 +49,13 @@ def test_a_package_imports_only_what_it_may(room: str) -> None:
     assert bad == []
 
 
+def test_the_client_imports_nothing_of_the_server() -> None:
+    """The client can be installed without the libraries of the server."""
+    client = {name: path for name, path in modules().items() if _within(name, "stream_server.client")}
+    ours = {each for path in client.values() for each in imports(path) if each.partition(".")[0] in OURS}
+    assert [each for each in sorted(ours) if not _within(each, "stream_server.client")] == []
+
+
 def test_the_environment_is_read_in_config_only() -> None:
     """Only `config` reads `os.environ`, so the table of settings is complete."""
     reading = [n for n, p in modules().items() if "os.environ" in p.read_text() or "getenv" in p.read_text()]

@@ -18,10 +18,14 @@ from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.kinds import ALL_KINDS, PUBLIC_AUDIENCE
 from stream_server.events.position import EPOCH_MS
 from stream_server.security.tokens import TokenAuthority
+from stream_server.web.websocket.deflate import FrameFault
+from stream_server.web.websocket.frame_reader import FrameReader, Received
+from stream_server.web.websocket.frames import Opcode
 from tests.attacks.mutation import mutated
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.stream_server.tokens import NOW, config, payload, token
+from tests.stream_server.web.websocket.client_frames import close, deflated, frame
 
 TOKEN = token(payload())
 STATUS = {"id": "4096", "uid": "1", "login": "ann", "message": "tea", "entities": {}, "lang": "en"}
@@ -49,6 +53,11 @@ QUERIES = [
         {"firehose": "true", "partition": "1/4", "since": "1795197600000-0.48211"},
     )
 ]
+FRAMES = [
+    frame(1, b'{"op":"ping"}') + frame(9, b"x") + frame(1, b"a" * 130),
+    frame(1, b"a", 0) + frame(0, "\N{SNOWMAN}".encode()[:1], 0) + frame(0, "\N{SNOWMAN}".encode()[1:]) + close(1000),
+    frame(1, deflated(b"abc" * 40), 0xC0) + frame(2, deflated(b"xyz"), 0x40) + frame(0, b"\x00"),
+]
 REQUESTS = [
     b"GET /v1/users/me HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer x\r\n\r\n",
     b'POST /v1/users HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n{"login":"a"}',
@@ -74,6 +83,27 @@ def test_a_changed_token_is_refused_or_means_the_same(changed: bytes) -> None:
 def test_a_changed_published_message_is_an_entry_or_malformed(changed: bytes) -> None:
     with contextlib.suppress(MalformedEntry):
         _use(parse_published(changed))
+
+
+@given(mutated(FRAMES))
+def test_changed_frames_are_understood_or_a_fault_in_one_way(changed: bytes) -> None:
+    """How the bytes are cut changes nothing, and the parser never holds more than a message."""
+    assert _read_frames(changed) == _read_frames(*(changed[n : n + 3] for n in range(0, len(changed), 3)))
+
+
+def _read_frames(*chunks: bytes) -> tuple[list[Received], int]:
+    """Return what a parser found, without the parts of messages, and the close code of a fault or 0."""
+    reader, found = FrameReader(compresses=True), []
+    try:
+        for chunk in chunks:
+            reader.feed(chunk)
+            while (received := reader.read()) is not None:
+                found.append(received)
+                if received.opcode is Opcode.CLOSE:
+                    return [one for one in found if one.opcode], 0
+    except FrameFault as fault:
+        return [one for one in found if one.opcode], int(fault.code)
+    return [one for one in found if one.opcode], 0
 
 
 def test_the_valid_published_messages_are_understood() -> None:

@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Page
 
 from tests.browser.chromium import chromium
+from tests.browser.windows import Windows
 from tests.command_line import ROOT, clean_environment, running
+from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 
 _ADDRESS = re.compile(r"Running on (\S+)")
@@ -50,3 +53,29 @@ async def tab() -> AsyncIterator[Page]:
         page.set_default_timeout(20_000)
         yield page
     assert failures == []
+
+
+@pytest.fixture(scope="session")
+def site_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Start one server for all tests of the views People and Operations and of the page of the API."""
+    with Server(tmp_path_factory.mktemp("people"), variables={"STREAM_SERVER_LIMITS": "off"}) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def all_windows(site_server: Server) -> AsyncIterator[Windows]:
+    async with chromium() as browser:
+        yield Windows(browser, site_server)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def windows(all_windows: Windows) -> AsyncIterator[Windows]:
+    """Open windows of the console. None of them may have failed at the end of the test."""
+    yield all_windows
+    await all_windows.close()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def site_api(site_server: Server) -> AsyncIterator[Api]:
+    async with Api(site_server) as api:
+        yield api

@@ -49,10 +49,13 @@ class RawSocket:
         return Received(opcode, payload)
 
     async def read_message(self) -> dict[str, Any]:
-        received = await self.read()
-        assert received.opcode is Opcode.TEXT, received
-        message: dict[str, Any] = json.loads(received.payload)
-        return message
+        """Return the next message that is no heartbeat."""
+        while True:
+            received = await self.read()
+            assert received.opcode is Opcode.TEXT, received
+            message: dict[str, Any] = json.loads(received.payload)
+            if message["kind"] != "heartbeat":
+                return message
 
     async def until_close(self) -> Received:
         """Skip messages up to the close frame."""

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from stream_server.client import Backoff, StreamClient, StreamMessage
+from stream_server.client import Backoff, Client, Event, Gap, Post
+from stream_server.client.connection import Framing
 from stream_server.store import keys
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import CONTROL, number
@@ -165,29 +166,30 @@ async def test_no_visit_misses_repeats_or_reorders_events(tmp_path: Path, layout
 
 
 class Reading:
-    def __init__(self, client: StreamClient) -> None:
+    def __init__(self, client: Client, followed: str, framing: Framing) -> None:
         self.client = client
-        self.messages: list[StreamMessage] = []
+        swift = Backoff(initial_seconds=0.02, max_seconds=0.2)
+        self.stream = client.stream(follow=followed, framing=framing, backoff=swift)
+        self.messages: list[Event] = []
 
     @property
     def ids(self) -> list[str]:
-        return [message.status["id"] for message in self.messages if message.kind == "post"]
+        return [message.status.id for message in self.messages if isinstance(message, Post)]
 
     def has_more_than(self, count: int, task: "asyncio.Task[None]") -> bool:
         return task.done() or len(self.messages) > count
 
     async def run(self) -> None:
-        async for message in self.client:
-            self.messages.append(message)
+        async with self.client:
+            async for message in self.stream:
+                self.messages.append(message)
 
 
-async def reading(proxy: Proxy, followed: str, uid: str, framing: str) -> tuple[Reading, "asyncio.Task[None]"]:
+async def reading(proxy: Proxy, followed: str, uid: str, framing: Framing) -> tuple[Reading, "asyncio.Task[None]"]:
     url = "http://{}:{}".format(*proxy.address)
-    swift = Backoff(initial_seconds=0.02, max_seconds=0.2)
-    client = StreamClient(url, lambda: mint(uid), {"follow": followed}, framing=framing, backoff=swift)
-    made = Reading(client)
+    made = Reading(Client(url, lambda: mint(uid)), followed, framing)
     task = asyncio.create_task(made.run())
-    await eventually(lambda: client.connections == 1, what="the client to connect")
+    await eventually(lambda: made.stream.connections == 1, what="the client to connect")
     return made, task
 
 
@@ -196,8 +198,10 @@ def address(api: Api) -> tuple[str, int]:
     return host, int(port)
 
 
-@pytest.mark.parametrize("framing", ["sse", "ndjson"])
-async def test_the_client_library_yields_each_event_once_over_a_link_that_is_cut(tmp_path: Path, framing: str) -> None:
+@pytest.mark.parametrize("framing", ["sse", "ndjson", pytest.param("websocket", marks=pytest.mark.extended)])
+async def test_the_client_library_yields_each_event_once_over_a_link_that_is_cut(
+    tmp_path: Path, framing: Framing
+) -> None:
     """The link is cut twenty times at any byte.
 
     The client yields each acknowledged post once and in order, without gaps.
@@ -220,7 +224,7 @@ async def test_the_client_library_yields_each_event_once_over_a_link_that_is_cut
         assert read.ids == author.acknowledged
         assert not [message for message in read.messages if message.kind == "gap"]
         assert proxy.cuts >= CUTS
-        assert read.client.connections >= CUTS
+        assert read.stream.connections >= CUTS
 
 
 async def test_the_client_library_yields_a_gap(tmp_path: Path) -> None:
@@ -247,8 +251,8 @@ async def test_the_client_library_yields_a_gap(tmp_path: Path) -> None:
             task.cancel()
             await asyncio.wait({task})
         assert read.ids == [first, *posted[-2:]]
-        (gap,) = [message for message in read.messages if message.kind == "gap"]
-        assert (gap.data["reason"], gap.data["count"]) == ("trimmed", 3)
+        (gap,) = [message for message in read.messages if isinstance(message, Gap)]
+        assert (gap.reason, gap.count) == ("trimmed", 3)
 
 
 def test_a_wrong_visit_is_detected() -> None:

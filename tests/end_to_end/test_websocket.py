@@ -14,6 +14,7 @@ from tests.end_to_end.consumer import Consumer, number
 from tests.end_to_end.raw_socket import ACCEPT, RawSocket
 from tests.end_to_end.socket_consumer import SocketConsumer, open_socket
 from tests.stream_server.web.websocket.client_frames import BINARY, CONTINUATION, PING, TEXT, close, frame
+from tests.waiting import eventually
 
 UPGRADE = {
     "Connection": "Upgrade",
@@ -77,7 +78,7 @@ async def ticket(api: Api) -> str:
     return str((await api.done("POST", "/v1/streams/ticket", token=mint(api.admin)))["ticket"])
 
 
-@pytest.mark.parametrize("compression", [None, "deflate"])
+@pytest.mark.parametrize("compression", ["deflate", pytest.param(None, marks=pytest.mark.extended)])
 async def test_the_messages_are_those_of_other_streams(
     api: Api, opened: Callable[[Any], Any], compression: str | None
 ) -> None:
@@ -214,7 +215,7 @@ async def test_a_first_message_brings_the_token(api: Api, opened: Callable[[Any]
 async def test_a_stream_goes_on_with_a_token_and_ends_with_it(api: Api) -> None:
     ann = await api.user()
     socket = await open_socket(api, "track=a", token=mint(ann, ttl=600))
-    ends = time.time() + 1.5
+    ends = time.time() + 2.5
     answer = await socket.ask("token", token=mint(ann, ttl=ends - time.time()))
     assert answer["expires"] > socket.messages[0]["at"]
     await socket.until_end()
@@ -239,7 +240,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("proven", [True, False])
+@pytest.mark.parametrize("proven", [True, pytest.param(False, marks=pytest.mark.extended)])
 async def test_faults_close_with_their_code(api: Api, *, proven: bool) -> None:
     """What comes with the handshake, in the same packet, is read too. A goodbye says what was wrong."""
     query = f"/v1/stream?track=a{f'&ticket={await ticket(api)}' if proven else ''}"
@@ -264,9 +265,34 @@ async def test_fragments_and_pings_of_a_client(api: Api) -> None:
     async with await RawSocket.open(api.server, f"/v1/stream?track=a&ticket={await ticket(api)}") as raw:
         assert (await raw.read_message())["kind"] == "hello"
         raw.writer.write(frame(TEXT, b'{"op":', 0) + frame(PING, b"now") + frame(CONTINUATION, b'"ping","id":7}'))
-        assert await raw.read() == (10, b"now", None)
+        while (pong := await raw.read()).opcode != 10:
+            pass
+        assert pong.payload == b"now"
         assert (await raw.read_message())["id"] == 7
         many = b"".join(frame(TEXT, json.dumps({"op": "ping", "id": n}).encode()) for n in range(300))
         raw.writer.write(many)
         answers = [await raw.read_message() for _ in range(300)]
         assert [answer["id"] for answer in answers] == list(range(300))
+
+
+@pytest.mark.extended
+async def test_a_crowd_opens_at_once(api: Api) -> None:
+    """Requests wait for their turn as they came, with the frames behind them. Each client gets everything once."""
+    ann, word = await api.user(), f"w{random.getrandbits(40):x}"
+    path, token = f"/v1/stream?track={word}", f"Authorization: Bearer {mint(ann)}\r\n"
+    early = frame(TEXT, b'{"op":"ping","id":1}')
+    opened = await asyncio.gather(*(RawSocket.open(api.server, path, token, early=early) for _ in range(200)))
+    for raw in opened:
+        assert [(await raw.read_message())["kind"] for _ in range(2)] == ["hello", "pong"]
+    post = await api.post(ann, word)
+    for raw in opened:
+        assert (await raw.read_message())["status"]["id"] == post["id"]
+        raw.writer.write(close(1000))
+    for raw in opened:
+        assert (await raw.until_close()).code == 1000
+        raw.writer.close()
+    await eventually(lambda: _has_none(api, ann), what="no open stream")
+
+
+async def _has_none(api: Api, uid: str) -> bool:
+    return not (await api.done("GET", "/v1/streams", token=mint(uid)))["streams"]

@@ -1,10 +1,159 @@
 // @ts-check
-// The view Operations. See the contract of views in app.js.
+/** The view Operations: how the server does, asked every two seconds while somebody looks. See the contract in app.js. */
 
 import { fill, h } from "../dom.js";
+import { ApiError } from "../client.js";
+import { History } from "../operations/history.js";
+import { Plot } from "../operations/plot.js";
+import { errors, kinds, limits, logAge, refusals, slowClients, workers } from "../operations/tables.js";
+import { bytes, milliseconds, plain, rate, share } from "../operations/units.js";
+import { explain } from "../session.js";
+
+/** @typedef {Record<string, any>} Json */
+
+const POLL_MS = 2000;
+const LONGEST_WAIT_MS = 15_000;
+
+/**
+ * The tiles: the name of a value, its title, how it is written, and a note beneath.
+ * @type {[string, string, (value: number | null) => string, (state: Json) => string][]}
+ */
+const TILES = [
+  ["streams", "Open streams", plain, ({ workers: all }) => `${plain(total(all, "live"))} live, ${plain(total(all, "catching_up"))} catching up`],
+  ["published", "Events of the log", rate, ({ log }) => `number ${log.number.toLocaleString()}`],
+  ["delivered", "Delivered", rate, ({ workers: all }) => `${plain(total(all, "events_delivered"))} since the start`],
+  ["lag", "Lag behind the log", milliseconds, () => "of the slowest worker"],
+  ["hold", "Longest loop hold", milliseconds, ({ workers: all }) => `in a minute; ${plain(total(all, "loop_blocked"))} holds over 50 ms`],
+  ["requests", "Requests", rate, ({ workers: all }) => `${plain(total(all, "requests"))} since the start`],
+  ["refusals", "Refusals", rate, () => "answers with an error"],
+  ["cpu", "CPU", share, ({ workers: all }) => `of one core; ${all.length} ${all.length === 1 ? "worker" : "workers"}`],
+  ["memory", "Memory of workers", bytes, () => "resident"],
+  ["redis", "Memory of Redis", bytes, ({ redis }) => `${redis.memory_limit_bytes ? `of ${bytes(redis.memory_limit_bytes)}` : "without a limit"}; ${plain(redis.reconnects)} reconnects`],
+  ["log", "Entries of the log", plain, ({ log }) => logAge(log)],
+  ["jobs", "Jobs", plain, ({ jobs }) => `${plain(jobs.due)} due, ${plain(jobs.parked)} parked`],
+];
+
+/** @param {Json[]} all @param {string} name */
+function total(all, name) {
+  return all.reduce((sum, worker) => sum + worker[name], 0);
+}
+
+class Tile {
+  /** @param {typeof TILES[number]} row */
+  constructor([name, title, write, note]) {
+    this.name = name;
+    this.write = write;
+    this.noteOf = note;
+    this.value = h("strong", { class: "ops-value" }, "–");
+    this.note = h("p", { class: "ops-note" });
+    this.plot = new Plot(name, title, write);
+    this.root = h("section", { class: "card ops-tile", dataset: { tile: name } }, h("h2", {}, title), this.value, this.note, this.plot.root);
+  }
+
+  /** @param {Json} state @param {History} history */
+  draw(state, history) {
+    this.value.textContent = this.write(history.samples.at(-1)?.values[this.name] ?? null);
+    this.note.textContent = this.noteOf(state);
+    this.plot.draw(history.samples);
+  }
+}
+
+class Operations {
+  /** @param {HTMLElement} root @param {any} app */
+  constructor(root, app) {
+    this.app = app;
+    this.history = new History();
+    this.tiles = TILES.map((row) => new Tile(row));
+    this.alerts = h("div", { class: "ops-alerts", role: "status" });
+    this.problem = h("p", { class: "problem", role: "alert" });
+    this.tables = h("div", { class: "ops-tables" });
+    this.wait = POLL_MS;
+    this.ended = false;
+    /** @type {any} */
+    this.timer = undefined;
+    this.onVisible = () => { if (!document.hidden) this.poll(); };
+    this.onResize = () => this.draw();
+    root.classList.add("ops");
+    fill(root, h("h1", {}, "Operations"), this.problem, this.alerts, h("div", { class: "ops-tiles" }, ...this.tiles.map((tile) => tile.root)), this.tables);
+    document.addEventListener("visibilitychange", this.onVisible);
+    addEventListener("resize", this.onResize);
+    void this.poll();
+  }
+
+  /** Ask the server, and again two seconds after its answer; never while nobody sees the page. */
+  async poll() {
+    clearTimeout(this.timer);
+    if (this.ended || document.hidden || this.asking) return;
+    this.asking = true;
+    try {
+      this.history.add(await this.app.client.request("GET", "/v1/admin/operations"));
+      this.wait = POLL_MS;
+      this.app.setStatus("live", "live");
+      fill(this.problem);
+    } catch (error) {
+      this.fail(error);
+    }
+    this.asking = false;
+    if (this.ended) return;
+    this.draw();
+    this.timer = setTimeout(() => this.poll(), this.wait);
+  }
+
+  /** @param {unknown} error */
+  fail(error) {
+    const known = error instanceof ApiError ? error : null;
+    this.wait = Math.min(LONGEST_WAIT_MS, Math.max(this.wait * 2, (known?.retryAfter ?? 0) * 1000));
+    this.app.setStatus("no answer", "bad");
+    if (!this.ended) fill(this.problem, explain(error), this.history.last ? " The numbers below are the last that arrived." : "");
+  }
+
+  draw() {
+    const state = this.history.last;
+    if (!state || this.ended) return;
+    this.tiles.forEach((tile) => tile.draw(state, this.history));
+    const alerts = alertsOf(state);
+    if (this.alerts.textContent !== alerts.join("")) fill(this.alerts, ...alerts.map((text) => h("p", { class: "ops-alert" }, text)));
+    this.drawTables(state);
+  }
+
+  /** Draw the tables, unless somebody works in them: a button must not vanish under the finger. @param {Json} state */
+  drawTables(state) {
+    const scrolled = [...this.tables.querySelectorAll(".ops-scroll")].map((box) => box.scrollLeft);
+    if (this.tables.contains(document.activeElement) || !(getSelection()?.isCollapsed ?? true)) return;
+    const end = (/** @type {string} */ connection) => this.app.attempt(() => this.app.client.request("DELETE", `/v1/streams/${connection}`));
+    fill(this.tables, workers(state, this.history), kinds(state), limits(state), refusals(state, this.history), slowClients(state, this.app.user.id, end), errors(state));
+    [...this.tables.querySelectorAll(".ops-scroll")].forEach((box, at) => { box.scrollLeft = scrolled[at] ?? 0; });
+  }
+
+  unmount() {
+    this.ended = true;
+    clearTimeout(this.timer);
+    document.removeEventListener("visibilitychange", this.onVisible);
+    removeEventListener("resize", this.onResize);
+  }
+}
+
+/** Return what an operator should look at first. @param {Json} state @returns {string[]} */
+function alertsOf(state) {
+  const found = [];
+  const away = state.workers.filter((/** @type {Json} */ worker) => !worker.ready).map((/** @type {Json} */ worker) => worker.worker);
+  if (away.length) found.push(`Not ready: worker ${away.join(", ")}. Events may not reach its streams.`);
+  if (state.redis.memory_alarm) found.push("Redis is nearly full: writes are refused.");
+  if (state.jobs.parked) found.push(`Jobs that failed too often: ${plain(state.jobs.parked)}. The command "stream-server repair" runs them again.`);
+  return found;
+}
+
+/** What to do without the scope. @param {HTMLElement} root @param {any} app */
+function showMissingScope(root, app) {
+  fill(root, h("h1", {}, "Operations"), h("section", { class: "card ops-missing" },
+    h("p", {}, "This view needs a session with the scope ", h("code", {}, "admin"), ". Yours has not got it."),
+    h("p", {}, "On the machine of the server, run this command and open the link that it prints:"),
+    h("pre", {}, `stream-server sign-in --user ${app.user.login} --scope "read write stream admin"`)));
+}
 
 /** @param {HTMLElement} root @param {any} app */
 export function mount(root, app) {
-  fill(root, h("h1", {}, "Operations"), h("p", { class: "muted" }, `Hello ${app.user.name}`));
+  if (app.can("admin")) return new Operations(root, app);
+  showMissingScope(root, app);
   return { unmount() {} };
 }

@@ -1,10 +1,194 @@
 // @ts-check
-// The view People. See the contract of views in app.js.
+/** The view People: a small social site on the server's API. See the contract of views in app.js. */
 
 import { fill, h } from "../dom.js";
+import { groupPage, groups } from "../people/groups.js";
+import { conversation, home, kept, mentions, tagPage } from "../people/home.js";
+import { drawing } from "../people/icons.js";
+import { listPage, lists } from "../people/lists.js";
+import { Live } from "../people/live.js";
+import { notifications } from "../people/notifications.js";
+import { Page } from "../people/page.js";
+import { profile } from "../people/profile.js";
+import { privacy, requests } from "../people/requests.js";
+import { Site } from "../people/site.js";
+import { talkPage } from "../people/talk.js";
+import { talks } from "../people/talks.js";
+import { refreshTimes, tagHref, userHref } from "../people/text.js";
+
+/** @typedef {Record<string, any>} Json */
+
+/** @type {{name: string, icon: import("../people/icons.js").IconName, title: string}[]} */
+const NAVIGATION = [
+  { name: "home", icon: "home", title: "Home" },
+  { name: "notifications", icon: "bell", title: "Notifications" },
+  { name: "talks", icon: "mail", title: "Talks" },
+  { name: "mentions", icon: "reply", title: "Mentions" },
+  { name: "lists", icon: "list", title: "Lists" },
+  { name: "groups", icon: "group", title: "Groups" },
+  { name: "kept", icon: "star", title: "Kept" },
+  { name: "requests", icon: "knock", title: "Requests" },
+  { name: "privacy", icon: "shield", title: "Privacy" },
+];
+const TALK_TABS = ["talks", "requests"];
+const MINUTE_MS = 60_000;
+const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", s: ".act-star", c: ".act-comment" });
+
+const KEYS = [["r, c, l, s", "in People: reply to, comment, like, keep the post"], ["/", "in People: find a user or a tag"]];
+
+/** Draw the page that the address names. @param {Page} page @param {string[]} path */
+function draw(page, path) {
+  const [name = "home", argument = "", more] = path;
+  if (name.startsWith("@")) return profile(page, name.slice(1), path[1]);
+  if (name === "status" && argument) return conversation(page, argument);
+  if (name === "tag" && argument) return tagPage(page, argument);
+  if (name === "lists") return argument ? listPage(page, argument, more) : lists(page);
+  if (name === "groups") return argument ? groupPage(page, argument, more) : groups(page);
+  if (name === "talks") return argument && !TALK_TABS.includes(argument) ? talkPage(page, argument) : talks(page, argument || undefined);
+  if (name === "requests") return requests(page, argument || undefined);
+  if (name === "privacy") return privacy(page, argument || undefined);
+  const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept });
+  return name in plain ? plain[name](page) : profile(page, name, path[1]);
+}
+
+class People {
+  /** @param {HTMLElement} root @param {any} app */
+  constructor(root, app) {
+    this.app = app;
+    this.root = root;
+    for (const [keys, meaning] of KEYS) if (!app.keys.some((/** @type {string[]} */ row) => row[1] === meaning)) app.keys.push([keys, meaning]);
+    this.site = new Site(app);
+    this.live = new Live(app);
+    /** @type {Page | null} */
+    this.page = null;
+    this.content = h("div", { class: "people-content" });
+    this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
+    this.site.onCounts = () => this.drawNav();
+    this.site.reload = () => this.navigate(app.path, false);
+    this.timer = setInterval(() => refreshTimes(root), MINUTE_MS);
+    root.classList.add("people");
+    fill(root, h("div", { class: "people-side" }, this.search(), this.nav), this.content);
+    this.listen();
+    this.live.start();
+    this.navigate(app.path, false);
+    void this.loadCounts();
+  }
+
+  /** Keep the cards and the counts right, whatever page is shown. */
+  listen() {
+    const { live, site } = this;
+    for (const kind of ["like", "unlike", "comment", "uncomment"]) live.on(kind, ({ status }) => { if (status?.likes !== undefined) site.updateCards(status); });
+    live.on("like", ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, true); });
+    live.on("unlike", ({ source, status }) => { if (source.id === site.me.id) site.setMark("likes", status.id, false); });
+    live.on("post", ({ status }) => { if (status.original) site.updateCards(status.original); });
+    live.on("delete", ({ status }) => site.removeCards(status.id));
+    live.on("block", ({ target }) => { if (target) site.hideUser(target.id); });
+    live.on("notification", () => site.setCount("notifications", site.counts.notifications + 1));
+    live.on("request", () => site.setCount("requests", site.counts.requests + 1));
+    live.on("unrequest", () => site.setCount("requests", site.counts.requests - 1));
+    live.on("message", ({ message }) => { if (message.uid !== site.me.id) site.setCount("talks", site.counts.talks + 1); });
+    live.on("gap", () => {
+      this.app.say("The server could not tell everything that happened meanwhile. The page was loaded again.", "warn");
+      site.reload();
+      void this.loadCounts();
+    });
+    site.onTalkRead = () => void this.loadTalks();
+  }
+
+  async loadCounts() {
+    const { site } = this;
+    const asked = [
+      site.loadMarks().then(() => site.cards.forEach((cards) => cards.forEach((card) => card.mark()))),
+      site.get("/v1/notifications", { count: 1 }).then((answer) => site.setCount("notifications", answer.unread)),
+      site.get("/v1/users/me/requests", { count: 200 }).then((answer) => site.setCount("requests", answer.users.length)),
+      this.loadTalks(),
+    ];
+    await Promise.allSettled(asked);
+  }
+
+  async loadTalks() {
+    const { talks: found } = await this.site.get("/v1/talks", { count: 200 });
+    this.site.setCount("talks", found.reduce((/** @type {number} */ sum, /** @type {Json} */ talk) => sum + talk.unread, 0));
+  }
+
+  /** @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
+  navigate(path, focus = true) {
+    this.page?.end();
+    this.site.leavePage();
+    this.path = path;
+    this.page = new Page(this.site, this.live);
+    fill(this.content, this.page.root);
+    this.drawNav();
+    this.root.scrollTop = 0;
+    void draw(this.page, path);
+    if (focus) this.page.root.querySelector("h1")?.focus({ preventScroll: true });
+  }
+
+  drawNav() {
+    const current = this.path?.[0] ?? "home";
+    const { counts, me } = this.site;
+    const link = (/** @type {string} */ name, /** @type {string} */ href, /** @type {any} */ sign, /** @type {string} */ title) =>
+      h("a", { href, "aria-current": current === name ? "page" : null }, sign, h("span", {}, title),
+        counts[name] ? h("span", { class: "badge" }, counts[name] > 99 ? "99+" : counts[name], h("span", { class: "visually-hidden" }, name === "requests" ? " open" : " unread")) : null);
+    const [first, ...others] = NAVIGATION.map(({ name, icon, title }) => link(name, name === "home" ? "#/people" : `#/people/${name}`, drawing(icon), title));
+    fill(this.nav, first, ...others.slice(0, 2), link(`@${me.login}`, userHref(me.login), drawing("user"), "Profile"), ...others.slice(2));
+    const shown = /** @type {HTMLElement | null} */ (this.nav.querySelector("[aria-current]"));
+    if (shown) this.nav.scrollLeft = shown.offsetLeft - this.nav.offsetLeft - 12;
+  }
+
+  /** The field that finds a user by login, or a tag. */
+  search() {
+    const input = h("input", { type: "search", "aria-label": "Find a user or a #tag", placeholder: "login or #tag", autocapitalize: "none", autocomplete: "off", spellcheck: "false", class: "people-search" });
+    const form = h("form", { role: "search", class: "people-find" }, input, h("button", { class: "quiet", "aria-label": "Find" }, drawing("search")));
+    form.addEventListener("submit", (/** @type {Event} */ event) => {
+      event.preventDefault();
+      const text = input.value.trim();
+      if (!text) return;
+      this.app.go(text.startsWith("#") ? tagHref(text.slice(1)) : userHref(text.replace(/^@/, "")));
+    });
+    return form;
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.key === "/") {
+      /** @type {HTMLElement | null} */ (this.root.querySelector(".people-search"))?.focus();
+      return true;
+    }
+    if (event.key === ".") return this.newest();
+    if (event.key === "j" || event.key === "k") return this.step(event.key === "j" ? 1 : -1);
+    const button = document.activeElement?.closest("article.status")?.querySelector(POST_KEYS[event.key] ?? "none");
+    if (button instanceof HTMLElement) button.click();
+    return button instanceof HTMLElement;
+  }
+
+  newest() {
+    /** @type {HTMLElement | null} */ (this.root.querySelector(".feed-new:not([hidden])"))?.click();
+    this.root.scrollTop = 0;
+    return true;
+  }
+
+  /** Move the focus to the next or the previous post. @param {number} by */
+  step(by) {
+    const posts = /** @type {HTMLElement[]} */ ([...this.root.querySelectorAll("article.status, article.notice")]);
+    const at = posts.findIndex((post) => post.contains(document.activeElement));
+    posts[Math.max(0, Math.min(posts.length - 1, at + by))]?.focus();
+    return true;
+  }
+
+  unmount() {
+    clearInterval(this.timer);
+    this.page?.end();
+    this.live.stop();
+  }
+}
 
 /** @param {HTMLElement} root @param {any} app */
 export function mount(root, app) {
-  fill(root, h("h1", {}, "People"), h("p", { class: "muted" }, `Hello ${app.user.name}`));
-  return { unmount() {} };
+  const people = new People(root, app);
+  return {
+    unmount: () => people.unmount(),
+    navigate: (/** @type {string[]} */ path) => people.navigate(path),
+    key: (/** @type {KeyboardEvent} */ event) => people.key(event),
+  };
 }

@@ -1,10 +1,119 @@
 // @ts-check
-// The view Streams. See the contract of views in app.js.
+// The view Streams: columns of posts as they happen, each with a filter, all with rules over one connection.
 
-import { fill, h } from "../dom.js";
+import { Board, emptyBoard } from "../board.js";
+import { Builder, rememberFollowing } from "../builder.js";
+import { fill, h, icon } from "../dom.js";
+import { fromHash, newFilter } from "../filter.js";
+import { showPrograms } from "../snippets.js";
+
+const FIRST = () => [newFilter(), newFilter({ following: true }), newFilter({ words: ["coffee", "#redis"], title: "Coffee and Redis" })];
+const KEPT = "stream-server.columns";
 
 /** @param {HTMLElement} root @param {any} app */
 export function mount(root, app) {
-  fill(root, h("h1", {}, "Streams"), h("p", { class: "muted" }, `Hello ${app.user.name}`));
-  return { unmount() {} };
+  const strip = h("div", { class: "board" });
+  const tabs = h("nav", { class: "column-tabs", "aria-label": "Columns" });
+  const adder = h("div", { class: "add-column" }, h("button", { class: "quiet", onclick: () => build() }, icon("plus"), "Add a column"));
+  strip.append(adder);
+  fill(root, h("h1", { class: "visually-hidden" }, "Streams"), tabs, strip);
+  root.classList.add("streams");
+
+  const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, column.filter), changed: () => columnsChanged() });
+  const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)));
+  let empty = /** @type {HTMLElement | null} */ (null);
+  let isOpen = false;
+
+  function columnsChanged() {
+    empty?.remove();
+    empty = board.columns.length ? null : emptyBoard(() => build());
+    if (empty) strip.prepend(empty);
+    fill(tabs, board.columns.map((column) => h("button", { class: "quiet", onclick: () => focusColumn(column) }, h("bdi", {}, column.title))),
+      h("button", { class: "quiet", "aria-label": "Add a column", onclick: () => build() }, icon("plus")));
+    if (!isOpen) return;
+    history.replaceState(null, "", board.hash);
+    keep(board.hash.slice("#/streams/".length));
+  }
+
+  /** @param {import("../column.js").Column} column */
+  function focusColumn(column) {
+    column.element.scrollIntoView({ inline: "start", block: "nearest" });
+    column.element.focus({ preventScroll: true });
+  }
+
+  const given = location.hash.split("/")[2] || kept();
+  board.open(fromHash(given) ?? FIRST());
+  isOpen = true;
+  columnsChanged();
+  rememberFollowing(app);
+
+  return {
+    unmount() {
+      board.close();
+      root.classList.remove("streams");
+    },
+    /** Another address with other columns, such as a link that somebody sent. */
+    navigate() {
+      if (location.hash === board.hash) return;
+      const filters = fromHash(location.hash.split("/")[2] ?? "");
+      if (!filters) return;
+      for (const column of [...board.columns]) board.take(column);
+      board.open(filters);
+    },
+    key: (/** @type {KeyboardEvent} */ event) => onKey(event, board, build, focusColumn),
+  };
+}
+
+/** @param {string} columns */
+function keep(columns) {
+  try {
+    localStorage.setItem(KEPT, columns);
+  } catch {
+    // The columns are then in the address alone.
+  }
+}
+
+function kept() {
+  try {
+    return localStorage.getItem(KEPT) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+/** @param {KeyboardEvent} event @param {Board} board @param {(column?: any) => void} build @param {(column: any) => void} focusColumn @returns {boolean} */
+function onKey(event, board, build, focusColumn) {
+  const inside = document.activeElement?.closest(".column");
+  const column = board.columns.find((one) => one.element === inside) ?? board.columns[0];
+  const post = document.activeElement?.closest(".post") ?? column?.rows.feed.querySelector(".post");
+  const acts = /** @type {Record<string, string>} */ ({ e: "why", l: "heart", r: "reply" });
+  if (event.key === "c" || event.key === "/") build();
+  else if (/^[1-9]$/.test(event.key) && board.columns[Number(event.key) - 1]) focusColumn(board.columns[Number(event.key) - 1]);
+  else if (!column) return false;
+  else if (event.key === " " && !document.activeElement?.matches("button, a, summary")) column.togglePause();
+  else if (event.key === "j" || event.key === "k") nextPost(column, event.key === "j");
+  else if (event.key === ".") column.rows.toNewest();
+  else if (event.key in acts) /** @type {HTMLElement | null} */ (post?.querySelector(`[data-act=${acts[event.key]}]`))?.click();
+  else if (event.key === "f" && post) follow(board.app, post);
+  else return false;
+  return true;
+}
+
+/** @param {import("../column.js").Column} column @param {boolean} isDown */
+function nextPost(column, isDown) {
+  const posts = [...column.rows.feed.querySelectorAll(".post")];
+  const index = posts.indexOf(/** @type {Element} */ (document.activeElement?.closest(".post")));
+  const next = /** @type {HTMLElement | undefined} */ (posts[index + (isDown ? 1 : -1)] ?? posts[index < 0 ? 0 : index]);
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+/** @param {any} app @param {Element} post */
+async function follow(app, post) {
+  const login = post.querySelector(".author")?.textContent?.slice(1) ?? "";
+  const done = await app.attempt(async () => {
+    const { id } = await app.client.request("GET", `/v1/users/by-login/${login}`);
+    return app.client.request("PUT", `/v1/users/me/following/${id}`);
+  });
+  if (done) app.say(done.requested ? `You asked to follow @${login}` : `You follow @${login}`);
 }

@@ -23,6 +23,7 @@ from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, choo
 from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection
 from stream_server.store.redis.redis_transport import open_transport
 from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, unavailable_error
+from stream_server.store.redis.request_trace import RedisCall
 from stream_server.store.redis.sentinel import CONNECTION_OPTIONS, Sentinels, pool_arguments
 from stream_server.store.redis.subscription import Subscription
 
@@ -141,7 +142,11 @@ class RedisClient:
             return await self._send(lane, packed, len(commands), start + min(allowed_seconds, self.timeout_seconds))
         finally:
             if budget is not None:
-                budget.remaining_seconds -= time.monotonic() - start
+                budget.remaining_seconds -= (seconds := time.monotonic() - start)
+                if budget.trace is not None:
+                    ended_ns = time.time_ns()
+                    call = RedisCall(ended_ns - int(seconds * 1e9), ended_ns, len(commands))
+                    budget.trace.calls.append(call)
 
     async def _send(self, lane: LaneConnections, packed: bytes, command_count: int, deadline: float) -> list[Any]:
         """Send commands once and return their replies. A connection that ends before it takes them is replaced once."""

@@ -182,6 +182,8 @@ class Scripts:
         budget = timeout_budget.current_budget()
         if budget is not None:
             budget.has_written = True
+            if budget.trace is not None:
+                budget.trace.written = _newest_position(replies, budget.trace.written)
         # If Redis was demoted while it waited for its replicas, an error stands in the place of the number.
         if isinstance(replica_count, ResponseError) or replica_count < self._min_write_replicas:
             raise outcome_unknown_error()
@@ -245,6 +247,13 @@ class Scripts:
 
 def _ignore_rights(user_id: str | None) -> None:
     """Do nothing: the ``on_rights_change`` of a process that remembers no token."""
+
+
+def _newest_position(written: list[WriteReply | ResponseError], known: Position | None) -> Position | None:
+    """Return the newest of ``known`` and the positions that these writes added to the log. None if there is none."""
+    new = [reply for reply in written if not isinstance(reply, ResponseError) and not reply.is_repeat]
+    positions = [known, *(replies.parse_reply_position(reply.value) for reply in new)]
+    return max((position for position in positions if position is not None), default=None)
 
 
 def position_of(reply: WriteReply) -> Position:

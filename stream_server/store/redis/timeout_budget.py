@@ -8,18 +8,22 @@ from contextvars import ContextVar
 
 from stream_server.errors import Unavailable
 from stream_server.store.redis.refusals import outcome_unknown_error
+from stream_server.store.redis.request_trace import RequestTrace
 
 
 class TimeoutBudget:
     """Seconds for which a request may still wait for Redis, and whether Redis has confirmed a write of the request.
 
+    ``trace`` records the calls of a request that is traced; it is None for the others.
+
     As a context manager it is the budget of the block. A generator would cost each request twice as much.
     """
 
-    __slots__ = ("_token", "has_written", "remaining_seconds")
+    __slots__ = ("_token", "has_written", "remaining_seconds", "trace")
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, trace: RequestTrace | None = None) -> None:
         self.remaining_seconds = seconds
+        self.trace = trace
         self.has_written = False
 
     def __enter__(self) -> None:
@@ -39,10 +43,10 @@ def current_budget() -> TimeoutBudget | None:
     return _CURRENT.get()
 
 
-def limit_total_wait(seconds: float) -> TimeoutBudget:
+def limit_total_wait(seconds: float, trace: RequestTrace | None = None) -> TimeoutBudget:
     """Limit the total time in seconds for which the code inside the ``with`` block waits for Redis.
 
     If a write inside the block succeeded and a later call raises `Unavailable`, the block raises `OutcomeUnknown`
     instead, because `Unavailable` promises that nothing was written.
     """
-    return TimeoutBudget(seconds)
+    return TimeoutBudget(seconds, trace)

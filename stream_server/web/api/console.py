@@ -64,9 +64,9 @@ async def file(request: web.Request) -> web.Response:
     return _answer(request, request.match_info["file"])
 
 
-async def view_file(request: web.Request) -> web.Response:
-    """``GET /console/views/{file}``: read a script of one of the console's views."""
-    return _answer(request, f"views/{request.match_info['file']}")
+async def folder_file(request: web.Request) -> web.Response:
+    """``GET /console/{folder}/{file}``: read a script or a style of one part of the console."""
+    return _answer(request, f"{request.match_info['folder']}/{request.match_info['file']}")
 
 
 def _answer(request: web.Request, path: str) -> web.Response:

@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server import __version__
 from stream_server.monitoring.metrics import CONTENT_TYPE
 from stream_server.web.http import operations_access
-from stream_server.web.http.app_keys import HUB, OPERATIONS, READINESS_CHECK, ROUTES
+from stream_server.web.http.app_keys import CONFIG, HUB, OPERATIONS, READINESS_CHECK, ROUTES
 from stream_server.web.http.fields import NonNegativeInt
 from stream_server.web.http.responses import ErrorDetail, encode_response, json_response
 from stream_server.web.openapi.document import encoded_document
@@ -59,6 +59,7 @@ class ServerIndex(msgspec.Struct):
     stream: str
     poll: str
     metrics: str
+    message_max_chars: Annotated[int, Meta(description="longest text of a status, in code points")]
     version: Annotated[str, Meta(description="only for those who may read the metrics")] | UnsetType = UNSET
 
 
@@ -95,9 +96,10 @@ async def describe(request: web.Request) -> web.Response:
         about["version"] = __version__
     writes = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
     reads = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}
-    return encode_response({**about, **writes, **reads})
+    limits = {"message_max_chars": request.app[CONFIG].message_max_chars}
+    return encode_response({**about, **writes, **reads, **limits})
 
 
 async def openapi_document(request: web.Request) -> web.Response:
-    """``GET /openapi.json``: read the OpenAPI document of all routes except those of Twitter's protocols."""
+    """``GET /openapi.json``: read the OpenAPI document of all routes; those of Twitter's protocols are only listed."""
     return json_response(encoded_document(tuple(dict.fromkeys(request.app[ROUTES].values()))))

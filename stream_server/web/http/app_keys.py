@@ -14,6 +14,7 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
+from stream_server.monitoring.tracing import Tracing
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import Claims, TokenAuthority
@@ -39,6 +40,8 @@ KEY_SET = web.AppKey("key_set", RemoteKeySet)
 ReadinessCheck = Callable[[], tuple[bool, dict[str, object]]]
 """A function that returns whether the server is ready, and details as members of a JSON object."""
 
+TRACING = web.AppKey("tracing", Tracing)
+"""Traces of write requests. Absent unless the settings ask for traces."""
 CONSOLE_FILES: web.AppKey[Mapping[str, StaticFile]] = web.AppKey("console_files")
 """The files of the console, by their path."""
 

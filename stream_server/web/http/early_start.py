@@ -245,7 +245,7 @@ class EarlyHandler(web.RequestHandler):
         message = self._messages[0][0]
         if len(self._messages) > 1 or not isinstance(message, RawRequestMessage) or message.method != "GET":
             return False
-        return not message.upgrade and message.path.partition("?")[0] in self._early_paths
+        return message.path.partition("?")[0] in self._early_paths
 
     def _start_early(self) -> None:
         """Begin to handle the only request. Drop it if its connection was lost."""

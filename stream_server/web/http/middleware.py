@@ -23,8 +23,10 @@ from stream_server.errors import (
     TooLarge,
     Unauthorized,
 )
+from stream_server.monitoring.tracing import TracedRequest, Tracing
 from stream_server.security.tokens import Claims
 from stream_server.store.redis import admission, timeout_budget
+from stream_server.store.redis.request_trace import RequestTrace
 from stream_server.web.http.app_keys import (
     CLAIMS,
     CONFIG,
@@ -35,6 +37,7 @@ from stream_server.web.http.app_keys import (
     REQUEST_ID,
     ROUTES,
     STORE,
+    TRACING,
 )
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
@@ -55,6 +58,9 @@ from stream_server.web.websocket.handshake import check_handshake, has_credentia
 logger = logging.getLogger(__name__)
 
 X_REQUEST_ID = "X-Request-Id"
+CLIENT_LEFT = 499
+"""Instead of a status in a trace: the client has disconnected before the answer."""
+
 COUNTED_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """Methods that metrics count separately. Clients can invent any number of other methods, so those share one label."""
 
@@ -81,9 +87,13 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
     client_id = request.headers.get(X_REQUEST_ID)
     is_valid_id = client_id is not None and _REQUEST_ID_PATTERN.fullmatch(client_id)
     request[REQUEST_ID] = client_id if client_id is not None and is_valid_id else random_id()
+    tracing = app.get(TRACING)
+    trace = None if tracing is None else _begin_trace(request, route, tracing)
     try:
-        response = await _check_and_answer(request, app, route, handler)
+        response = await _check_and_answer(request, app, route, handler, trace)
     except ConnectionError:
+        if tracing is not None and trace is not None:
+            tracing.end(trace, CLIENT_LEFT)
         raise  # the client has disconnected: it cannot receive an answer, and the server has not failed
     except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
         if isinstance(error, RateLimited):
@@ -91,11 +101,20 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
         response = _error_answer(request, route, error)
     if not response.prepared:
         _complete_headers(request, route, response)
+    if tracing is not None and trace is not None:
+        tracing.end(trace, response.status)
     _record_metrics(request, route, response.status, time.monotonic() - started_at)
     return response
 
 
 MIDDLEWARES = (handle_request,)
+
+
+def _begin_trace(request: web.Request, route: Route | None, tracing: Tracing) -> TracedRequest | None:
+    """Begin the trace of a request that writes, if it is sampled."""
+    if route is None or request.method == "GET" or not route.is_write or route.is_streaming:
+        return None
+    return tracing.begin(request.method, route.path, request.headers)
 
 
 def _complete_headers(request: web.Request, route: Route | None, response: web.StreamResponse) -> None:
@@ -117,7 +136,7 @@ def _complete_headers(request: web.Request, route: Route | None, response: web.S
 
 
 async def _check_and_answer(
-    request: web.Request, app: web.Application, route: Route | None, handler: Handler
+    request: web.Request, app: web.Application, route: Route | None, handler: Handler, trace: RequestTrace | None
 ) -> web.StreamResponse:
     """Check the query and the token against the route's row in the URL table, then call the handler.
 
@@ -136,7 +155,7 @@ async def _check_and_answer(
         with admission.admit_through(app[STORE].read_admission):
             return await _check_and_handle(request, app, route, handler)
     limits = app[LIMITS]
-    with timeout_budget.limit_total_wait(app[CONFIG].redis_timeout_seconds):
+    with timeout_budget.limit_total_wait(app[CONFIG].redis_timeout_seconds, trace):
         # A route without limits, such as a probe of the server's health, must not wait for other requests.
         if not route.rate_limits or not limits.are_on:
             return await _check_and_handle(request, app, route, handler)

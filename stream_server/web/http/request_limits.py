@@ -40,7 +40,7 @@ STREAM_RETRY_SECONDS = 10.0
 """Seconds after which a client may try again to open a stream that had no room."""
 
 MAX_UNPROVEN_OF_ADDRESS, MAX_UNPROVEN = 32, 1024
-"""Most WebSockets of one address, and in all, that have not sent their token yet. Each takes about 20 KiB."""
+"""Most WebSockets of one address, and in all, that have not sent their token yet. Each takes about 8 KiB."""
 
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
 INGEST_LIMITS = frozenset({WRITES, STATUSES, STATUS_BYTES, FOLLOWS})

@@ -20,7 +20,11 @@ API_DESCRIPTION = (
 
 
 def build_document(rows: tuple[Route, ...]) -> Json:
-    """Build the OpenAPI document of the routes in ``rows``, without the routes that use Twitter's protocols."""
+    """Build the OpenAPI document of the routes in ``rows``.
+
+    The routes of Twitter's protocols have their own parameters and errors. ``x-dialects`` lists them.
+    """
+    dialects = [row for row in rows if row.dialect is not None]
     rows = tuple(row for row in rows if row.dialect is None)
     components = operation.component_schemas(rows)
     names = _operation_ids(rows)
@@ -43,6 +47,7 @@ def build_document(rows: tuple[Route, ...]) -> Json:
             "responses": operation.error_responses(),
             "securitySchemes": {"bearer": bearer, TICKET_PARAMETER: ticket},
         },
+        "x-dialects": [_dialect_route(row) for row in dialects],
     }
 
 
@@ -50,6 +55,10 @@ def build_document(rows: tuple[Route, ...]) -> Json:
 def encoded_document(rows: tuple[Route, ...]) -> bytes:
     """Return the OpenAPI document of ``rows`` as JSON bytes. Cached, because the URL table does not change."""
     return msgspec.json.encode(build_document(rows))
+
+
+def _dialect_route(row: Route) -> Json:
+    return {"method": row.method, "path": row.path, "summary": operation.operation_summary(row)}
 
 
 def _operation_ids(rows: tuple[Route, ...]) -> dict[Route, str]:

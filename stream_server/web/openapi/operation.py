@@ -75,6 +75,8 @@ def build_operation(row: Route, operation_id: str, components: dict[str, Json]) 
         operation["parameters"] = parameters
     operation |= _request_body(row)
     successes = {str(status): _success_response(row, status) for status in (row.status, *row.other_statuses)}
+    if row.websocket is not None:
+        successes["101"] = {"description": "With `Upgrade: websocket`: the messages as text frames, and operations."}
     errors = {str(status): {"$ref": f"#/components/responses/{status}"} for status in error_statuses(row, components)}
     return {**operation, "responses": {**successes, **errors}}
 
@@ -108,6 +110,8 @@ def error_statuses(row: Route, components: dict[str, Json]) -> list[int]:
         statuses.add(415)
     if row.is_streaming and row.response is None:
         statuses.add(406)
+    if row.websocket is not None:
+        statuses.add(426)
     return sorted(statuses)
 
 
@@ -151,7 +155,7 @@ def _path_parameters(row: Route) -> list[Json]:
 
 def _path_parameter_schema(name: str, *, allows_me: bool) -> Json:
     """Return the schema of the path parameter ``name``: a text, a login, or an id. ``allows_me`` also allows `me`."""
-    if name in {"file", "tag"}:
+    if name in {"file", "folder", "tag"}:
         return {"type": "string", "minLength": 1}
     if allows_me:
         return {"type": "string", "pattern": "^([0-9]{1,20}|me)$", "description": "a decimal number, or `me`"}

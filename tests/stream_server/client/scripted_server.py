@@ -35,7 +35,8 @@ class Asked:
 class Scripted:
     """Plays ``answers``; further requests get a 410, so that no test continues on its own.
 
-    The first ``hold`` connections are kept open after their answer, until the client leaves.
+    The first ``hold`` connections are kept open after their answer, until the client leaves, and those of the path
+    ``hold_path`` too.
     """
 
     def __init__(self, *answers: Answer) -> None:
@@ -43,6 +44,8 @@ class Scripted:
         self.asked: list[Asked] = []
         self.url = ""
         self.hold = 0
+        self.hold_path = ""
+        self._arrived = asyncio.Condition()
         self._gone = asyncio.Event()
 
     async def left(self) -> None:
@@ -50,9 +53,16 @@ class Scripted:
         async with asyncio.timeout(5):
             await self._gone.wait()
 
+    async def until(self, count: int) -> None:
+        """Wait until ``count`` requests have been asked."""
+        async with asyncio.timeout(10), self._arrived:
+            await self._arrived.wait_for(lambda: len(self.asked) >= count)
+
     async def handle(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         self.asked.append(Asked(request.method, request.path, dict(request.query), dict(request.headers), body))
+        async with self._arrived:
+            self._arrived.notify_all()
         answer = self.answers.pop(0) if self.answers else Answer([b"the script has ended"], 410)
         response = web.StreamResponse(status=answer.status, headers=answer.headers)
         await response.prepare(request)
@@ -61,7 +71,7 @@ class Scripted:
         if answer.cut:
             assert request.transport is not None
             request.transport.abort()
-        if len(self.asked) <= self.hold:
+        if len(self.asked) <= self.hold or request.path == self.hold_path:
             try:
                 await asyncio.Event().wait()  # until the client leaves, which cancels this
             finally:
@@ -95,9 +105,19 @@ class RecordedBackoff(Backoff):
         return 0.0
 
 
+TIME = "2026-01-31T12:00:00.000Z"
+
+
+def status(n: int, text: str) -> dict[str, str]:
+    """Return a status with the members that every status has."""
+    return {"id": str(n), "uid": "7", "login": "ada", "message": text, "posted": TIME}
+
+
 def message(kind: str, n: int, **members: Any) -> bytes:
     """Return one message as the server writes it: event number ``n`` of its log."""
-    shared = {"kind": kind, "cursor": f"1700000000000-0.{n}", "at": "2026-01-31T12:00:00.000Z"}
+    shared = {"kind": kind, "cursor": f"1700000000000-0.{n}", "at": TIME}
+    if kind == "hello":
+        shared["connection"] = f"c{n}"
     return msgspec.json.encode({**shared, **members})
 
 
@@ -109,7 +129,7 @@ def sse(kind: str, n: int, *, retry: int | None = None, **members: Any) -> bytes
 
 
 def post(n: int) -> bytes:
-    return sse("post", n, status={"id": str(n), "message": f"post {n}"})
+    return sse("post", n, status=status(n, f"post {n}"))
 
 
 def error(code: str, text: str = "because", **members: str) -> bytes:

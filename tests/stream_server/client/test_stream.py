@@ -1,12 +1,13 @@
 """One stream over many connections: no event lost, none twice, and an end where the server ends it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from stream_server.client import Malformed, RequestRefused, StreamClient, StreamEnded, StreamMessage, Unreachable
+from stream_server.client import Client, Event, Malformed, Post, RequestRefused, Stream, StreamEnded, Unreachable
 from tests.stream_server.client.scripted_server import (
     Answer,
     RecordedBackoff,
@@ -16,22 +17,23 @@ from tests.stream_server.client.scripted_server import (
     post,
     scripted,
     sse,
+    status,
 )
 
 
 @asynccontextmanager
 async def streaming(
     *answers: Answer, token: str | Callable[[], str] = "jwt", **options: Any
-) -> AsyncIterator[tuple[Scripted, StreamClient]]:
+) -> AsyncIterator[tuple[Scripted, Stream]]:
     """Open a stream on a server with this script."""
-    options = {"backoff": RecordedBackoff(), **options}
-    async with scripted(*answers) as script, StreamClient(script.url, token, {"track": "x"}, **options) as client:
-        yield script, client
+    options = {"backoff": RecordedBackoff(), "track": "x", **options}
+    async with scripted(*answers) as script, Client(script.url, token) as client:
+        yield script, client.stream(**options)
 
 
-async def read(client: StreamClient) -> list[StreamMessage]:
+async def read(client: Stream) -> list[Event]:
     """Return all messages that the stream yields until the script has ended."""
-    received: list[StreamMessage] = []
+    received: list[Event] = []
     try:
         async for one in client:
             received.append(one)  # noqa: PERF401 - what came before the refusal must be kept
@@ -40,8 +42,8 @@ async def read(client: StreamClient) -> list[StreamMessage]:
     return received
 
 
-def texts(received: list[StreamMessage]) -> list[str]:
-    return [one.status["message"] for one in received if one.kind == "post"]
+def texts(received: list[Event]) -> list[str]:
+    return [one.status.message for one in received if isinstance(one, Post)]
 
 
 async def test_a_reconnect_resumes_from_the_cursor_and_drops_repeated_events() -> None:
@@ -55,12 +57,13 @@ async def test_a_reconnect_resumes_from_the_cursor_and_drops_repeated_events() -
 
 
 async def test_ndjson_gives_the_same_messages() -> None:
-    lines = b"".join(message("post", n, status={"message": f"post {n}"}) + b"\n" for n in (1, 2))
+    lines = b"".join(message("post", n, status=status(n, f"post {n}")) + b"\n" for n in (1, 2))
     async with (
         scripted(Answer([message("hello", 0) + b"\n" + lines[:50], lines[50:]])) as script,
-        StreamClient(script.url, "jwt", {"sample": "1"}, framing="ndjson", backoff=RecordedBackoff()) as client,
+        Client(script.url, "jwt") as client,
     ):
-        assert texts(await read(client)) == ["post 1", "post 2"]
+        stream = client.stream(sample=1, framing="ndjson", backoff=RecordedBackoff())
+        assert texts(await read(stream)) == ["post 1", "post 2"]
     assert script.asked[0].headers["Accept"] == "application/x-ndjson"
 
 
@@ -77,7 +80,7 @@ async def test_gaps_are_always_yielded_and_other_control_messages_on_request() -
     async with streaming(answer) as (_, client):
         assert [one.kind for one in await read(client)] == ["gap", "post"]
     answer.chunks = list(answer.chunks)
-    async with streaming(answer, include_control=True) as (_, client):
+    async with streaming(answer, control=True) as (_, client):
         assert [one.kind for one in await read(client)] == ["hello", "gap", "heartbeat", "post"]
 
 
@@ -129,9 +132,9 @@ async def test_the_delay_grows_while_connections_end_after_hello() -> None:
 
 async def test_a_refusal_names_the_parameter() -> None:
     answer = Answer([error("invalid_parameter", "0 < p", param="sample")], 400)
-    async with scripted(answer) as script, StreamClient(script.url, "jwt", {"sample": "0"}) as client:
+    async with scripted(answer) as script, Client(script.url, "jwt") as client:
         with pytest.raises(RequestRefused, match="0 < p") as refused:
-            await anext(aiter(client))
+            await anext(client.stream(sample=0))
     assert (refused.value.status, refused.value.code, refused.value.param) == (400, "invalid_parameter", "sample")
     assert len(script.asked) == 1
 
@@ -139,26 +142,20 @@ async def test_a_refusal_names_the_parameter() -> None:
 async def test_an_unreachable_server_fails_the_first_connection() -> None:
     async with scripted() as script:
         url = script.url
-    async with StreamClient(url, "jwt", {"track": "x"}) as client:
-        with pytest.raises(Unreachable, match="cannot be reached"):
-            await anext(aiter(client))
+    async with Client(url, "jwt") as client:
+        stream = client.stream(track="x")
+        for _ in range(2):  # also when it is iterated again
+            with pytest.raises(Unreachable, match="cannot be reached"):
+                await anext(stream)
 
 
 async def test_a_silent_connection_is_replaced() -> None:
     changes: list[str] = []
 
-    async with scripted(Answer([sse("hello", 0), post(1)]), Answer([sse("hello", 1)])) as script:
-        client = StreamClient(
-            script.url,
-            "jwt",
-            {"track": "x"},
-            silence_seconds=0.05,
-            backoff=RecordedBackoff(),
-            on_connection_change=changes.append,
-        )
+    answers = (Answer([sse("hello", 0), post(1)]), Answer([sse("hello", 1)]))
+    async with streaming(*answers, silence_seconds=0.05, on_connection_change=changes.append) as (script, client):
         script.hold = 1  # the first connection stays open after its answer
-        async with client:
-            assert texts(await read(client)) == ["post 1"]
+        assert texts(await read(client)) == ["post 1"]
     assert "imeout" in changes[0]
     assert changes[1] == "reconnected"
 
@@ -172,10 +169,7 @@ async def test_a_redirect_is_not_followed() -> None:
 
 async def test_long_parameters_are_sent_in_a_form() -> None:
     words = ",".join(f"word{n}" for n in range(400))
-    async with (
-        scripted(Answer([post(1)])) as script,
-        StreamClient(script.url, "jwt", {"track": words}, since="-1m", backoff=RecordedBackoff()) as client,
-    ):
+    async with streaming(Answer([post(1)]), track=words, since="-1m") as (script, client):
         await read(client)
     assert script.asked[0].method == "POST"
     assert script.asked[0].query == {}
@@ -192,6 +186,62 @@ async def test_a_stream_of_another_program_is_malformed() -> None:
 async def test_closing_the_client_closes_the_connection() -> None:
     async with scripted(Answer([sse("hello", 0), post(1), post(2)])) as script:
         script.hold = 1
-        async with StreamClient(script.url, "jwt", {"track": "x"}) as client:
-            assert texts([await anext(aiter(client))]) == ["post 1"]
+        async with Client(script.url, "jwt") as client:
+            assert texts([await anext(client.stream(track="x"))]) == ["post 1"]
         await script.left()
+
+
+async def test_a_stream_is_closed_by_its_own_block() -> None:
+    async with streaming(Answer([sse("hello", 0), post(1)])) as (script, stream):
+        script.hold = 1
+        async with stream:
+            async for _ in stream:
+                break
+        await script.left()
+        assert stream.connection is None
+
+
+async def test_a_stream_that_ended_can_be_iterated_again() -> None:
+    """The next iteration connects again and continues after the cursor; it does not end without a word."""
+    goodbye = sse("goodbye", 1, code="closed_by_user", reason="closed", retry_after=None)
+    answers = (Answer([sse("hello", 0), post(1), goodbye]), Answer([sse("hello", 1), post(1), post(2)]))
+    async with streaming(*answers) as (script, stream):
+        first = await anext(stream)
+        with pytest.raises(StreamEnded):
+            await anext(stream)
+        assert texts([first, await anext(stream)]) == ["post 1", "post 2"]
+    assert [asked.query.get("since") for asked in script.asked] == [None, "1700000000000-0.1"]
+
+
+async def test_a_cancelled_wait_loses_nothing() -> None:
+    answers = (Answer([sse("hello", 0), post(1), post(2)]), Answer([sse("hello", 2), post(3)]))
+    async with streaming(*answers) as (script, stream):
+        script.hold = 1
+        assert texts([await anext(stream), await anext(stream)]) == ["post 1", "post 2"]
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(stream), 0.01)
+        await script.left()
+        assert texts([await anext(stream)]) == ["post 3"]
+    assert script.asked[1].query["since"] == "1700000000000-0.2"
+
+
+async def test_the_cursor_is_that_of_the_last_yielded_event() -> None:
+    """Also when more events have arrived with it, so that a program may store it after each event."""
+    async with streaming(Answer([sse("hello", 0) + post(1) + post(2) + sse("heartbeat", 5)])) as (_, stream):
+        cursors = [(await anext(stream)).cursor == stream.cursor for _ in range(2)]
+        with pytest.raises(RequestRefused):
+            await anext(stream)
+        assert stream.cursor == "1700000000000-0.5"
+    assert cursors == [True, True]
+
+
+async def test_a_batch_holds_what_arrived_together() -> None:
+    async with streaming(Answer([sse("hello", 0) + post(1) + sse("heartbeat", 1) + post(2)])) as (_, stream):
+        assert texts(await stream.next_batch()) == ["post 1", "post 2"]
+
+
+async def test_events_before_a_malformed_one_are_yielded() -> None:
+    async with streaming(Answer([sse("hello", 0) + post(1) + b"data: {]\n\n"])) as (_, stream):
+        assert texts([await anext(stream)]) == ["post 1"]
+        with pytest.raises(Malformed):
+            await anext(stream)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.client import ApiClient, RequestRefused
+from stream_server.client import Client, Post, RequestRefused
 from tests.command_line import COMMAND, clean_environment, run, running
 from tests.end_to_end.server import Server, environment
 from tests.posts import post
@@ -36,11 +36,11 @@ def test_the_server_accepts_a_token_of_the_command(server: Server) -> None:
     assert jwt.count(".") == 2
     assert "\n" not in jwt
 
-    async def me() -> dict[str, Any]:
-        async with ApiClient(server.address, jwt) as api:
-            return await api.me()
+    async def me() -> str:
+        async with Client(server.address, jwt) as api:
+            return (await api.me()).login
 
-    assert asyncio.run(me())["login"] == "ada"
+    assert asyncio.run(me()) == "ada"
 
 
 def test_a_token_for_an_unknown_login_is_refused(server: Server) -> None:
@@ -58,7 +58,7 @@ def test_the_printed_link_signs_in_once(server: Server) -> None:
     assert link.startswith("https://stream.example.org/#code=")
 
     async def sign_in() -> dict[str, Any]:
-        async with ApiClient(address) as api:
+        async with Client(address) as api:
             session: dict[str, Any] = await api.request("POST", "/v1/sessions", body={"code": code})
             return session
 
@@ -142,9 +142,9 @@ def _recent_posts(server: Server, jwt: str) -> list[str]:
     """Return the texts of the posts of the last minutes, in log order."""
 
     async def found() -> list[str]:
-        async with ApiClient(server.address, jwt) as api:
-            events, _ = await api.poll_events({"firehose": "true", "kinds": "post"}, since="-5m", wait=0, limit=1000)
-            return [event.status["message"] for event in events]
+        async with Client(server.address, jwt) as api:
+            poll = api.poll(firehose=True, kinds="post", since="-5m", wait=0, limit=1000)
+            return [event.status.message for event in await poll.next_page() if isinstance(event, Post)]
 
     return asyncio.run(found())
 

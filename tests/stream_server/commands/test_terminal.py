@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.client.message import parse_message
-from stream_server.commands.terminal import escape_controls, escape_json_controls, render_message
+from stream_server.commands.terminal import MATCH_STYLE, escape_controls, escape_json_controls, render_message
 
 ATTACKS = [
     "\x1b[2J\x1b[H gone",
@@ -47,7 +46,7 @@ def test_a_message_has_no_control_character_on_the_terminal(text: str) -> None:
         {"kind": text, "what": [text]},
     ]
     for message in messages:
-        shown = render_message(parse_message(json.dumps({**message, "cursor": "c", "at": text}).encode())).plain
+        shown = render_message({**message, "cursor": "c", "at": text}).plain
         assert not control_characters(shown), repr(shown)
         if "[bold" in text and message["kind"] == "post":
             assert "[bold red]" in shown
@@ -68,7 +67,7 @@ def _encodable(value: dict[str, str]) -> bool:
 def test_a_repost_and_a_quote_name_the_author_of_the_original(message: str, shown: str) -> None:
     status = {"login": "ada", "message": message, "origin": "1", "original": {"login": "bob", "message": "bread"}}
     line = {"kind": "post", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "status": status}
-    assert render_message(parse_message(json.dumps(line).encode())).plain == f"12:34:56 @ada {shown}"
+    assert render_message(line).plain == f"12:34:56 @ada {shown}"
 
 
 def test_other_scripts_and_emoji_stay_unchanged() -> None:
@@ -80,7 +79,7 @@ def test_a_post_shows_time_author_text_and_place() -> None:
     place = {"location": {"lon": 2.5, "lat": 1.5}, "place": {"name": "Kyoto"}}
     status = {"login": "ada", "message": "hi @bob #tag", **place}
     post = {"kind": "post", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "status": status}
-    line = render_message(parse_message(json.dumps(post).encode()))
+    line = render_message(post)
     assert line.plain == "12:34:56 @ada hi @bob #tag  (Kyoto 1.5, 2.5)"
     assert {line.plain[span.start : span.end]: str(span.style) for span in line.spans} == {
         "12:34:56": "dim", "@ada": "bold cyan", "@bob": "cyan", "#tag": "magenta", "  (Kyoto 1.5, 2.5)": "yellow"
@@ -90,5 +89,24 @@ def test_a_post_shows_time_author_text_and_place() -> None:
 
 def test_other_kinds_are_shown_as_json() -> None:
     line = {"kind": "effective", "cursor": "c", "at": "2026-01-31T12:34:56.000Z", "added": ["7"], "é": None}
-    shown = render_message(parse_message(json.dumps(line).encode())).plain
+    shown = render_message(line).plain
     assert shown == '12:34:56 {"kind": "effective", "added": ["7"], "é": null}'
+
+
+@pytest.mark.parametrize("mark", ["", "\x1b", "\n"])
+def test_the_words_that_matched_are_marked(mark: str) -> None:
+    """Also behind characters that are longer when they are escaped, and when a repost shows its original."""
+    text = f"{mark}é strong tea {mark}and tea"
+    begin = text.index("tea")
+    for status in ({"message": text}, {"message": "", "origin": "1", "original": {"message": text}}):
+        line = render_message({"kind": "post", "at": "", "status": status}, [(begin, begin + 3)])
+        (span,) = [span for span in line.spans if span.style == MATCH_STYLE]
+        assert line.plain[span.start : span.end] == "tea"
+        assert "strong" in line.plain[: span.start]
+        assert "and" in line.plain[span.end :]
+
+
+def test_a_wrong_place_of_a_match_does_no_harm() -> None:
+    status = {"message": "short"}
+    for span in ((3, 99), (99, 100), (-5, 2), (4, 1)):
+        assert render_message({"kind": "post", "at": "", "status": status}, [span]).plain.endswith("short")

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.client import ApiClient, ClientFailure
+from stream_server.client import Client, ClientFailure
+from stream_server.client.transport import Request
 from stream_server.demo import walkthrough
 from stream_server.demo import world as demo_world
 from tests.command_line import COMMAND, ROOT, Running, running
@@ -80,8 +81,8 @@ async def test_the_printed_password_logs_in(shown: Running) -> None:
     address, login, password = re.findall(
         r'(?<=listening on )http://\S+|(?<=You are ")\w+|(?<=password ")[^"]+', shown.out
     )[:3]
-    async with ApiClient(address) as api:
-        assert (await api.log_in(login, password))["user"]["login"] == login
+    async with Client(address) as api:
+        assert (await api.log_in(login, password)).user.login == login
     answer = (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
     assert f"`{login}`, password `{password}`" in answer
 
@@ -114,17 +115,22 @@ def mint(uid: str, scopes: frozenset[str]) -> str:
     return signed(uid, " ".join(scopes))
 
 
-class InterruptedClient(ApiClient):
-    left = 0
+class Interruption:
+    """Lets a client send ``left`` requests, and breaks off all further ones."""
 
-    async def request(self, method: str, path: str, **more: Any) -> Any:
+    def __init__(self, client: Client, patch: pytest.MonkeyPatch) -> None:
+        self.left = 0
+        self._send = client._transport._send
+        patch.setattr(client._transport, "_send", self.send)
+
+    async def send(self, request: Request) -> bytes:
         self.left -= 1
         if self.left < 0:
             raise ClientFailure("broken off")
-        return await super().request(method, path, **more)
+        return await self._send(request)
 
 
-async def demo_content(api: ApiClient, world: demo_world.DemoWorld) -> dict[str, Any]:
+async def demo_content(api: Client, world: demo_world.DemoWorld) -> dict[str, Any]:
     """Return what Ada sees of the demo content, and Dora's follow requests."""
     ada, dora = [mint(world.user_ids[login], frozenset({"read"})) for login in ("ada", "dora")]
     paths = (
@@ -137,7 +143,7 @@ async def demo_content(api: ApiClient, world: demo_world.DemoWorld) -> dict[str,
 
 
 async def test_the_demo_content_is_complete_and_created_once(server: Server) -> None:
-    async with ApiClient(server.address) as api:
+    async with Client(server.address) as api:
         world = await demo_world.find_or_create_world(api, mint)
         found = await demo_content(api, world)
         assert await demo_world.find_or_create_world(api, mint) == world
@@ -153,16 +159,19 @@ async def test_the_demo_content_is_complete_and_created_once(server: Server) -> 
     assert [one["login"] for one in found["requests"]["users"]] == ["eli"]
 
 
-async def test_an_interrupted_setup_of_the_demo_content_is_completed(server: Server) -> None:
-    async with InterruptedClient(server.address) as api:
+async def test_an_interrupted_setup_of_the_demo_content_is_completed(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Client(server.address) as api:
+        interruption = Interruption(api, monkeypatch)
         for steps in range(0, 1000, 7):
-            api.left = steps
+            interruption.left = steps
             try:
                 world = await demo_world.find_or_create_world(api, mint)
             except ClientFailure:
                 continue
             break
-    async with ApiClient(server.address) as api:
+    async with Client(server.address) as api:
         found = await demo_content(api, world)
     assert found["me"]["posts"] == 1
     assert (found["me"]["followers"], found["me"]["following"]) == (4, 3)
@@ -171,16 +180,16 @@ async def test_an_interrupted_setup_of_the_demo_content_is_completed(server: Ser
 
 
 async def test_the_demo_does_not_act_as_an_existing_user(server: Server) -> None:
-    async with ApiClient(server.address) as api:
+    async with Client(server.address) as api:
         emails = {login: f"{login}@example.com" for login in ("ada", "bob")}
         ada, bob = [await api.sign_up(login, "Real", email, "correct horse") for login, email in emails.items()]
         world = await demo_world.find_or_create_world(api, mint)
-        tokens = [mint(one["id"], frozenset({"read"})) for one in (ada, bob)]
+        tokens = [mint(one.id, frozenset({"read"})) for one in (ada, bob)]
         found = [await api.request("GET", "/v1/users/me", token=token) for token in tokens]
-        assert (await api.log_in(world.login, demo_world.PASSWORD))["user"]["id"] == world.user_ids["ada"]
+        assert (await api.log_in(world.login, demo_world.PASSWORD)).user.id == world.user_ids["ada"]
         answer = await api.request("GET", "/v1/notifications", token=tokens[0])
     assert answer["notifications"] == []
-    assert not {ada["id"], bob["id"]} & set(world.user_ids.values())
+    assert not {ada.id, bob.id} & set(world.user_ids.values())
     assert [(me["posts"], me["following"]) for me in found] == [(0, 0)] * 2
     assert world.login.startswith("ada_")
     assert f'"{world.login}"' in walkthrough.usage_guide(server.address, "a token", world)

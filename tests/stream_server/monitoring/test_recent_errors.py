@@ -1,6 +1,8 @@
 """The last warnings and errors: bounded, counted and without secrets."""
 
 import logging
+from functools import partial
+from itertools import count
 
 from stream_server.monitoring.recent_errors import MAX_ERRORS, MAX_MESSAGE_CHARS, RecentErrors
 
@@ -20,14 +22,27 @@ def test_equal_errors_are_one_row_and_the_newest_is_first() -> None:
 
 
 def test_the_memory_of_errors_is_bounded() -> None:
-    errors = RecentErrors()
+    errors = RecentErrors(partial(next, count(0, 100)))
     with errors.attached():
         for number in range(10 * MAX_ERRORS):
-            logger.error("error %d %s", number, "x" * 10_000)
+            logger.error("error %d %s", number, "x" * 2000)
     assert [error.message.split()[1] for error in errors.newest_first()] == [
         str(number) for number in range(10 * MAX_ERRORS - 1, 9 * MAX_ERRORS - 1, -1)
     ]
     assert {len(error.message) for error in errors.newest_first()} == {MAX_MESSAGE_CHARS}
+
+
+def test_a_flood_costs_little_and_is_counted_at_its_next_record() -> None:
+    """A place is heard 20 times in 10 s. The next window adds the others."""
+    now = [0.0]
+    errors = RecentErrors(lambda: now[0])
+    with errors.attached():
+        for number in range(1001):
+            now[0] = 11.0 * (number == 1000)
+            logger.warning("again")
+            if number == 999:
+                assert [error.times for error in errors.newest_first()] == [20]
+    assert [error.times for error in errors.newest_first()] == [1001]
 
 
 def test_secrets_are_replaced_also_in_the_text_of_an_exception() -> None:

@@ -25,6 +25,7 @@ from stream_server.security.tokens import TokenAuthority
 from stream_server.store.store import Store
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
+from stream_server.web.api.console import load_console
 from stream_server.web.http import app_keys, middleware
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.http_connection import HttpRunner
@@ -67,6 +68,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.TOKEN_STATUSES] = TokenStatuses(store.sessions, lambda: -math.inf, lambda: 0.0)  # hears no log
     app[app_keys.REFUSE_WRITES], app[app_keys.SUBJECTS] = lambda: None, {}
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
+    app[app_keys.CONSOLE_FILES] = load_console()
     app[SUBSCRIPTION_PARSER] = SubscriptionParser(installed_registry())
     routes.add_routes(app)
     yield app

@@ -55,6 +55,14 @@ def test_arrays_of_fixed_length_are_readable_by_generators() -> None:
     assert [indices.is_valid(list(range(count))) for count in range(4)] == [False, False, True, False]
 
 
+def test_the_routes_of_dialects_are_listed_and_not_described() -> None:
+    dialects = [row for row in routes.ROUTE_TABLE if row.dialect is not None]
+    listed = document()["x-dialects"]
+    assert [(one["method"], one["path"]) for one in listed] == [(row.method, row.path) for row in dialects]
+    assert all(one["summary"] for one in listed)
+    assert not {row.path for row in dialects} & set(document()["paths"])
+
+
 def test_schemas_have_unique_names() -> None:
     assert [name for name in document()["components"]["schemas"] if not name.isalpha()] == []
 
@@ -108,11 +116,13 @@ def test_each_operation_has_its_answers_and_errors(row: Route) -> None:
     described = operation(row)["responses"]
     statuses = {int(status) for status in described}
     assert {row.status, 400, 500} <= statuses
-    assert statuses - {row.status, *row.other_statuses} <= set(STATUS_BY_CODE.values())
+    assert (101 in statuses) is (row.websocket is not None)
+    successes = {row.status, *row.other_statuses} | ({101} if row.websocket else set())
+    assert statuses - successes <= set(STATUS_BY_CODE.values())
     assert (row.scope == NO_TOKEN) or {401, 403, 503} <= statuses
     assert ("content" in described[str(row.status)]) == (row.status != 204)
     shapes = document()["components"]["responses"]
-    for status in statuses - {row.status, *row.other_statuses}:
+    for status in statuses - successes:
         (media,) = shapes[str(status)]["content"].items()
         assert media == ("application/json", {"schema": {"$ref": "#/components/schemas/ErrorResponse"}})
 

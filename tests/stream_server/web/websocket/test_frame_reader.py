@@ -3,6 +3,10 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from websockets import frames
+from websockets.extensions.permessage_deflate import PerMessageDeflate
 
 from stream_server.web.websocket.deflate import FrameFault
 from stream_server.web.websocket.frame_reader import FrameReader, unmask
@@ -180,6 +184,26 @@ def test_any_chunks_give_the_same() -> None:
         cuts = sorted(chance.sample(range(len(data)), 40))
         chunks = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
         assert outcome(*chunks) == expected
+
+
+@pytest.mark.extended
+@given(
+    st.lists(st.tuples(st.sampled_from((1, 2)), st.binary(max_size=300), st.integers(1, 4), st.booleans()), max_size=6)
+)
+def test_frames_of_another_implementation_are_understood(sent: list[tuple[int, bytes, int, bool]]) -> None:
+    """Messages of the library `websockets`, in fragments and compressed, with a ping behind each frame."""
+    data, expected = b"", []
+    for opcode, raw, parts, compressed in sent:
+        payload = raw if opcode == BINARY else raw.hex().encode()
+        extensions = [PerMessageDeflate(True, True, 15, 15)] if compressed else []
+        size = len(payload) // parts + 1
+        pieces = [payload[n * size : (n + 1) * size] for n in range(parts)]
+        for n, piece in enumerate(pieces):
+            code = frames.Opcode(0 if n else opcode)
+            made = frames.Frame(code, piece, fin=n == parts - 1)
+            data += made.serialize(mask=True, extensions=extensions) + frame(PING)
+        expected += [(PING, b"")] * (parts - 1) + [(opcode, payload), (PING, b"")]
+    assert outcome(data) == expected
 
 
 def test_a_reader_holds_nothing_between_messages() -> None:

@@ -1,0 +1,259 @@
+"""The client without ``async``, for scripts and notebooks: the same calls, and streams for an ordinary ``for``.
+
+It runs the asynchronous client in a thread of its own. So it also works where an event loop is running already, as in a
+notebook. Ctrl-C ends the wait for an answer or an event, and the client can be used on.
+"""
+
+import asyncio
+import functools
+import threading
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+
+from stream_server.client.client import Client as AsyncClient
+from stream_server.client.client import ClientOptions, Token
+from stream_server.client.events import Event
+from stream_server.client.filters import Filters, Since
+from stream_server.client.poll import Poll as AsyncPoll
+from stream_server.client.stream import Stream as AsyncStream
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+CANCEL_SECONDS = 5.0
+"""How long to wait for the end of a call that Ctrl-C broke off."""
+
+
+class LoopThread:
+    """An event loop in a daemon thread, which runs coroutines for other threads."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="stream-server client", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def run(self, work: Awaitable[R]) -> R:
+        """Run an awaitable in the loop, and return its result. Ctrl-C cancels it and waits for its end.
+
+        Raises RuntimeError if it is called in the loop's own thread, which would wait for itself.
+        """
+        if threading.current_thread() is self._thread:
+            raise RuntimeError("a callback of the client cannot wait for the client; use another thread")
+        ended = threading.Event()
+        future = asyncio.run_coroutine_threadsafe(_signal_end(work, ended), self._loop)
+        try:
+            return future.result()
+        except BaseException:  # also KeyboardInterrupt
+            if not future.done():
+                future.cancel()
+                ended.wait(CANCEL_SECONDS)
+            raise
+
+    def stop(self) -> None:
+        """Stop the loop and the thread."""
+        self.run(self._loop.shutdown_asyncgens())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _signal_end(work: Awaitable[R], ended: threading.Event) -> R:
+    try:
+        return await work
+    finally:
+        ended.set()
+
+
+def _blocking(
+    call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["Client", P], R]:
+    """Return the method of the blocking client for a method of the asynchronous one, with the same arguments."""
+
+    def wait(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._thread().run(call(self._client, *args, **kwargs))
+
+    functools.update_wrapper(wait, call)
+    return wait
+
+
+class Events:
+    """The events of a stream or of long polling, for an ordinary ``for``. It holds those that arrived together."""
+
+    def __init__(self, source: AsyncStream | AsyncPoll, thread: Callable[[], LoopThread]) -> None:
+        self._source = source
+        self._thread = thread
+        self._waiting: deque[Event] = deque()
+        self._cursor = source.cursor
+
+    @property
+    def cursor(self) -> str | None:
+        """Position after the last event that was yielded. Store it, and pass it as ``since`` to go on without loss."""
+        return self._cursor if self._waiting else self._source.cursor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Event:
+        if not self._waiting:
+            self._thread().run(self._fetch())
+        event = self._waiting.popleft()
+        self._cursor = event.cursor
+        return event
+
+    def next_batch(self) -> list[Event]:
+        """Return the events that arrive together, at least one, in order."""
+        first = next(self)
+        rest = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        return [first, *rest]
+
+    def close(self) -> None:
+        """Close the connection of the stream. Iterated again, it opens a new one."""
+        if isinstance(self._source, AsyncStream):
+            self._thread().run(self._source.close())
+
+    async def _fetch(self) -> None:
+        """Fetch events into ``_waiting``: as a result of the call, Ctrl-C could lose them."""
+        self._waiting.extend(await self._source.next_batch())
+
+
+class Client:
+    """A client of one server that blocks, with the arguments of the asynchronous :class:`~stream_server.client.Client`.
+
+        with Client("http://127.0.0.1:8000", token=LogIn("ada", "a good password")) as client:
+            client.post("good morning")
+            for event in client.stream(track="redis,postgres"):
+                print(event.kind, event.cursor)
+
+    It opens with its first call, so a notebook can use it without ``with``, and call :meth:`close` at the end.
+    """
+
+    def __init__(self, url: str, token: Token | None = None, **options: Unpack[ClientOptions]) -> None:
+        self._client = AsyncClient(url, token, **options)
+        self._opened: LoopThread | None = None
+        self._is_closed = False
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections and the thread. The client cannot be used any more."""
+        with self._lock:
+            thread, self._opened, self._is_closed = self._opened, None, True
+        if thread is not None:
+            try:
+                thread.run(self._client.__aexit__(None, None, None))
+            finally:
+                thread.stop()
+
+    def _thread(self) -> LoopThread:
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the client is closed")
+            if self._opened is None:
+                thread = LoopThread()
+                thread.run(self._client.__aenter__())
+                self._opened = thread
+            return self._opened
+
+    @property
+    def url(self) -> str:
+        """The server's base URL, without a slash at the end."""
+        return self._client.url
+
+    @property
+    def repeats(self) -> int:
+        """How many requests were sent again after a temporary failure."""
+        return self._client.repeats
+
+    def stream(self, *, since: Since | None = None, control: bool = False, **more: Unpack[Filters]) -> Events:
+        """Return the events that match. Iterating connects the stream; it reconnects, and yields each event once."""
+        return Events(self._client.stream(since=since, control=control, **more), self._thread)
+
+    def user_stream(
+        self, *, since: Since | None = None, kinds: str | list[str] | None = None, control: bool = False
+    ) -> Events:
+        """Return the stream of all that concerns the caller."""
+        return Events(self._client.user_stream(since=since, kinds=kinds, control=control), self._thread)
+
+    def poll(
+        self, *, since: Since | None = None, wait: float = 25, limit: int = 100, **filters: Unpack[Filters]
+    ) -> Events:
+        """Return the events that match by long polling."""
+        return Events(self._client.poll(since=since, wait=wait, limit=limit, **filters), self._thread)
+
+    request = _blocking(AsyncClient.request)
+    post = _blocking(AsyncClient.post)
+    reply = _blocking(AsyncClient.reply)
+    repost = _blocking(AsyncClient.repost)
+    quote = _blocking(AsyncClient.quote)
+    delete = _blocking(AsyncClient.delete)
+    status = _blocking(AsyncClient.status)
+    like = _blocking(AsyncClient.like)
+    unlike = _blocking(AsyncClient.unlike)
+    favorite = _blocking(AsyncClient.favorite)
+    unfavorite = _blocking(AsyncClient.unfavorite)
+    comment = _blocking(AsyncClient.comment)
+    delete_comment = _blocking(AsyncClient.delete_comment)
+    comments = _blocking(AsyncClient.comments)
+    home = _blocking(AsyncClient.home)
+    mentions = _blocking(AsyncClient.mentions)
+    favorites = _blocking(AsyncClient.favorites)
+    posts = _blocking(AsyncClient.posts)
+    sign_up = _blocking(AsyncClient.sign_up)
+    log_in = _blocking(AsyncClient.log_in)
+    me = _blocking(AsyncClient.me)
+    user = _blocking(AsyncClient.user)
+    user_by_login = _blocking(AsyncClient.user_by_login)
+    change_profile = _blocking(AsyncClient.change_profile)
+    follow = _blocking(AsyncClient.follow)
+    unfollow = _blocking(AsyncClient.unfollow)
+    followers = _blocking(AsyncClient.followers)
+    following = _blocking(AsyncClient.following)
+    block = _blocking(AsyncClient.block)
+    unblock = _blocking(AsyncClient.unblock)
+    mute = _blocking(AsyncClient.mute)
+    unmute = _blocking(AsyncClient.unmute)
+    create_users = _blocking(AsyncClient.create_users)
+    create_list = _blocking(AsyncClient.create_list)
+    delete_list = _blocking(AsyncClient.delete_list)
+    add_to_list = _blocking(AsyncClient.add_to_list)
+    remove_from_list = _blocking(AsyncClient.remove_from_list)
+    lists = _blocking(AsyncClient.lists)
+    list_members = _blocking(AsyncClient.list_members)
+    list_posts = _blocking(AsyncClient.list_posts)
+    create_group = _blocking(AsyncClient.create_group)
+    delete_group = _blocking(AsyncClient.delete_group)
+    join_group = _blocking(AsyncClient.join_group)
+    leave_group = _blocking(AsyncClient.leave_group)
+    add_to_group = _blocking(AsyncClient.add_to_group)
+    remove_from_group = _blocking(AsyncClient.remove_from_group)
+    groups = _blocking(AsyncClient.groups)
+    group_members = _blocking(AsyncClient.group_members)
+    group_posts = _blocking(AsyncClient.group_posts)
+    open_talk = _blocking(AsyncClient.open_talk)
+    send = _blocking(AsyncClient.send)
+    mark_talk_read = _blocking(AsyncClient.mark_talk_read)
+    talks = _blocking(AsyncClient.talks)
+    messages = _blocking(AsyncClient.messages)
+    notifications = _blocking(AsyncClient.notifications)
+    mark_notifications_read = _blocking(AsyncClient.mark_notifications_read)
+    rules = _blocking(AsyncClient.rules)
+    save_rules = _blocking(AsyncClient.save_rules)
+    delete_rules = _blocking(AsyncClient.delete_rules)
+    explain_rule = _blocking(AsyncClient.explain_rule)
+    preview_rule = _blocking(AsyncClient.preview_rule)

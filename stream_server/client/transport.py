@@ -1,0 +1,199 @@
+"""Sends the HTTP requests of a client. Repeats them where that is safe, and never makes a write happen twice.
+
+The danger: a write whose answer is lost may have happened. Each write carries an ``Idempotency-Key``, so its repetition
+is answered as the first attempt was. If all attempts fail, the caller must know whether one of them may have happened:
+the last failure alone does not tell.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
+
+import aiohttp
+import msgspec
+
+from stream_server.client.backoff import Backoff
+from stream_server.client.errors import Malformed, OutcomeUnknown, RequestRefused, Unreachable, parse_refusal
+from stream_server.client.tokens import NO_TOKEN, TokenSource
+
+T = TypeVar("T")
+
+MAX_WAIT_SECONDS = 60.0
+"""Longest delay that a call waits for if the server asks for it. A longer one, such as that of a daily limit, is raised
+with ``retry_after``: the caller may not want to wait for hours."""
+
+CONNECT_SECONDS = 10.0
+"""Timeout of a connection's start."""
+
+
+class RequestOptions(TypedDict, total=False):
+    """What a request may have besides its method and path."""
+
+    body: object
+    """A value to send as JSON."""
+    query: Mapping[str, str] | None
+    """Parameters to put into the URL."""
+    token: str | None
+    """A token to use instead of the client's own; an empty text sends none."""
+    key: str | None
+    """The ``Idempotency-Key`` of a write. The default, a random key, makes the repetitions by this call safe. Your own
+    key makes the write safe across several calls, or runs of a program."""
+    seconds: float
+    """Timeout of one attempt."""
+    attempts: int
+    """Most attempts, the first included."""
+    is_read: bool
+    """Whether a request that is no ``GET`` changes nothing, such as a question with a body: it has no key then."""
+    is_once: bool
+    """Whether to stop after an attempt that may have happened, because a repetition would do harm."""
+
+
+class Request(NamedTuple):
+    """One request, the same in all its attempts. ``data`` is the JSON of the body; a read has an empty ``key``."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] | None
+    data: bytes | None
+    token: str | None
+    key: str
+    seconds: float
+    attempts: int
+    is_once: bool
+
+    def headers(self, token: str) -> dict[str, str]:
+        """Return the headers of an attempt with this token; an empty token sends none."""
+        found = {"Authorization": f"Bearer {token}"} if token else {}
+        if self.key:
+            found["Idempotency-Key"] = self.key
+        if self.data is not None:
+            found["Content-Type"] = "application/json"
+        return found
+
+
+class Transport:
+    """The HTTP connections of one client, and its token.
+
+    Attributes:
+        url: The server's base URL, without a slash at the end.
+        tokens: Where the token of a request comes from, unless the request brings its own.
+        repeats: How many requests were sent again after a temporary failure.
+    """
+
+    def __init__(
+        self, url: str, *, attempts: int, seconds: float, connections: int, backoff: Backoff | None = None
+    ) -> None:
+        self.url = url.rstrip("/")
+        self.tokens: TokenSource = NO_TOKEN
+        self.repeats = 0
+        self._attempts = attempts
+        self._seconds = seconds
+        self._connections = connections
+        self._backoff = backoff or Backoff(initial_seconds=0.1, max_seconds=5.0)
+        self._calls: aiohttp.ClientSession | None = None
+        self._streams: aiohttp.ClientSession | None = None
+
+    def open(self) -> None:
+        """Open the pools of connections. Streams have a pool of their own, so that they never block a call."""
+        self._calls = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=self._connections))
+        self._streams = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for session in (self._calls, self._streams):
+            if session is not None:
+                await session.close()
+        self._calls = self._streams = None
+
+    @property
+    def stream_session(self) -> aiohttp.ClientSession:
+        """The connections of streams. Raises RuntimeError unless the client is open."""
+        if self._streams is None:
+            raise RuntimeError("open the client with `async with` first")
+        return self._streams
+
+    async def call(self, kind: type[T], method: str, path: str, **options: Unpack[RequestOptions]) -> T:
+        """Send a request, and return its answer as a ``kind``. Raises :class:`Malformed` if it has another form."""
+        found: T = decode_answer(await self._send(self._build(method, path, options)), kind)
+        return found
+
+    async def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
+        """Send a request; return the decoded JSON of its answer, or None if that is empty."""
+        answer = await self._send(self._build(method, path, options))
+        return decode_answer(answer, Any) if answer else None
+
+    def _build(self, method: str, path: str, options: RequestOptions) -> Request:
+        body = options.get("body")
+        return Request(
+            method, path, options.get("query"), None if body is None else msgspec.json.encode(body),
+            options.get("token"), _key_of(method, options),
+            options.get("seconds", self._seconds), options.get("attempts", self._attempts),
+            options.get("is_once", False),
+        )  # fmt: skip
+
+    async def _send(self, request: Request) -> bytes:
+        """Send the request until it succeeds, is refused, or has had its attempts."""
+        failures, may_have_happened, is_renewed = 0, False, False
+        while True:
+            token = await self.tokens.get() if request.token is None else request.token
+            try:
+                return await self._send_once(request, token)
+            except (RequestRefused, Unreachable) as error:
+                if self._can_renew(request, error) and not is_renewed:
+                    is_renewed = True  # the server refused the token before it did anything
+                    self.tokens.discard(token)
+                    continue
+                may_have_happened = may_have_happened or error.may_have_happened
+                failures += 1
+                if failures < request.attempts and _may_repeat(request, error, may_have_happened=may_have_happened):
+                    self.repeats += 1
+                    await asyncio.sleep(self._backoff.delay(failures - 1, error.retry_after))
+                elif request.key and may_have_happened and not error.is_about_request:
+                    raise OutcomeUnknown(request.key, error) from error
+                else:
+                    raise
+
+    def _can_renew(self, request: Request, error: RequestRefused | Unreachable) -> bool:
+        is_expired = isinstance(error, RequestRefused) and error.code == "token_expired"
+        return is_expired and request.token is None and self.tokens.can_renew
+
+    async def _send_once(self, request: Request, token: str) -> bytes:
+        if self._calls is None:
+            raise RuntimeError("open the client with `async with` first")
+        timeout = aiohttp.ClientTimeout(total=request.seconds, connect=min(CONNECT_SECONDS, request.seconds))
+        try:
+            async with self._calls.request(
+                request.method, self.url + request.path, headers=request.headers(token), data=request.data,
+                params=request.query, allow_redirects=False, timeout=timeout,
+            ) as response:  # fmt: skip
+                answer = await response.read()
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
+            raise Unreachable(_no_answer(self.url, error), may_have_happened=False) from error
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise Unreachable(_no_answer(self.url, error)) from error
+        if not 200 <= response.status < 300:
+            raise parse_refusal(response.status, response.headers.get("Retry-After"), answer)
+        return answer
+
+
+def _key_of(method: str, options: RequestOptions) -> str:
+    is_read = method == "GET" or options.get("is_read", False)
+    return "" if is_read else options.get("key") or uuid.uuid4().hex
+
+
+def _may_repeat(request: Request, error: RequestRefused | Unreachable, *, may_have_happened: bool) -> bool:
+    is_soon = (error.retry_after or 0.0) <= MAX_WAIT_SECONDS
+    return error.is_temporary and is_soon and not (request.is_once and may_have_happened)
+
+
+def decode_answer(answer: bytes, kind: Any) -> Any:
+    """Return the JSON of an answer as a ``kind``. Raises :class:`Malformed` if it has another form."""
+    try:
+        return msgspec.json.decode(answer, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(f"not an answer of a stream-server ({error}): {answer[:80]!r}") from error
+
+
+def _no_answer(url: str, error: Exception) -> str:
+    return f"{url} gave no answer: {str(error) or type(error).__name__}"

@@ -1,0 +1,37 @@
+"""How commands print: for people on a console, or with ``--json`` for programs."""
+
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+
+JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text for people.")
+"""The option ``--json``; ``docs/reference/commands.md`` describes what each command prints with it."""
+
+
+FILE_WIDTH = 200
+"""Width in columns of tables in a file or a pipe."""
+
+
+class BrokenOutput(Exception):
+    """Raised when the reader of the output has left, such as ``head``. The command ends quietly."""
+
+
+class OutputConsole(Console):
+    """A console without markup and without colours of its own. It reports a reader that has left."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        if not self.is_terminal:
+            self.width = max(self.width, FILE_WIDTH)
+
+    def on_broken_pipe(self) -> None:
+        """Raise :class:`BrokenOutput`; rich would end the process with exit code 1."""
+        self.quiet = True
+        raise BrokenOutput
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value on one line of standard output."""
+    click.echo(msgspec.json.encode(value))

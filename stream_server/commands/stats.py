@@ -1,0 +1,164 @@
+"""The command ``stats``: a live table of a running server: its workers, streams, rates, lag, Redis and log."""
+
+import asyncio
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from stream_server.client import Client
+from stream_server.commands import credentials, server_access, setting_options
+from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
+from stream_server.commands.terminal import escape_controls
+from stream_server.config import config
+from stream_server.monitoring.host_state import HostState, WorkerState
+
+Rows = list[tuple[str, ...]]
+STATS_SCOPES = frozenset({"admin"})
+WORKER_COLUMNS = (
+    "worker", "", "streams", "behind", "in/s", "out/s", "lag", "hold", "memory", "CPU", "requests/s",
+)  # fmt: skip
+MAX_ROWS = 5
+"""Most slow clients, limits and errors that are shown."""
+
+EPILOG = """
+\b
+Examples:
+  stream-server stats --data-dir ./data --user ada          until Ctrl-C
+  stream-server stats --data-dir ./data --user ada --once
+  stream-server stats --token-file admin.jwt --url https://stream.example.org --json | jq .redis
+
+\b
+A given token needs the scope admin. --json prints the answer of GET /v1/admin/operations, one line for each look.
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--every", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds.")
+@click.option("--once", is_flag=True, help="Look once and end; so it does without a terminal.")
+@JSON_OPTION
+@credentials.credential_options
+def stats(*, every: float, once: bool, as_json: bool, **given: Any) -> None:
+    """Show what a running server does: workers, streams, rates, lag, Redis, the log, slow clients, limits and errors.
+
+    For each worker: its streams, those that are behind the log, entries of the log per second, events written per
+    second, lag, longest hold of its event loop in the last minute, memory, and processor time. Rates are those since
+    the look before. Without a terminal the command looks once.
+    """
+    settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
+    token = credentials.token_source(given, settings, STATS_SCOPES)
+    client = Client(server_access.server_address(given["url"], settings), token)
+    console = OutputConsole()
+    if as_json:
+        asyncio.run(_print_lines(client, every, once=once))
+    else:
+        asyncio.run(_show(client, every, console, once=once or not console.is_terminal))
+
+
+async def _print_lines(client: Client, every: float, *, once: bool) -> None:
+    async with client:
+        while True:
+            print_json(await client.request("GET", "/v1/admin/operations"))
+            if once:
+                return
+            await asyncio.sleep(every)
+
+
+async def _show(client: Client, every: float, console: OutputConsole, *, once: bool) -> None:
+    """Print the table once, or keep it on the terminal until Ctrl-C."""
+    before: HostState | None = None
+    async with client:
+        if once:
+            console.print(render_state(await _look(client), None, 0))
+            return
+        clock = asyncio.get_running_loop().time
+        looked_at = clock()
+        with Live(console=console, auto_refresh=False, transient=False) as live:
+            while True:
+                now, seconds = await _look(client), clock() - looked_at
+                looked_at += seconds
+                live.update(render_state(now, before, seconds), refresh=True)
+                before = now
+                await asyncio.sleep(every)
+
+
+async def _look(client: Client) -> HostState:
+    answer = await client.request("GET", "/v1/admin/operations")
+    return msgspec.convert(answer, HostState)
+
+
+def render_state(now: HostState, before: HostState | None, seconds: float) -> RenderableType:
+    """Return the state as tables. Rates are those of the ``seconds`` since ``before``; without it there are none."""
+    parts: list[RenderableType] = [_workers_table(now, before, seconds), Text(_store_line(now))]
+    for title, columns, rows in _lists(now):
+        if rows:
+            parts.append(_table(title, columns, rows))
+    return Group(*parts)
+
+
+def _workers_table(now: HostState, before: HostState | None, seconds: float) -> Table:
+    earlier = {} if before is None else {worker.pid: worker for worker in before.workers}
+    rows: Rows = []
+    for worker in now.workers:
+        then, span = earlier.get(worker.pid, worker), seconds if worker.pid in earlier else 0.0
+        rows.append((
+            str(worker.worker), "ready" if worker.ready else "NOT READY", f"{_stream_count(worker):,}",
+            f"{worker.catching_up:,}", _rate(worker.events_published - then.events_published, span),
+            _rate(worker.events_delivered - then.events_delivered, span), f"{worker.lag_ms:,} ms",
+            f"{worker.loop_blocked_seconds * 1000:,.0f} ms", f"{worker.memory_bytes / 2**20:,.0f} MiB",
+            _percent(worker.cpu_seconds - then.cpu_seconds, span),
+            _rate(worker.requests - then.requests, span),
+        ))  # fmt: skip
+    return _table(f"{now.at[11:19]} UTC", WORKER_COLUMNS, rows)
+
+
+def _stream_count(worker: WorkerState) -> int:
+    streams = worker.streams
+    return streams.sse + streams.ndjson + streams.websocket + streams.v1 + streams.v2
+
+
+def _rate(increase: float, seconds: float) -> str:
+    return f"{increase / seconds:,.1f}" if seconds else "-"
+
+
+def _percent(increase: float, seconds: float) -> str:
+    return f"{increase / seconds:.0%}" if seconds else "-"
+
+
+def _store_line(now: HostState) -> str:
+    limit = f" of {now.redis.memory_limit_bytes / 2**20:,.0f}" if now.redis.memory_limit_bytes else ""
+    alarm = " MEMORY ALARM" if now.redis.memory_alarm else ""
+    return (
+        f"redis {now.redis.memory_bytes / 2**20:,.0f}{limit} MiB{alarm}, {now.redis.reconnects} reconnects · "
+        f"log {now.log.entries:,} entries, {now.log.bytes / 2**20:,.0f} MiB, {now.log.age_seconds / 3600:,.1f} h · "
+        f"jobs {now.jobs.due} due, {now.jobs.parked} parked"
+    )
+
+
+def _lists(now: HostState) -> list[tuple[str, tuple[str, ...], Rows]]:
+    """Return the lists below the workers: title, columns, and the first rows."""
+    slow: Rows = [
+        (c.connection, str(c.worker), c.uid, f"{c.path}?{c.parameters}", f"{c.behind:,}", f"{c.percent} %")
+        for c in now.slow_clients[:MAX_ROWS]
+    ]
+    limits: Rows = [(limit.limit, f"{limit.count:,}", limit.last[11:19]) for limit in now.limits[:MAX_ROWS]]
+    errors: Rows = [(e.at[11:19], str(e.worker), e.logger, f"{e.message} ({e.count:,})") for e in now.errors[:MAX_ROWS]]
+    return [
+        ("slow clients", ("connection", "worker", "user", "stream", "behind", "unsent"), slow),
+        ("limits that were met", ("limit", "times", "last"), limits),
+        ("warnings and errors", ("at", "worker", "logger", "message"), errors),
+    ]
+
+
+def _table(title: str, columns: tuple[str, ...], rows: Rows) -> Table:
+    """Return a table. Its cells may hold what clients have sent, so control characters are escaped."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column)
+    for row in rows:
+        table.add_row(*(Text(escape_controls(cell)) for cell in row))
+    return table

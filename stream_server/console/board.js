@@ -1,0 +1,220 @@
+// @ts-check
+// The columns and their connections. All columns with rules share one stream: each has a tagged rule, and a message is
+// routed by the tags of `matched`. A column that is a sample has a stream to itself, since a sample cannot stand beside
+// rules on the wire.
+
+import { Column } from "./column.js";
+import { fill, h } from "./dom.js";
+import { toHash, toParameters } from "./filter.js";
+import { showAge, showRate } from "./plot.js";
+import { explain } from "./session.js";
+
+const HISTORY_MINUTES = 60;
+const OWN_SINCE = "-30s"; // how far back a column without a rule begins
+
+export const MAX_COLUMNS = 40;
+
+export class Board {
+  /** @param {any} app @param {HTMLElement} strip where columns stand @param {{edit: (column: Column) => void, copy: (column: Column) => void, changed: () => void}} actions */
+  constructor(app, strip, actions) {
+    this.app = app;
+    this.strip = strip;
+    this.actions = actions;
+    /** @type {Column[]} */ this.columns = [];
+    /** @type {import("./client.js").Stream | null} */ this.shared = null;
+    this.tags = 0;
+    this.history = Promise.resolve();
+    this.timer = setInterval(() => document.hidden || this.tick(), 1000);
+  }
+
+  /** @param {import("./filter.js").Filter[]} filters */
+  open(filters) {
+    for (const filter of filters.slice(0, MAX_COLUMNS)) this.place(new Column(this, filter, `c${++this.tags}`), this.columns.length);
+    this.changed();
+  }
+
+  /** @param {import("./filter.js").Filter} filter @param {Column} [replaced] */
+  add(filter, replaced) {
+    const index = replaced ? this.columns.indexOf(replaced) : this.columns.length;
+    const column = new Column(this, filter, `c${++this.tags}`);
+    if (replaced) this.take(replaced);
+    this.place(column, index);
+    this.changed();
+    column.element.scrollIntoView({ behavior: "smooth", inline: "nearest" });
+    return column;
+  }
+
+  /** @param {Column} column @param {number} index */
+  place(column, index) {
+    this.strip.insertBefore(column.element, this.columns[index]?.element ?? this.strip.querySelector(".add-column"));
+    this.columns.splice(index, 0, column);
+    this.history = this.history.then(() => this.loadHistory(column));
+  }
+
+  /** @param {Column} column */
+  take(column) {
+    column.close();
+    this.columns = this.columns.filter((one) => one !== column);
+  }
+
+  /** @param {Column} column */
+  remove(column) {
+    this.take(column);
+    this.changed();
+  }
+
+  /** @param {Column} column @param {number} step */
+  move(column, step) {
+    const index = this.columns.indexOf(column);
+    const target = index + step;
+    if (target < 0 || target >= this.columns.length) return;
+    this.columns.splice(index, 1);
+    this.columns.splice(target, 0, column);
+    this.strip.insertBefore(column.element, this.columns[target + 1]?.element ?? this.strip.querySelector(".add-column"));
+    this.changed();
+  }
+
+  /** @param {Column} column */
+  edit(column) {
+    this.actions.edit(column);
+  }
+
+  /** @param {Column} column */
+  copy(column) {
+    this.actions.copy(column);
+  }
+
+  /** Follows the columns with the connections. */
+  changed() {
+    this.connectShared();
+    for (const column of this.columns) if (!column.own) this.connectOwn(column);
+    for (const column of this.columns) column.showState();
+    this.actions.changed();
+  }
+
+  connectShared() {
+    const parts = this.columns.map((column) => toParameters(column.filter, column.tag).shared ?? {});
+    const rules = parts.flatMap(({ rule }) => rule ?? []);
+    const follow = parts.find((part) => part.follow)?.follow;
+    if (!rules.length && !follow) {
+      this.shared?.close();
+      this.shared = null;
+      return;
+    }
+    const parameters = { ...(rules.length && { rule: rules }), ...(follow && { follow }), explain: "true" };
+    if (JSON.stringify(parameters) === JSON.stringify(this.shared?.parameters)) return;
+    if (this.shared && !this.shared.isFinal) return this.shared.update(parameters);
+    this.shared = this.app.client.stream(parameters, {
+      onMessage: (/** @type {any} */ message) => this.route(message),
+      onState: () => this.showStates(),
+      onRefusedUpdate: (/** @type {Error} */ error) => this.app.say(`The filters were not changed: ${explain(error)}`, "danger"),
+    });
+  }
+
+  /** @param {Column} column */
+  connectOwn(column) {
+    const { own } = toParameters(column.filter, column.tag);
+    if (!own) return;
+    column.own = this.app.client.stream(own, {
+      since: OWN_SINCE,
+      onMessage: (/** @type {any} */ message) => this.deliver([column], message, () => message.matched ?? []),
+      onState: () => this.showStates(),
+    });
+  }
+
+  /** @param {any} message of the shared stream */
+  route(message) {
+    const concerned = this.columns.filter((column) => !column.own);
+    const matchesOf = (/** @type {Column} */ column) => (message.matched ?? []).filter((/** @type {any} */ match) =>
+      (column.filter.following ? match.filter === "follow" : match.tag === column.tag));
+    this.deliver(message.kind === "post" ? concerned.filter((column) => matchesOf(column).length) : concerned, message, matchesOf);
+  }
+
+  /** @param {Column[]} columns @param {any} message @param {(column: Column) => any[]} matchesOf */
+  deliver(columns, message, matchesOf) {
+    const { kind } = message;
+    for (const column of columns) {
+      if (kind === "post") column.receive(message, matchesOf(column));
+      else if (kind === "delete") column.rows.remove(message.status.id);
+      else if (kind === "gap") column.gap(message);
+      else if (kind === "warning") column.note("warn", tellWarning(message));
+    }
+  }
+
+  /** Loads what the past hour has of a column. One after the other: a user may run one preview at a time. @param {Column} column */
+  async loadHistory(column) {
+    if (!this.columns.includes(column)) return;
+    try {
+      if (column.rule) {
+        const body = { rule: column.rule, minutes: HISTORY_MINUTES };
+        column.fillOlder((await this.app.client.request("POST", "/v1/rules/preview", { body })).examples);
+      } else if (column.filter.following) {
+        const { statuses } = await this.app.client.request("GET", "/v1/timelines/home", { query: { count: 20 } });
+        column.fillOlder(statuses.map((/** @type {any} */ status) => ({ status, parts: [] })));
+      }
+    } catch (error) {
+      column.note("info", `The past hour could not be read: ${explain(error)}`);
+    }
+  }
+
+  /** @param {import("./client.js").Stream | null} stream @returns {[string, string]} a kind of state and its words */
+  describe(stream) {
+    if (!stream) return ["wait", "connecting"];
+    const { name, attempt = 1, retryAt, at, error, reason } = stream.state;
+    const seconds = retryAt ? Math.max(0, Math.ceil((retryAt - Date.now()) / 1000)) : 0;
+    if (name === "live") return ["live", "live"];
+    if (name === "catching up") return ["wait", `catching up, at ${new Date(at ?? 0).toLocaleTimeString([], { hour12: false })}`];
+    if (name === "connecting") return ["wait", attempt > 1 ? `connecting, try ${attempt}` : "connecting"];
+    if (name === "waiting" && error?.status === 429) return ["bad", `rate limited, again in ${seconds} s`];
+    if (name === "waiting") return ["bad", `server away (${reason}), try ${attempt + 1} in ${seconds} s`];
+    if (name === "offline") return ["bad", "this machine is offline"];
+    if (name === "refused" && error) return ["refused", `refused: ${explain(error)}`];
+    return ["refused", error ? `ended: ${error.message}` : name];
+  }
+
+  showStates() {
+    for (const column of this.columns) column.showState(column.buffer ? "catching up" : undefined);
+    this.showTotal();
+  }
+
+  tick() {
+    for (const column of this.columns) column.tick();
+    this.showTotal();
+  }
+
+  showTotal() {
+    const streams = new Set(this.columns.map((column) => column.stream));
+    const [kind, text] = [...streams].map((stream) => this.describe(stream)).sort((a, b) => rank(b[0]) - rank(a[0]))[0] ?? ["", ""];
+    const rate = this.columns.reduce((sum, column) => sum + column.plot.rate(), 0);
+    const ages = this.columns.map((column) => column.plot.age(0.99)).filter((age) => !Number.isNaN(age));
+    const p99 = ages.length ? ` · p99 ${showAge(Math.max(...ages))}` : "";
+    this.app.setStatus(kind === "live" ? `live · ${showRate(rate)}${p99}` : text, kind === "refused" ? "bad" : kind);
+  }
+
+  /** The address of these columns. */
+  get hash() {
+    return `#/streams/${toHash(this.columns.map((column) => column.filter))}`;
+  }
+
+  close() {
+    clearInterval(this.timer);
+    this.shared?.close();
+    for (const column of this.columns) column.close();
+  }
+}
+
+/** @param {string} kind */
+const rank = (kind) => ["live", "wait", "bad", "refused"].indexOf(kind);
+
+/** @param {any} message */
+function tellWarning(message) {
+  if (message.code === "falling_behind") return `This page reads too slowly: ${message.percent} % of its buffer are in use.`;
+  return `Warning ${message.code}${message.filter ? ` (${message.filter})` : ""}${message.rule ? ` ${message.rule}` : ""}`;
+}
+
+/** What stands where there are no columns. @param {() => void} add */
+export function emptyBoard(add) {
+  const box = h("div", { class: "empty" });
+  fill(box, h("h2", {}, "No columns yet"), h("p", { class: "muted" }, "A column shows the posts that match its filter, as they happen."), h("button", { class: "primary", onclick: add }, "Add a column"));
+  return box;
+}

@@ -1,0 +1,165 @@
+// @ts-check
+// The window that builds a column's filter from parts, asks the server about the rule while one types, and tries it on
+// the past hour before it is added.
+
+import { Chips } from "./chips.js";
+import { fill, h, time } from "./dom.js";
+import { newFilter, titleOf, toRule } from "./filter.js";
+import { WorldMap } from "./map.js";
+import { postRow } from "./post.js";
+import { explain } from "./session.js";
+
+const CHECK_MS = 300; // after the last key
+const SHOWN = 3;
+const LANGUAGES = ["ar", "de", "en", "es", "fr", "hi", "id", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "uk", "und", "vi", "zh"];
+
+/** @type {Map<string, string>} logins that were seen, with names, to suggest them */
+const known = new Map();
+
+/** Lets the builder suggest a user later. @param {string} login @param {string} [name] */
+export function remember(login, name) {
+  if (known.size < 500 || known.has(login)) known.set(login, name ?? known.get(login) ?? "");
+}
+
+export class Builder {
+  /** @param {any} app @param {import("./filter.js").Filter | null} filter to change, or null for a new column @param {(filter: import("./filter.js").Filter) => void} onDone */
+  constructor(app, filter, onDone) {
+    this.app = app;
+    this.onDone = onDone;
+    this.before = filter;
+    const parts = filter ?? newFilter();
+    const onChange = () => this.changed();
+    this.words = new Chips({ label: "Words", hint: "coffee, #redis, good morning", values: parts.words, onChange, help: "Any of them. Several words in one chip stand directly after each other." });
+    this.people = new Chips({ label: "People", hint: "a login or a name", values: parts.people, onChange, suggestions: [...known].map(([login, name]) => (name ? `${login} · ${name}` : login)), accept: (text) => this.findUser(text), help: "Written by any of them." });
+    this.languages = new Chips({ label: "Languages", hint: "en", values: parts.languages, onChange, suggestions: LANGUAGES, accept: checkLanguage });
+    this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, oninput: onChange, "aria-label": "Percent of the posts" });
+    this.sampleText = h("output", {}, "");
+    this.rule = h("textarea", { rows: 2, spellcheck: "false", oninput: onChange, placeholder: "-is:repost (tea OR cake) has:links" }, parts.rule);
+    this.title = h("input", { value: parts.title, maxlength: 60, placeholder: "as the filter says", oninput: onChange });
+    this.map = new WorldMap(parts.boxes, onChange);
+    this.shownRule = h("code", { class: "rule" });
+    this.problem = h("p", { class: "problem", role: "alert" });
+    this.result = h("div", { class: "trial", "aria-live": "polite" });
+    this.addButton = h("button", { class: "primary", type: "submit" }, filter ? "Change the column" : "Add column");
+    this.tryButton = h("button", { type: "button", onclick: () => this.tryPastHour() }, "Try the past hour");
+    this.window = app.dialog(filter ? "Change the filter" : "Add a column", this.draw(), { wide: true, class: "builder" });
+    this.window.addEventListener("close", () => this.map.close());
+    this.changed();
+    this.words.input.focus();
+  }
+
+  draw() {
+    const quick = (/** @type {string} */ text, /** @type {Partial<import("./filter.js").Filter>} */ parts) =>
+      h("button", { type: "button", onclick: () => this.done(newFilter(parts)) }, text);
+    return h("form", { onsubmit: (/** @type {Event} */ event) => this.submit(event) },
+      this.before ? null : h("div", { class: "row quick" }, h("span", { class: "muted" }, "At once:"), quick("Everything", {}), quick("People I follow", { following: true }), quick("A 10 % sample", { sample: 10 })),
+      h("div", { class: "builder-parts" },
+        h("div", { class: "stack" },
+          this.words.element, this.people.element, this.languages.element,
+          h("label", {}, "Sample", h("span", { class: "row nowrap" }, this.sample, this.sampleText)),
+          h("label", {}, "Further conditions, as a rule", this.rule),
+          h("label", {}, "Title", this.title)),
+        h("fieldset", {}, h("legend", {}, "Areas"), this.map.element,
+          h("div", { class: "rule-line" }, h("span", { class: "muted small" }, "The rule"), this.shownRule),
+          this.problem, this.result)),
+      h("div", { class: "row end builder-actions" }, this.tryButton, this.addButton));
+  }
+
+  /** @returns {import("./filter.js").Filter} */
+  get filter() {
+    const sample = Number(this.sample.value);
+    return newFilter({
+      words: this.words.values, people: this.people.values, languages: this.languages.values, boxes: this.map.boxes.filter((box) => box.length === 4),
+      sample: sample === 100 ? 0 : sample, rule: this.rule.value, title: this.title.value.trim(), following: this.before?.following && !this.words.values.length,
+    });
+  }
+
+  changed() {
+    const percent = Number(this.sample.value);
+    fill(this.sampleText, percent === 100 ? "all posts" : `${percent} %`);
+    clearTimeout(this.timer);
+    const rule = toRule(this.filter);
+    fill(this.shownRule, rule || titleOf(this.filter));
+    fill(this.problem, "");
+    this.tryButton.disabled = !rule;
+    if (rule) this.timer = setTimeout(() => this.check(rule), CHECK_MS);
+  }
+
+  /** Asks the server whether it reads the rule, and marks the place where it does not. @param {string} rule @returns {Promise<boolean>} */
+  async check(rule) {
+    try {
+      await this.app.client.request("POST", "/v1/rules", { body: { rules: [{ rule }], dry_run: true } });
+      return true;
+    } catch (error) {
+      const refusal = /** @type {import("./client.js").ApiError} */ (error);
+      if (refusal.status === 409) return true; // it reads it; the user has saved the same rule
+      if (rule === toRule(this.filter)) this.showMistake(rule, refusal);
+      return false;
+    }
+  }
+
+  /** @param {string} rule @param {import("./client.js").ApiError} refusal */
+  showMistake(rule, refusal) {
+    fill(this.problem, refusal.column ? refusal.message : explain(refusal));
+    if (!refusal.column) return;
+    const letters = Array.from(`${rule} `); // a mistake at the end stands under a blank
+    const from = refusal.column - 1;
+    const blank = letters.findIndex((letter, index) => index > from && letter === " ");
+    const to = blank < 0 ? letters.length : blank;
+    fill(this.shownRule, letters.slice(0, from).join(""), h("mark", { class: "mistake" }, letters.slice(from, to).join("") || " "), letters.slice(to).join(""));
+  }
+
+  async tryPastHour() {
+    const rule = toRule(this.filter);
+    fill(this.result, h("p", { class: "muted" }, "Reading the past hour…"));
+    try {
+      const found = await this.app.client.request("POST", "/v1/rules/preview", { body: { rule, minutes: 60 } });
+      const since = found.complete ? "in the past hour" : ["since ", time(found.from), ", all that was read"];
+      fill(this.result,
+        h("p", {}, h("strong", {}, `${found.matched} posts `), since, `, ${found.per_minute} a minute`),
+        found.examples.slice(0, SHOWN).map((/** @type {any} */ example) => postRow({ cursor: "", at: "", status: example.status, reasons: example.parts }, this.app, { rule, why: "" })));
+    } catch (error) {
+      fill(this.result, h("p", { class: "problem" }, explain(error)));
+    }
+  }
+
+  /** @param {Event} event */
+  async submit(event) {
+    event.preventDefault();
+    await Promise.all([this.words.commit(), this.people.commit(), this.languages.commit()]);
+    const { filter } = this;
+    const rule = toRule(filter);
+    if (!rule || (await this.check(rule))) this.done(filter);
+  }
+
+  /** @param {import("./filter.js").Filter} filter */
+  done(filter) {
+    this.window.close();
+    this.onDone(filter);
+  }
+
+  /** The login of a user who is given by login or name. @param {string} text @returns {Promise<string>} */
+  async findUser(text) {
+    const wanted = text.split(" · ")[0].replace(/^@/, "").trim();
+    const byName = [...known].find(([, name]) => name.toLowerCase() === wanted.toLowerCase());
+    const login = byName?.[0] ?? wanted;
+    if (!/^\w{1,20}$/.test(login)) throw new Error(`Nobody named ${wanted} was seen here; give the login.`);
+    const user = await this.app.client.request("GET", `/v1/users/by-login/${login}`).catch((/** @type {any} */ error) => {
+      throw new Error(error.status === 404 ? `There is no user ${login}.` : explain(error));
+    });
+    remember(user.login, user.name);
+    return user.login;
+  }
+}
+
+/** @param {string} text */
+function checkLanguage(text) {
+  if (!/^[a-z]{2,3}(-[a-z0-9]{2,8})*$/i.test(text)) throw new Error("A language is a tag such as en, pt-BR or und.");
+  return text.toLowerCase();
+}
+
+/** Suggests the people whom the user follows. @param {any} app */
+export async function rememberFollowing(app) {
+  const answer = await app.client.request("GET", `/v1/users/${app.user.id}/following`, { query: { count: 200 } }).catch(() => ({ users: [] }));
+  for (const user of answer.users) remember(user.login, user.name);
+}

@@ -1,0 +1,206 @@
+// @ts-check
+// A column of the view Streams: its head with the rate, its state in words, and its rows.
+
+import { fill, h, icon } from "./dom.js";
+import { aloneParameters, titleOf, toRule } from "./filter.js";
+import { Plot, showAge, showRate } from "./plot.js";
+import { postRow, reasonsOf } from "./post.js";
+import { Rows } from "./rows.js";
+import { explain } from "./session.js";
+
+const PAGE = 500; // events of one request when a paused column goes on
+const MAX_PAGES = 10;
+
+const GAPS = /** @type {Record<string, string>} */ ({
+  trimmed: "the log no longer reaches back so far",
+  rolled_back: "Redis lost the end of the log",
+  unknown_position: "the position is not on this log",
+});
+
+export class Column {
+  /** @param {any} board @param {import("./filter.js").Filter} filter @param {string} tag names the column's rule on the shared stream */
+  constructor(board, filter, tag) {
+    this.board = board;
+    this.app = board.app;
+    this.filter = filter;
+    this.tag = tag;
+    this.title = titleOf(filter);
+    this.rule = toRule(filter);
+    this.plot = new Plot();
+    this.rows = new Rows(`Posts: ${this.title}`, () => {});
+    /** @type {import("./client.js").Stream | null} */ this.own = null;
+    /** @type {any[] | null} */ this.buffer = null; // arrivals while the pages after a pause are read
+    this.pausedAt = ""; // the cursor of the pause, while there is one
+    this.missed = 0;
+    this.element = this.draw();
+  }
+
+  get stream() {
+    return this.own ?? this.board.shared;
+  }
+
+  draw() {
+    this.rate = h("span", { class: "rate" }, "quiet");
+    this.age = h("span", { class: "muted small", title: "age of the events when they arrived here: median and 99th percentile" });
+    this.state = h("p", { class: "state", role: "status" });
+    this.pauseButton = h("button", { class: "quiet", onclick: () => this.togglePause() });
+    this.showPause();
+    return h("section", { class: "column", "aria-label": this.title, tabindex: "-1", dataset: { tag: this.tag } },
+      h("header", { class: "column-head" },
+        h("h2", { title: this.rule || this.title }, h("bdi", {}, this.title)),
+        this.pauseButton,
+        this.menu()),
+      h("div", { class: "column-meter" }, this.plot.canvas, this.rate, this.age),
+      this.state,
+      this.rows.newer,
+      this.rows.scroller);
+  }
+
+  menu() {
+    const { board } = this;
+    const item = (/** @type {string} */ text, /** @type {() => void} */ work) =>
+      h("button", { class: "quiet", onclick: () => ((menu.open = false), work()) }, text);
+    const menu = h("details", { class: "menu", onfocusout: closeMenu }, h("summary", { class: "button quiet", "aria-label": `More about ${this.title}` }, icon("more")),
+      h("div", { class: "menu-items" },
+        item("Change the filter", () => board.edit(this)),
+        item("Copy as a program", () => board.copy(this)),
+        item("Move to the left", () => board.move(this, -1)),
+        item("Move to the right", () => board.move(this, 1)),
+        item("Close the column", () => board.remove(this))));
+    return menu;
+  }
+
+  /** @param {any} message a `post` @param {any[]} matched its matches that concern this column */
+  receive(message, matched) {
+    if (this.buffer) {
+      this.buffer.push([message, matched]);
+      return;
+    }
+    this.measure(message.at);
+    if (this.pausedAt) {
+      this.missed += 1;
+      this.showState();
+      return;
+    }
+    this.rows.add(this.item(message.status, message, matched));
+  }
+
+  /** Counts an event. Its age tells of the delivery only if it happened after the connection began. @param {string} at */
+  measure(at) {
+    const { clockOffset = 0, helloAt = 0 } = this.stream ?? {};
+    const happened = Date.parse(at) + clockOffset;
+    this.plot.add(happened, helloAt && happened >= helloAt ? Date.now() - happened : NaN);
+  }
+
+  /** @param {any} status @param {any} message @param {any[]} matched @returns {import("./rows.js").Item} */
+  item(status, message, matched) {
+    const record = { cursor: message.cursor, at: message.at, status, reasons: reasonsOf(matched) };
+    return { id: status.id, make: () => postRow(record, this.app, { rule: this.rule, why: this.whyAll() }) };
+  }
+
+  whyAll() {
+    if (this.filter.following) return "You follow its author.";
+    const { sample } = this.filter;
+    return sample > 0 && sample < 100 ? `It is in the ${sample} % sample, which is the same for everybody.` : "The column shows everything that is public.";
+  }
+
+  /** Shows the newest posts of the past hour, so that a new column is not empty. @param {any[]} examples newest first */
+  fillOlder(examples) {
+    this.rows.addOlder(examples.map(({ status, parts }) => this.item(status, { cursor: "", at: status.posted }, [{ parts: parts ?? [] }])));
+    this.showState();
+  }
+
+  /** @param {string} kind "gap", "warn" or "info" @param {any} content */
+  note(kind, content) {
+    if (this.pausedAt && kind !== "info") return; // a pause reads on from its cursor, and meets the gap there
+    this.rows.add({ make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
+  }
+
+  /** @param {any} message */
+  gap(message) {
+    const count = message.count === null || message.count === undefined ? "An unknown number of" : message.count;
+    this.note("gap", `Gap: ${count} entries of the log are missing here: ${GAPS[message.reason] ?? message.reason}.`);
+  }
+
+  togglePause() {
+    if (this.pausedAt) this.resume();
+    else this.pause();
+  }
+
+  pause() {
+    const cursor = this.stream?.cursor;
+    if (!cursor || this.buffer) return;
+    this.pausedAt = cursor;
+    this.missed = 0;
+    this.showPause();
+    this.showState();
+  }
+
+  /** Reads what came during the pause, page by page from its cursor, then goes on with what came meanwhile. */
+  async resume() {
+    let [cursor, pages, more] = [this.pausedAt, 0, true];
+    this.buffer = [];
+    this.showState("catching up");
+    try {
+      for (; more && pages < MAX_PAGES; pages++) {
+        const body = { ...aloneParameters(this.filter), since: cursor, wait: "0", limit: String(PAGE) };
+        const answer = await this.app.client.request("POST", "/v1/events", { body });
+        ({ cursor, more } = answer);
+        answer.events.forEach((/** @type {any} */ event) => this.takeOld(event));
+      }
+      if (more) this.note("warn", `More than ${PAGE * MAX_PAGES} events came during the pause; those that follow here are the newest.`);
+      this.pausedAt = "";
+    } catch (error) {
+      this.pausedAt = cursor; // what was read is shown, and the rest waits for the next attempt
+      this.app.say(explain(error), "danger");
+    }
+    const buffered = this.buffer ?? [];
+    this.buffer = null;
+    for (const [message, matched] of buffered) this.receive(message, matched);
+    this.showPause();
+    this.showState();
+  }
+
+  /** @param {any} event */
+  takeOld(event) {
+    if (event.kind === "post") this.rows.add(this.item(event.status, event, event.matched ?? []));
+    else if (event.kind === "delete") this.rows.remove(event.status.id);
+    else if (event.kind === "gap") this.rows.add({ make: () => h("article", { class: "row-note gap" }, icon("gap"), `Gap: ${event.count ?? "unknown"} entries, ${GAPS[event.reason] ?? event.reason}.`) });
+  }
+
+  showPause() {
+    const label = this.pausedAt ? "Go on" : "Pause";
+    this.pauseButton.setAttribute("aria-label", `${label}: ${this.title}`);
+    this.pauseButton.title = `${label} (space)`;
+    fill(this.pauseButton, icon(this.pausedAt ? "play" : "pause"));
+  }
+
+  /** @param {string} [doing] instead of what the connection does */
+  showState(doing) {
+    const [kind, text] = doing ? ["wait", doing] : this.pausedAt ? ["paused", `paused, ${this.missed} waiting`] : this.board.describe(this.stream);
+    const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
+    const shown = isEmpty ? "live; nothing has matched yet" : text;
+    if (this.state.textContent === shown) return;
+    this.state.dataset.state = kind;
+    fill(this.state, shown, kind === "bad" && h("button", { class: "quiet", onclick: () => this.stream?.retryNow() }, "Now"));
+  }
+
+  /** Once a second, while the page is visible. */
+  tick() {
+    this.plot.draw();
+    fill(this.rate, showRate(this.plot.rate()));
+    fill(this.age, this.plot.ages.length ? `${showAge(this.plot.age(0.5))} · p99 ${showAge(this.plot.age(0.99))}` : "");
+    this.showState(this.buffer ? "catching up" : undefined);
+  }
+
+  close() {
+    this.own?.close();
+    this.element.remove();
+  }
+}
+
+/** @param {FocusEvent} event */
+function closeMenu(event) {
+  const menu = /** @type {HTMLDetailsElement} */ (event.currentTarget);
+  if (!menu.contains(/** @type {Node | null} */ (event.relatedTarget))) menu.open = false;
+}

@@ -1,0 +1,182 @@
+// @ts-check
+/** The page `/docs`: all routes of the server, from its own `/openapi.json`. */
+
+import { fill, h } from "../dom.js";
+import { openAccount } from "./account.js";
+import { allErrors, routesOf, search } from "./document.js";
+import { RouteSection } from "./route.js";
+import { prose, shape } from "./shape.js";
+
+/** @typedef {Record<string, any>} Json */
+/** @typedef {import("./document.js").Route} Route */
+
+const LAST = ["server", "console"];
+
+class Page {
+  /** @param {Json} source @param {import("./account.js").Account} account */
+  constructor(source, account) {
+    this.source = source;
+    this.account = account;
+    this.routes = routesOf(source);
+    this.sections = new Map(this.routes.map((route) => [route.id, new RouteSection(source, route, account)]));
+    this.groups = inOrder(source.tags).map((tag) => this.group(tag));
+    this.count = h("p", { class: "docs-count", role: "status" });
+    this.search = h("input", { type: "search", id: "docs-search", placeholder: "Search routes", autocomplete: "off", "aria-keyshortcuts": "/" });
+    this.search.addEventListener("input", () => this.filter());
+    this.links = h("ul", { class: "docs-tags" });
+    this.main = h("main", { class: "docs-main", id: "main", tabindex: "-1" },
+      introduction(source, account), ...this.groups.map((group) => group.root),
+      dialects(source), errorTable(source), objects(source));
+  }
+
+  /** @param {Json} tag */
+  group(tag) {
+    const sections = this.routes.filter((route) => route.tag === tag.name).map((route) => this.sections.get(route.id));
+    const root = h("section", { class: "docs-group", id: `tag-${tag.name}`, "aria-labelledby": `title-${tag.name}` },
+      h("h2", { id: `title-${tag.name}` }, h("a", { href: `#tag-${tag.name}` }, titleOf(tag.name))),
+      h("p", { class: "docs-about" }, ...prose(tag.description ?? "")),
+      ...sections.map((section) => section?.root));
+    return { name: tag.name, sections, root };
+  }
+
+  /** Put the page into the document, and listen to keys and to the address. @param {Element} root */
+  start(root) {
+    if (this.account.scopes.includes("admin")) document.querySelector(".views [href='/docs']")?.before(h("a", { href: "/#/operations" }, "Operations"));
+    fill(root, h("nav", { class: "docs-nav", "aria-label": "Routes" },
+      h("label", { for: "docs-search", class: "docs-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
+    this.filter();
+    addEventListener("hashchange", () => this.follow());
+    document.addEventListener("keydown", (event) => this.key(event));
+    this.follow();
+  }
+
+  /** Show the routes that the search field asks for. */
+  filter() {
+    const wanted = new Set(search(this.routes, this.search.value).map((route) => route.id));
+    for (const section of this.sections.values()) section.root.hidden = !wanted.has(section.route.id);
+    const shown = this.groups.map((group) => ({ group, count: countShown(group.sections) }));
+    for (const { group, count } of shown) group.root.hidden = count === 0;
+    this.main.classList.toggle("docs-searching", this.search.value.trim() !== "");
+    this.count.textContent = wanted.size ? `${wanted.size} of ${this.routes.length} routes` : "No route has these words.";
+    fill(this.links, ...shown.filter(({ count }) => count).map(({ group, count }) =>
+      h("li", {}, h("a", { href: `#tag-${group.name}` }, titleOf(group.name), h("span", { class: "docs-number" }, count)))));
+  }
+
+  /** Open the route that the address names. */
+  follow() {
+    const name = decodeURIComponent(location.hash.slice(1));
+    const section = this.sections.get(name);
+    if (section?.root.hidden) this.clear();
+    section?.setOpen(true);
+    const target = document.getElementById(name);
+    if (target instanceof HTMLDetailsElement) target.open = true;
+    target?.scrollIntoView();
+    section?.button.focus({ preventScroll: true });
+  }
+
+  clear() {
+    this.search.value = "";
+    this.filter();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const typing = event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
+    if (event.key === "Escape" && event.target === this.search) return this.clear();
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "/") this.search.focus();
+    else if (event.key === "j") this.step(1);
+    else if (event.key === "k") this.step(-1);
+    else return;
+    event.preventDefault();
+  }
+
+  /** Move the focus to the next or the previous route. @param {number} by */
+  step(by) {
+    const shown = [...this.sections.values()].filter((section) => !section.root.hidden);
+    const at = shown.findIndex((section) => section.root.contains(document.activeElement));
+    const next = shown[Math.max(0, Math.min(shown.length - 1, at + by))];
+    next?.button.focus();
+  }
+}
+
+/** Return the tags, those about the server itself last. @param {Json[]} tags */
+function inOrder(tags) {
+  return [...tags.filter((tag) => !LAST.includes(tag.name)), ...tags.filter((tag) => LAST.includes(tag.name))];
+}
+
+/** @param {any[]} sections */
+function countShown(sections) {
+  return sections.filter((section) => !section.root.hidden).length;
+}
+
+/** @param {string} tag */
+function titleOf(tag) {
+  const words = tag.replaceAll("_", " ");
+  return words[0].toUpperCase() + words.slice(1);
+}
+
+/** @param {Json} source @param {import("./account.js").Account} account */
+function introduction(source, account) {
+  return h("section", { class: "docs-intro" },
+    h("h1", {}, "The API ", h("small", {}, source.info.version)),
+    h("p", {}, ...prose(source.info.description)),
+    h("p", {}, "A request carries its token as ", h("code", {}, "Authorization: Bearer …"), ". ",
+      h("a", { href: "#sessions_log_in" }, h("code", {}, "POST /v1/sessions")), " gives one. Bodies are JSON. ",
+      "Lists come in pages: the value of ", h("code", {}, "next"), " is the parameter ", h("code", {}, "before"), " of the next request. ",
+      "A write with an ", h("code", {}, "Idempotency-Key"), " can be repeated safely."),
+    h("p", { class: "docs-account" }, ...account.words()),
+    h("p", { class: "docs-keys" }, h("kbd", {}, "/"), " search ", h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " next and previous route ",
+      h("kbd", {}, "Enter"), " open"));
+}
+
+/** Return the routes of other protocols, which OpenAPI's paths leave out. @param {Json} source */
+function dialects(source) {
+  const rows = source["x-dialects"] ?? [];
+  if (!rows.length) return null;
+  return h("section", { class: "docs-extra", id: "dialects" }, h("h2", {}, h("a", { href: "#dialects" }, "Twitter's protocols")),
+    h("p", { class: "docs-about" }, "These routes speak the streaming protocols of Twitter v1.1 and v2, so that its clients work unchanged."),
+    h("ul", { class: "docs-plain" }, ...rows.map((/** @type {Json} */ row) => h("li", {},
+      h("span", { class: `docs-method docs-${row.method.toLowerCase()}` }, row.method), " ", h("code", { class: "docs-path" }, row.path), " ",
+      h("span", { class: "docs-summary" }, ...prose(row.summary))))));
+}
+
+/** @param {Json} source */
+function errorTable(source) {
+  return h("section", { class: "docs-extra", id: "errors" }, h("h2", {}, h("a", { href: "#errors" }, "Errors")),
+    h("p", { class: "docs-about" }, "A refused request gets this body. ", h("code", {}, "param"), " names the wrong parameter, member or header."),
+    shape(source, source.components.schemas.ErrorResponse, false),
+    h("dl", { class: "docs-codes" }, ...allErrors(source).flatMap(({ status, codes }) => [
+      h("dt", {}, status), h("dd", {}, ...codes.map((code) => h("code", {}, code)))])));
+}
+
+/** @param {Json} source */
+function objects(source) {
+  const all = Object.entries(source.components.schemas).sort(([one], [other]) => one.localeCompare(other));
+  return h("section", { class: "docs-extra", id: "objects" }, h("h2", {}, h("a", { href: "#objects" }, "Objects")),
+    ...all.map(([name, schema]) => object(source, name, schema)));
+}
+
+/** @param {Json} source @param {string} name @param {Json} schema */
+function object(source, name, schema) {
+  const details = h("details", { class: "docs-object", id: `object-${name}` }, h("summary", {}, h("code", {}, name)));
+  details.addEventListener("toggle", () => {
+    if (!details.open || details.childElementCount > 1) return;
+    details.append(h("p", { class: "docs-about" }, ...prose(schema.description ?? "")), shape(source, schema, false));
+  });
+  return details;
+}
+
+/** @param {Element} root */
+async function start(root) {
+  try {
+    const response = await fetch("/openapi.json");
+    if (!response.ok) throw new Error(`${response.status}`);
+    new Page(await response.json(), openAccount()).start(root);
+  } catch {
+    fill(root, h("p", { class: "docs-bad", role: "alert" }, "The server did not answer. Reload the page to try again."));
+  }
+}
+
+const root = document.getElementById("docs");
+if (root) void start(root);

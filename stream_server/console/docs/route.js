@@ -1,0 +1,136 @@
+// @ts-check
+/** One route: a row that opens into what it takes, what it answers, and a form to try it. */
+
+import { h } from "../dom.js";
+import { follow } from "./document.js";
+import { example, typeWords } from "./schema.js";
+import { prose, shape } from "./shape.js";
+import { tryPanel } from "./try.js";
+
+/** @typedef {import("./document.js").Route} Route */
+/** @typedef {Record<string, any>} Json */
+
+const PLACES = /** @type {Record<string, string>} */ ({ path: "In the path", query: "In the query", header: "Headers" });
+
+/** The row and the panel of a route. The panel is built when it is opened for the first time. */
+export class RouteSection {
+  /** @param {Json} source @param {Route} route @param {import("./account.js").Account} account */
+  constructor(source, route, account) {
+    this.route = route;
+    this.source = source;
+    this.account = account;
+    this.panel = h("div", { class: "docs-panel", id: `panel-${route.id}`, hidden: true });
+    this.button = h("button", { type: "button", class: "docs-row", "aria-expanded": "false", "aria-controls": `panel-${route.id}` },
+      h("span", { class: `docs-method docs-${route.method.toLowerCase()}` }, route.method), " ",
+      h("code", { class: "docs-path" }, ...breakable(route.path)));
+    this.button.addEventListener("click", () => this.toggle());
+    this.root = h("article", { class: "docs-route", id: route.id },
+      h("div", { class: "docs-head" }, h("h3", {}, this.button), access(route)),
+      h("p", { class: "docs-summary" }, ...prose(route.summary)),
+      this.panel);
+  }
+
+  get open() {
+    return !this.panel.hidden;
+  }
+
+  /** Open or close the panel, and name the route in the address. */
+  toggle() {
+    this.setOpen(!this.open);
+    history.replaceState(null, "", this.open ? `#${this.route.id}` : location.pathname);
+  }
+
+  /** @param {boolean} open */
+  setOpen(open) {
+    if (open && !this.panel.childElementCount) this.panel.append(...this.contents());
+    this.panel.hidden = !open;
+    this.button.setAttribute("aria-expanded", String(open));
+    this.root.classList.toggle("docs-open", open);
+  }
+
+  contents() {
+    const { source, route } = this;
+    return [
+      h("div", { class: "docs-facts" }, ...parameters(source, route), ...body(source, route), ...answers(source, route), errors(route)),
+      h("div", { class: "docs-side" }, tryPanel(source, route, this.account), ...examples(source, route)),
+    ];
+  }
+}
+
+/** Return a path that may break after its slashes. @param {string} path @returns {(Node | string)[]} */
+function breakable(path) {
+  return path.split(/(?<=\/)/).flatMap((part) => [part, h("wbr", {})]);
+}
+
+/** @param {Route} route */
+function access(route) {
+  const words = { open: "open to all", token: "any token" }[route.access];
+  if (words) return h("span", { class: "docs-access" }, words);
+  const ticket = route.ticket ? ", or a ticket" : "";
+  return h("span", { class: "docs-access" }, "scope ", h("code", {}, route.access), ticket);
+}
+
+/** @param {Json} source @param {Route} route @returns {Node[]} */
+function parameters(source, route) {
+  return Object.entries(PLACES).flatMap(([place, title]) => {
+    const found = route.parameters.filter((parameter) => parameter.in === place);
+    return found.length ? [h("h4", {}, title), h("ul", { class: "docs-shape" }, ...found.map((one) => parameter(source, one)))] : [];
+  });
+}
+
+/** @param {Json} source @param {Json} parameter */
+function parameter(source, parameter) {
+  const schema = follow(source, parameter.schema);
+  const about = parameter.description ?? schema.description;
+  const fallback = schema.default === undefined ? null : h("span", { class: "docs-optional" }, "default ", h("code", {}, String(schema.default)));
+  return h("li", {},
+    h("div", { class: "docs-member" },
+      h("code", { class: "docs-name" }, parameter.name),
+      h("span", { class: "docs-type" }, typeWords(schema)),
+      parameter.required ? h("span", { class: "docs-required" }, "required") : null,
+      fallback),
+    about ? h("p", { class: "docs-about" }, ...prose(about)) : null);
+}
+
+/** @param {Json} source @param {Route} route @returns {Node[]} */
+function body(source, route) {
+  if (!route.bodies.length) return [];
+  const medias = route.bodies.map((each) => each.media).join(" or ");
+  const schema = route.bodies[route.bodies.length - 1].schema;
+  const about = follow(source, schema).description;
+  return [
+    h("h4", {}, "Body ", h("small", {}, medias, route.bodyRequired ? "" : ", optional")),
+    ...(about ? [h("p", { class: "docs-about" }, ...prose(about))] : []),
+    shape(source, schema, true),
+  ];
+}
+
+/** @param {Json} source @param {Route} route @returns {Node[]} */
+function answers(source, route) {
+  return route.answers.flatMap((answer, at) => [
+    h("h4", {}, "Answer ", h("span", { class: "docs-status" }, answer.status), " ", h("small", {}, answer.media)),
+    h("p", { class: "docs-about" }, ...prose(answer.description)),
+    ...answer.headers.map((name) => h("p", { class: "docs-about" }, "Header ", h("code", {}, name))),
+    ...(answer.schema && at === 0 ? [shape(source, answer.schema, false)] : []),
+  ]);
+}
+
+/** @param {Route} route */
+function errors(route) {
+  return h("details", { class: "docs-errors" },
+    h("summary", {}, h("h4", {}, "Errors"), " ", route.errors.map((error) => error.status).join(" ")),
+    h("dl", {}, ...route.errors.flatMap((error) => [
+      h("dt", {}, error.status),
+      h("dd", {}, ...error.codes.map((code) => h("code", {}, code))),
+    ])));
+}
+
+/** @param {Json} source @param {Route} route @returns {Node[]} */
+function examples(source, route) {
+  const answer = route.answers[0];
+  if (!answer?.schema || answer.media !== "application/json") return [];
+  const text = JSON.stringify(example(source, answer.schema), null, 2);
+  return [h("details", { class: "docs-example", open: true },
+    h("summary", {}, "Example of the answer"),
+    h("pre", { tabindex: "0", "aria-label": "example of the answer" }, text))];
+}

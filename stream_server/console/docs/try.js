@@ -1,0 +1,200 @@
+// @ts-check
+/** The form that sends a request of one route, shows its answer, and copies it as curl. */
+
+import { h } from "../dom.js";
+import { curl, given, target } from "./curl.js";
+import { follow } from "./document.js";
+import { example, startingBody, typeWords } from "./schema.js";
+
+/** @typedef {import("./document.js").Route} Route */
+/** @typedef {import("./curl.js").Values} Values */
+/** @typedef {Record<string, any>} Json */
+
+const MAX_SHOWN = 64 * 1024;
+const SHOWN_HEADERS = ["location", "retry-after", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "www-authenticate"];
+const JSON_TYPE = "application/json";
+
+/** Return the form of a route. @param {Json} source @param {Route} route @param {import("./account.js").Account} account */
+export function tryPanel(source, route, account) {
+  return new TryForm(source, route, account).root;
+}
+
+class TryForm {
+  /** @param {Json} source @param {Route} route @param {import("./account.js").Account} account */
+  constructor(source, route, account) {
+    this.source = source;
+    this.route = route;
+    this.account = account;
+    /** @type {AbortController | null} */
+    this.running = null;
+    this.fields = route.parameters.map((parameter) => new Field(source, route, parameter));
+    this.body = route.bodies.length ? this.bodyField() : null;
+    this.command = h("pre", { class: "docs-curl", tabindex: "0", "aria-label": "the request as a curl command" });
+    this.send = h("button", { type: "submit", class: "docs-send" }, `Send ${route.method}`);
+    this.copy = h("button", { type: "button" }, "Copy as curl");
+    this.copy.addEventListener("click", () => this.copyCommand());
+    this.state = h("p", { class: "docs-state", role: "status" });
+    this.answer = h("pre", { class: "docs-answer", tabindex: "0", "aria-label": "the answer", hidden: true });
+    this.root = h("form", { class: "docs-try", novalidate: true, "aria-label": `Try ${route.method} ${route.path}` },
+      h("h4", {}, "Try it"), this.accountNote(),
+      ...this.fields.map((field) => field.root), ...this.bodyParts(), this.command,
+      h("div", { class: "docs-buttons" }, this.send, this.copy), this.state, this.answer);
+    this.root.addEventListener("input", () => this.showCommand());
+    this.root.addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); void this.submit(); });
+    this.showCommand();
+  }
+
+  accountNote() {
+    const { access } = this.route;
+    if (access === "open" || this.account.login) return null;
+    return h("p", { class: "docs-note" }, "This route needs a token. ", h("a", { href: "/" }, "Sign in"), " in the console, and reload this page.");
+  }
+
+  bodyField() {
+    const schema = this.route.bodies.find((each) => each.media === JSON_TYPE)?.schema ?? {};
+    const text = JSON.stringify(startingBody(this.source, schema), null, 2);
+    const field = h("textarea", { rows: String(Math.min(12, text.split("\n").length + 1)), spellcheck: "false", id: `body-${this.route.id}` });
+    field.value = this.route.bodyRequired ? text : "";
+    return field;
+  }
+
+  /** @returns {Node[]} */
+  bodyParts() {
+    if (!this.body) return [];
+    const schema = follow(this.source, this.route.bodies.find((each) => each.media === JSON_TYPE)?.schema ?? {});
+    const names = Object.keys(schema.properties ?? {});
+    const adders = names.map((name) => {
+      const button = h("button", { type: "button", class: "docs-adder", "aria-label": `add ${name} to the body` }, `+ ${name}`);
+      button.addEventListener("click", () => this.addMember(name, schema.properties[name]));
+      return button;
+    });
+    return [h("label", { for: this.body.id }, "Body"), this.body, h("div", { class: "docs-adders" }, ...adders)];
+  }
+
+  /** @param {string} name @param {Json} schema */
+  addMember(name, schema) {
+    if (!this.body) return;
+    const body = parsed(this.body.value || "{}");
+    if (typeof body !== "object" || body === null) return this.say("The body is not valid JSON.", true);
+    const value = example(this.source, schema, name);
+    this.body.value = JSON.stringify({ ...body, [name]: value }, null, 2);
+    this.body.rows = Math.min(12, this.body.value.split("\n").length + 1);
+    this.showCommand();
+  }
+
+  /** @returns {Values} */
+  values() {
+    const values = { path: {}, query: {}, headers: {}, body: this.body?.value ?? "" };
+    const places = /** @type {Record<string, Record<string, string>>} */ ({ path: values.path, query: values.query, header: values.headers });
+    for (const field of this.fields) places[field.place][field.name] = field.input.value.trim();
+    return values;
+  }
+
+  showCommand() {
+    this.command.textContent = curl(this.route, this.values(), location.origin);
+  }
+
+  async copyCommand() {
+    try {
+      await navigator.clipboard.writeText(this.command.textContent ?? "");
+      this.say("Copied.");
+    } catch {
+      getSelection()?.selectAllChildren(this.command);
+      this.say("The browser does not let the page copy. The command is selected: press Ctrl-C.");
+    }
+  }
+
+  async submit() {
+    if (this.running) return this.running.abort();
+    for (const field of this.fields) field.complain("");
+    const missing = this.fields.find((field) => field.required && !field.input.value.trim());
+    if (missing) return missing.complain("The request needs this.");
+    if (this.body?.value.trim() && parsed(this.body.value) === undefined) return this.say("The body is not valid JSON.", true);
+    this.running = new AbortController();
+    this.send.textContent = "Stop";
+    await this.run(this.running.signal);
+    this.running = null;
+    this.send.textContent = `Send ${this.route.method}`;
+  }
+
+  /** @param {AbortSignal} signal */
+  async run(signal) {
+    const started = performance.now();
+    this.say("Sending …");
+    this.answer.hidden = true;
+    try {
+      const response = await this.request(signal);
+      const took = `${Math.round(performance.now() - started)} ms`;
+      const headers = SHOWN_HEADERS.filter((name) => response.headers.has(name)).map((name) => `${name}: ${response.headers.get(name)}`);
+      this.say([`${response.status} ${response.statusText}, ${took}`, ...headers].join("\n"), !response.ok);
+      await this.show(response);
+    } catch (error) {
+      this.say(signal.aborted ? "Stopped." : "The server did not answer.", !signal.aborted);
+    }
+  }
+
+  /** @param {AbortSignal} signal */
+  async request(signal) {
+    const values = this.values();
+    const token = this.route.access === "open" ? null : await this.account.token();
+    const headers = new Headers(given(values.headers));
+    if (token) headers.set("Authorization", `Bearer ${token}`);
+    headers.set("Accept", this.route.streams ? "application/x-ndjson" : "*/*");
+    const body = values.body.trim() ? values.body : undefined;
+    if (body) headers.set("Content-Type", JSON_TYPE);
+    return fetch(target(this.route, values), { method: this.route.method, headers, body, signal });
+  }
+
+  /** Show the body as it comes, and at its end as formatted JSON. @param {Response} response */
+  async show(response) {
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+      text = (text + part.value).slice(-MAX_SHOWN);
+      this.answer.textContent = text;
+      this.answer.hidden = false;
+    }
+    const body = parsed(text);
+    if (body === undefined) return;
+    this.answer.textContent = JSON.stringify(body, null, 2);
+    const error = body?.error;
+    if (error?.param) this.fields.find((field) => field.name === error.param)?.complain(error.message);
+  }
+
+  /** @param {string} text @param {boolean} [bad] */
+  say(text, bad = false) {
+    this.state.textContent = text;
+    this.state.classList.toggle("docs-bad", bad);
+  }
+}
+
+/** One parameter of the form, with a place for what is wrong with it. */
+class Field {
+  /** @param {Json} source @param {Route} route @param {Json} parameter */
+  constructor(source, route, parameter) {
+    const schema = follow(source, parameter.schema);
+    this.name = parameter.name;
+    this.place = parameter.in;
+    this.required = parameter.required === true;
+    const id = `${route.id}-${this.name}`;
+    this.input = h("input", { id, autocomplete: "off", spellcheck: "false", placeholder: typeWords(schema), "aria-describedby": `${id}-error` });
+    this.error = h("span", { class: "docs-bad", id: `${id}-error` });
+    this.root = h("div", { class: "docs-field" }, h("label", { for: id }, this.name), this.input, this.error);
+  }
+
+  /** @param {string} text */
+  complain(text) {
+    this.error.textContent = text;
+    this.input.toggleAttribute("aria-invalid", text !== "");
+    if (text) this.input.focus();
+  }
+}
+
+/** Return the value of a JSON text, or undefined if it is none. @param {string} text @returns {any} */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,86 @@
+// @ts-check
+/** The tables of the operations view: workers, slow clients, limits, refusals and errors. */
+
+import { h, isolate } from "../dom.js";
+import { streamCount } from "./history.js";
+import { bytes, duration, milliseconds, plain, rate, share, since } from "./units.js";
+
+/** @typedef {Record<string, any>} Json */
+
+/** Return a table that scrolls by itself where it is too wide. @param {string} title @param {string[]} heads @param {any[][]} rows @param {string} empty @param {boolean} [isWide] */
+function table(title, heads, rows, empty, isWide = true) {
+  const id = `ops-${title.toLowerCase().replace(/\W+/g, "-")}`;
+  const content = rows.length
+    ? h("div", { class: "ops-scroll", tabindex: "0", role: "region", "aria-labelledby": id },
+      h("table", {}, h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
+        h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map((cell) => h("td", {}, cell)))))))
+    : h("p", { class: "muted" }, empty);
+  return h("section", { class: ["card", "ops-section", isWide && "ops-full"] }, h("h2", { id }, title), content);
+}
+
+/** @param {Json} state @param {import("./history.js").History} history */
+export function workers(state, history) {
+  const heads = ["Worker", "State", "Version", "Up", "Streams", "Live", "Catching up", "Delivered", "Lag", "Longest hold", "Holds", "Memory", "CPU", "Requests"];
+  const rows = state.workers.map((/** @type {Json} */ worker) => {
+    const rates = history.rates.get(worker.worker) ?? {};
+    if (worker.pid === null) return [worker.worker, ready(false, "does not answer"), ...heads.slice(2).map(() => "–")];
+    return [
+      `${worker.worker} (pid ${worker.pid})`, worker.ready ? ready(true, "ready") : ready(false, "not ready"), worker.version, since(worker.started, state.at),
+      plain(streamCount(worker)), plain(worker.live), plain(worker.catching_up), rate(rates.events_delivered ?? null),
+      milliseconds(worker.lag_ms), milliseconds(worker.loop_blocked_seconds * 1000), plain(worker.loop_blocked),
+      bytes(worker.memory_bytes), share(rates.cpu_seconds === null || rates.cpu_seconds === undefined ? null : rates.cpu_seconds * 100), rate(rates.requests ?? null),
+    ];
+  });
+  return table("Workers", heads, rows, "No worker answers.");
+}
+
+/** @param {boolean} good @param {string} word */
+function ready(good, word) {
+  return h("span", { class: good ? "ops-good" : "ops-bad" }, word);
+}
+
+/** @param {Json} state */
+export function kinds(state) {
+  const names = /** @type {[string, string][]} */ ([["websocket", "WebSocket"], ["sse", "Server-sent events"], ["ndjson", "JSON lines"], ["poll", "Long polls"], ["v1", "Twitter v1.1"], ["v2", "Twitter v2"]]);
+  const counts = names.map(([name, title]) => [title, state.workers.reduce((/** @type {number} */ sum, /** @type {Json} */ worker) => sum + (worker.streams[name] ?? 0), 0)]);
+  const most = Math.max(1, ...counts.map(([, count]) => Number(count)));
+  return h("section", { class: "card ops-section" }, h("h2", {}, "Streams by kind"),
+    h("dl", { class: "ops-kinds" }, ...counts.flatMap(([title, count]) => [
+      h("dt", {}, title), h("dd", {}, h("meter", { min: "0", max: String(most), value: String(count), "aria-label": String(title) }), h("span", {}, plain(Number(count))))])));
+}
+
+/** @param {Json} state @param {string} ownId @param {(connection: string) => void} end  called to end one of the operator's own streams */
+export function slowClients(state, ownId, end) {
+  const rows = state.slow_clients.map((/** @type {Json} */ client) => [
+    h("code", {}, client.connection), client.worker, h("code", {}, client.uid), h("code", { class: "ops-wide" }, isolate(client.path + (client.parameters ? `?${client.parameters}` : ""))),
+    since(client.opened, state.at), plain(client.behind), bytes(client.unsent_bytes), share(client.percent),
+    client.uid === ownId ? h("button", { type: "button", onclick: () => end(client.connection) }, "End") : "",
+  ]);
+  return table("Slowest clients", ["Connection", "Worker", "User", "Stream", "Open for", "Entries behind", "Unsent", "Buffer", ""], rows, "All clients keep up.");
+}
+
+/** @param {Json} state */
+export function limits(state) {
+  const rows = state.limits.map((/** @type {Json} */ limit) => [h("code", {}, limit.limit), plain(limit.count), `${since(limit.last, state.at)} ago`]);
+  return table("Limits that were met", ["Limit", "Times", "Last"], rows, "No limit was met since the start.", false);
+}
+
+/** @param {Json} state @param {import("./history.js").History} history */
+export function refusals(state, history) {
+  const totals = /** @type {Record<string, number>} */ ({});
+  for (const worker of state.workers) for (const [code, count] of Object.entries(worker.refusals)) totals[code] = (totals[code] ?? 0) + count;
+  const rows = Object.entries(totals).sort(([, one], [, other]) => other - one).map(([code, count]) => [h("code", {}, code), plain(count), rate(history.refusals[code] ?? null)]);
+  return table("Refused requests", ["Error code", "Times", "Now"], rows, "No request was refused since the start.", false);
+}
+
+/** @param {Json} state */
+export function errors(state) {
+  const rows = state.errors.map((/** @type {Json} */ error) => [
+    `${since(error.at, state.at)} ago`, error.worker, h("code", {}, error.logger), h("span", { class: "ops-message" }, isolate(error.message)), plain(error.count)]);
+  return table("Last warnings and errors", ["When", "Worker", "Logger", "Message", "Times"], rows, "The log has no warnings and no errors.");
+}
+
+/** @param {Json} log */
+export function logAge(log) {
+  return `${bytes(log.bytes)}, back to ${duration(log.age_seconds)} ago`;
+}

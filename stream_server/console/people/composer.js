@@ -1,0 +1,182 @@
+// @ts-check
+/** The form that writes a status. A draft outlives errors and reloads; a repetition of the same text is safe. */
+
+import { ApiError } from "../client.js";
+import { fill, h } from "../dom.js";
+import { explain } from "../session.js";
+import { RetryKey } from "./site.js";
+import { messageLimit } from "./limits.js";
+
+/** @typedef {Record<string, any>} Json */
+/**
+ * @typedef {object} ComposerOptions
+ * @property {(status: Json) => void} onPosted
+ * @property {() => void} [onCancel]   shows a button that gives up
+ * @property {string} [hint]           the label of the text
+ */
+
+const PREFIX = "stream-server.draft";
+const NEAR_LIMIT = 20;
+const FIXED = ["in_reply_to", "origin", "group"];
+const FIELDS = ["message", "place", "lon", "lat", "lang", "group"];
+
+let count = 0;
+
+export class Composer {
+  /** @param {any} app @param {Json} draft  `message`, `in_reply_to`, `origin`, `group`, `location` @param {ComposerOptions} options */
+  constructor(app, draft, options) {
+    this.app = app;
+    this.draft = draft;
+    this.options = options;
+    this.limit = 0;
+    this.key = new RetryKey();
+    this.id = `composer-${++count}`;
+    this.store = [PREFIX, app.user.id, ...FIXED.map((name) => draft[name] ?? "")].join(".");
+    this.build();
+    this.restore();
+    void messageLimit(app.client).then((limit) => { this.limit = limit; this.counted(); });
+  }
+
+  build() {
+    const { draft, options, id } = this;
+    this.text = h("textarea", { name: "message", rows: "3", dir: "auto", id: `${id}-text`, placeholder: options.hint ?? "What is new?", "aria-describedby": `${id}-count` });
+    this.counter = h("span", { class: "composer-count", id: `${id}-count` });
+    this.problem = h("p", { class: "problem", role: "alert" });
+    this.send = h("button", { class: "primary" }, draft.origin ? "Quote" : draft.in_reply_to ? "Reply" : "Post");
+    const cancel = options.onCancel ? h("button", { type: "button", onclick: () => { this.forget(); options.onCancel?.(); } }, "Cancel") : null;
+    this.root = h("form", { class: "composer", "aria-label": options.hint ?? "Write a post" },
+      h("label", { class: "visually-hidden", for: `${id}-text` }, options.hint ?? "Write a post"), this.text, this.more(),
+      this.problem, h("div", { class: "composer-foot" }, this.counter, cancel, this.send));
+    this.root.addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); void this.post(); });
+    this.root.addEventListener("input", () => { this.counted(); this.save(); });
+    this.text.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.root.requestSubmit();
+    });
+  }
+
+  more() {
+    const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {Json} */ more) => h("label", {}, label, h("input", { name, autocomplete: "off", ...more }));
+    this.groups = this.draft.group || this.draft.in_reply_to ? null : h("select", { name: "group" }, h("option", { value: "" }, "everybody"));
+    this.details = h("details", { class: "composer-more" }, h("summary", {}, this.groups ? "Place, language, group" : "Place, language"),
+      h("div", { class: "composer-fields" },
+        field("place", "Place", { maxlength: "100", placeholder: "Lisbon" }),
+        field("lat", "Latitude", { inputmode: "decimal", placeholder: "38.72" }),
+        field("lon", "Longitude", { inputmode: "decimal", placeholder: "-9.14" }),
+        field("lang", "Language", { maxlength: "35", placeholder: "detected" }),
+        this.groups ? h("label", {}, "For", this.groups) : null));
+    this.details.addEventListener("toggle", () => this.details.open && this.loadGroups());
+    return this.details;
+  }
+
+  async loadGroups() {
+    if (!this.groups || this.groups.childElementCount > 1) return;
+    try {
+      const { groups } = await this.app.client.request("GET", "/v1/users/me/groups", { query: { count: 200 } });
+      this.groups.append(...groups.map((/** @type {Json} */ group) => h("option", { value: group.id }, `group: ${group.name}`)));
+      this.groups.value = this.restored?.group ?? "";
+    } catch (error) {
+      fill(this.problem, explain(error));
+    }
+  }
+
+  focus() {
+    this.text.focus();
+  }
+
+  counted() {
+    const left = this.limit - Array.from(this.text.value).length;  // the server counts code points
+    this.counter.textContent = this.limit ? `${left}` : "";
+    this.counter.setAttribute("aria-label", `${left} characters left`);
+    this.counter.classList.toggle("composer-near", left <= NEAR_LIMIT);
+    this.counter.classList.toggle("problem", left < 0);
+    this.send.disabled = this.busy || (this.limit > 0 && left < 0);
+  }
+
+  /** @returns {Record<string, string>} */
+  values() {
+    const data = new FormData(this.root);
+    return Object.fromEntries(FIELDS.map((name) => [name, String(data.get(name) ?? "")]));
+  }
+
+  /** Return the body of the request; throws a sentence if a field cannot be read. @returns {Json} */
+  body() {
+    const given = this.values();
+    const body = /** @type {Json} */ ({ message: given.message });
+    for (const name of FIXED) if (this.draft[name]) body[name] = this.draft[name];
+    if (given.place.trim()) body.place = { name: given.place.trim() };
+    if (given.lang.trim()) body.lang = given.lang.trim();
+    if (given.group) body.group = given.group;
+    if (given.lat.trim() || given.lon.trim()) body.location = { lon: degrees(given.lon, "lon"), lat: degrees(given.lat, "lat") };
+    return body;
+  }
+
+  async post() {
+    if (this.busy) return;
+    fill(this.problem);
+    this.busy = true;
+    this.counted();
+    try {
+      const body = this.body();
+      const status = await this.app.client.request("POST", "/v1/statuses", { body, headers: { "Idempotency-Key": this.key.of(body) } });
+      this.clear();
+      this.options.onPosted(status);
+    } catch (error) {
+      fill(this.problem, explain(error), " Your text is kept.");
+      this.point(error);
+    }
+    this.busy = false;
+    this.counted();
+  }
+
+  /** Put the focus on the field that the server names. @param {any} error */
+  point(error) {
+    const name = /** @type {Record<string, string>} */ ({ location: "lat", lat: "lat", lon: "lon", place: "place", lang: "lang", group: "group" })[String(error?.param ?? "").split(".")[0]];
+    if (name) this.details.open = true;
+    (this.root.elements.namedItem(name ?? "message") ?? this.text).focus();
+  }
+
+  clear() {
+    this.root.reset();
+    this.key.done();
+    this.forget();
+    this.counted();
+  }
+
+  save() {
+    try {
+      sessionStorage.setItem(this.store, JSON.stringify(this.values()));
+    } catch {
+      // Storage may be closed to the page; the text is then kept by the form alone.
+    }
+  }
+
+  forget() {
+    try {
+      sessionStorage.removeItem(this.store);
+    } catch {
+      // As above.
+    }
+  }
+
+  restore() {
+    try {
+      this.restored = JSON.parse(sessionStorage.getItem(this.store) ?? "null");
+    } catch {
+      this.restored = null;
+    }
+    const { message = "", location = null } = this.draft;
+    const given = this.restored ?? { message, lon: location?.lon ?? "", lat: location?.lat ?? "" };
+    for (const name of FIELDS) {
+      const field = this.root.elements.namedItem(name);
+      if (field && field !== this.groups) field.value = given[name] ?? "";
+    }
+    if (FIELDS.some((name) => name !== "message" && given[name])) this.details.open = true;
+  }
+}
+
+/** @param {string} text @param {string} param */
+function degrees(text, param) {
+  const value = Number(text.replace(",", "."));
+  if (text.trim() !== "" && Number.isFinite(value)) return value;
+  throw new ApiError(400, { code: "invalid_parameter", message: "a place on the map needs two numbers of degrees", param });
+}

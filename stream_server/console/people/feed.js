@@ -1,0 +1,150 @@
+// @ts-check
+/** A list that comes in pages. Newer items are announced, and inserted on demand or while the reader is at the top. */
+
+import { fill, h } from "../dom.js";
+import { explain } from "../session.js";
+import { counted } from "./text.js";
+
+/** @typedef {Record<string, any>} Json */
+/**
+ * @typedef {object} FeedOptions
+ * @property {(before: string | null) => Promise<{items: Json[], next: string | null}>} load
+ * @property {(item: Json) => Element} render
+ * @property {string} empty     what to say if there is nothing
+ * @property {string} label     the name of the list for screen readers
+ * @property {[string, string]} [noun]  one and many, of items that are articles and may come live
+ */
+
+const MAX_SHOWN = 300;
+const MAX_WAITING = 300;
+const TOP_PIXELS = 40;
+
+export class Feed {
+  /** @param {FeedOptions} options */
+  constructor(options) {
+    this.options = options;
+    /** @type {Json[]} newer items that are not shown yet */
+    this.waiting = [];
+    this.dropped = 0;
+    /** @type {string | null} */
+    this.next = null;
+    this.loading = false;
+    this.known = new Set();
+    this.list = h("div", { class: "feed-list", role: options.noun ? "feed" : "group", "aria-label": options.label, "aria-busy": "true" });
+    this.pill = h("button", { type: "button", class: "feed-new", hidden: true, onclick: () => this.insert() });
+    this.status = h("p", { class: "visually-hidden", role: "status" });
+    this.more = h("button", { type: "button", class: "feed-more", hidden: true, onclick: () => this.load() }, "Show more");
+    this.note = h("div", { class: "feed-note" });
+    this.root = h("div", { class: "feed" }, this.pill, this.status, this.list, this.note, this.more);
+  }
+
+  /** Load the first page. */
+  start() {
+    void this.load();
+    return this;
+  }
+
+  async load() {
+    if (this.loading) return;
+    this.loading = true;
+    this.more.disabled = true;
+    fill(this.note, this.list.childElementCount ? "" : skeleton());
+    try {
+      this.show(await this.options.load(this.next));
+    } catch (error) {
+      this.fail(error);
+    }
+    this.loading = false;
+    this.more.disabled = false;
+    this.list.setAttribute("aria-busy", "false");
+  }
+
+  /** @param {{items: Json[], next: string | null}} page */
+  show(page) {
+    this.next = page.next;
+    const fresh = page.items.filter((item) => this.isNew(item));
+    this.list.append(...fresh.map((item) => this.options.render(item)));
+    this.more.hidden = page.next === null;
+    fill(this.note, this.list.childElementCount ? "" : h("p", { class: "feed-empty" }, this.options.empty));
+  }
+
+  /** @param {unknown} error */
+  fail(error) {
+    const again = h("button", { type: "button", onclick: () => this.load() }, "Try again");
+    fill(this.note, h("p", { class: "problem", role: "alert" }, explain(error), " ", again));
+    this.more.hidden = true;
+  }
+
+  /** Return whether an item was not shown before, and remember it. @param {Json} item */
+  isNew(item) {
+    if (item.id === undefined) return true;
+    const isNew = !this.known.has(item.id);
+    this.known.add(item.id);
+    return isNew;
+  }
+
+  /** Take a newer item: show it at once while the reader is at the top, and else announce it. @param {Json} item @param {boolean} [own] */
+  announce(item, own = false) {
+    if (!this.isNew(item)) return;
+    this.waiting.push(item);
+    if (this.waiting.length > MAX_WAITING) this.dropped += this.waiting.splice(0, 1).length;
+    if (own || (this.atTop() && !this.list.contains(document.activeElement))) return this.insert();
+    this.tell();
+  }
+
+  atTop() {
+    return !document.hidden && (this.root.closest("main")?.scrollTop ?? 0) < TOP_PIXELS;
+  }
+
+  tell() {
+    const [one, many] = this.options.noun ?? ["item", "items"];
+    const text = `${counted(this.waiting.length + this.dropped, `new ${one}`, `new ${many}`)}`;
+    fill(this.pill, text);
+    this.pill.hidden = false;
+    if (this.status.textContent === "") this.status.textContent = text;
+  }
+
+  /** Show the newer items that wait. */
+  insert() {
+    const hadFocus = document.activeElement === this.pill;
+    const fresh = this.waiting.splice(0).reverse().map((item) => this.options.render(item));
+    this.list.prepend(...fresh);
+    this.pill.hidden = true;
+    this.status.textContent = "";
+    if (this.dropped) fresh.at(-1)?.after(h("p", { class: "feed-empty" }, `${this.dropped} more are not shown. Reload the page to see them.`));
+    this.dropped = 0;
+    if (fresh.length) fill(this.note, "");
+    this.cut();
+    if (hadFocus && fresh[0] instanceof HTMLElement) fresh[0].focus();
+  }
+
+  /** Drop the oldest elements above the bound. A cursor points behind them, so paging ends there and says so. */
+  cut() {
+    if (this.list.childElementCount <= MAX_SHOWN) return;
+    while (this.list.childElementCount > MAX_SHOWN && this.list.lastElementChild) this.list.lastElementChild.remove();
+    this.more.hidden = true;
+    fill(this.note, h("p", { class: "feed-empty" }, `Older than the newest ${MAX_SHOWN}: `,
+      h("button", { type: "button", onclick: () => this.restart() }, "Load again")));
+  }
+
+  /** Begin anew from the newest page. */
+  restart() {
+    fill(this.list);
+    this.known.clear();
+    this.waiting = [];
+    this.next = null;
+    return this.load();
+  }
+
+  /** Take out an item that waits; one on show removes itself. @param {string} id */
+  drop(id) {
+    this.waiting = this.waiting.filter((item) => item.id !== id);
+    if (this.waiting.length) this.tell();
+    else this.pill.hidden = true;
+  }
+}
+
+/** Grey lines that stand for what is on its way. */
+function skeleton() {
+  return h("div", { class: "skeleton", "aria-hidden": "true" }, h("i", {}), h("i", {}), h("i", {}));
+}

@@ -1,0 +1,138 @@
+// @ts-check
+/** Groups: one's own, invitations, and one group with its posts and members. */
+
+import { h, isolate } from "../dom.js";
+import { Composer } from "./composer.js";
+import { Feed } from "./feed.js";
+import { tabs } from "./lists.js";
+import { namedForm, unfold } from "./named_form.js";
+import { deed, loginForm, userRow } from "./user_row.js";
+import { counted } from "./text.js";
+
+/** @typedef {import("./page.js").Page} Page */
+/** @typedef {Record<string, any>} Json */
+
+const KINDS = /** @type {Record<string, string>} */ ({
+  public: "public: everybody may read and join",
+  private: "private: only members see it, and you add them",
+  announcement: "announcement: everybody may read and join, only you post",
+});
+
+/** @param {Page} page */
+export function groups(page) {
+  const { site } = page;
+  const feed = groupFeed(page, "/v1/users/me/groups", "Your groups", "You are in no group yet.", groupEntry);
+  const answered = (/** @type {Json} */ group, /** @type {string} */ method) => async () => {
+    await site.write(method, `/v1/groups/${group.id}/members/me`);
+    if (method === "PUT") return site.app.go(`#/people/groups/${group.id}`);
+    return site.reload();
+  };
+  const invitations = groupFeed(page, "/v1/users/me/invitations", "Invitations", "", (group) => h("div", { class: "entry" },
+    h("strong", {}, isolate(group.name)), h("span", { class: "muted" }, "You are invited."),
+    deed("Join", answered(group, "PUT"), "primary"), deed("Refuse", answered(group, "DELETE"))));
+  const make = unfold("New group", (close) => groupForm("New group", "Create", {}, async (body, key) => {
+    const group = await site.write("POST", "/v1/groups", body, key);
+    site.app.go(`#/people/groups/${group.id}`);
+  }, close));
+  page.show("Groups", h("div", { class: "row end" }, make.button), make.slot, invitations.root, feed.root);
+}
+
+/** @param {Page} page @param {string} path @param {string} label @param {string} empty @param {(group: Json) => Element} render */
+function groupFeed(page, path, label, empty, render) {
+  return new Feed({ label, empty, render,
+    load: async (before) => {
+      const answer = await page.site.get(path, { before });
+      return { items: answer.groups, next: answer.next };
+    },
+  }).start();
+}
+
+/** @param {Json} group */
+function groupEntry(group) {
+  return h("a", { class: "entry", href: `#/people/groups/${group.id}` },
+    h("strong", {}, isolate(group.name)), h("span", { class: "pill" }, group.kind),
+    h("span", { class: "muted entry-about" }, isolate(group.description)), h("span", { class: "muted" }, counted(group.members, "member")));
+}
+
+/** @param {string} title @param {string} button @param {Json} given @param {(body: Json, key: string) => Promise<any>} send @param {() => void} onCancel */
+function groupForm(title, button, given, send, onCancel) {
+  if (given.id) return namedForm({ title, button, given, send, onCancel });
+  const kind = h("select", { name: "kind" }, ...Object.entries(KINDS).map(([value, text]) => h("option", { value }, text)));
+  return namedForm({ title, button, send, onCancel, more: h("label", {}, "Kind", kind), read: () => ({ kind: kind.value }) });
+}
+
+/** @param {Page} page @param {string} id @param {string} [tab] */
+export async function groupPage(page, id, tab = "posts") {
+  const { site } = page;
+  page.show("Group");
+  const found = await page.attempt(async () => [await site.get(`/v1/groups/${id}`), await isMember(site, id)]);
+  if (!found || page.ended) return;
+  const [group, member] = found;
+  const own = group.uid === site.me.id;
+  page.show(group.name,
+    h("p", { class: "muted" }, h("span", { class: "pill" }, group.kind), " ", isolate(group.description), ` ${counted(group.members, "member")}`),
+    h("div", { class: "row" }, own ? null : membership(page, group, member)), own ? ownerTools(page, group) : null,
+    tabs(`#/people/groups/${id}`, tab, ["posts", "members"]),
+    tab === "members" ? members(page, group, own) : groupPosts(page, group, member && (own || group.kind !== "announcement")));
+}
+
+/** @param {import("./site.js").Site} site @param {string} id @returns {Promise<boolean>} */
+async function isMember(site, id) {
+  for (let before = null, more = true; more;) {
+    const answer = await site.get("/v1/users/me/groups", { count: 200, before });
+    if (answer.groups.some((/** @type {Json} */ group) => group.id === id)) return true;
+    before = answer.next;
+    more = before !== null;
+  }
+  return false;
+}
+
+/** @param {Page} page @param {Json} group @param {boolean} member */
+function membership({ site }, group, member) {
+  return deed(member ? "Leave" : "Join", async () => {
+    await site.write(member ? "DELETE" : "PUT", `/v1/groups/${group.id}/members/me`);
+    site.reload();
+  }, member ? "" : "primary");
+}
+
+/** @param {Page} page @param {Json} group */
+function ownerTools({ site }, group) {
+  const edit = unfold("Edit", (close) => groupForm("Edit the group", "Save", group, async (body, key) => {
+    await site.write("PATCH", `/v1/groups/${group.id}`, body, key);
+    site.reload();
+  }, close));
+  const remove = deed("Delete group", async () => {
+    await site.write("DELETE", `/v1/groups/${group.id}`);
+    site.app.go("#/people/groups");
+  }, "danger");
+  return h("div", {}, h("div", { class: "row" }, edit.button, remove), edit.slot);
+}
+
+/** @param {Page} page @param {Json} group @param {boolean} mayPost */
+function groupPosts(page, group, mayPost) {
+  const { site } = page;
+  const feed = page.statuses(`/v1/groups/${group.id}/statuses`, { label: "Posts in the group", empty: "Nobody has posted here yet." });
+  site.onPosted = (status) => { if (status.group === group.id) feed.announce(status, true); };
+  page.on("post", ({ status }) => { if (status.group === group.id) feed.announce(status, status.uid === site.me.id); });
+  page.on("delete", ({ status }) => feed.drop(status.id));
+  const composer = mayPost ? new Composer(site.app, { group: group.id }, { onPosted: site.onPosted, hint: `Post in ${group.name}` }).root : null;
+  return h("div", {}, composer, feed.root);
+}
+
+/** @param {Page} page @param {Json} group @param {boolean} own */
+function members(page, group, own) {
+  const { site } = page;
+  const path = `/v1/groups/${group.id}/members`;
+  const row = (/** @type {Json} */ user) => {
+    const root = userRow(user, own && user.id !== group.uid ? deed("Remove", async () => { await site.write("DELETE", `${path}/${user.id}`); root.remove(); }) : null);
+    return root;
+  };
+  const feed = page.users(path, { label: "Members", empty: "No members." }, row);
+  const add = own && group.kind === "private" ? loginForm(site, "Login of a user", "Add or invite", async (user) => {
+    const before = group.members;
+    Object.assign(group, await site.write("PUT", `${path}/${user.id}`));
+    if (group.members > before) feed.announce(user, true);
+    else site.app.say(`@${user.login} is invited, or is a member already.`);
+  }) : null;
+  return h("div", {}, add, feed.root);
+}

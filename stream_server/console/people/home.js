@@ -1,0 +1,110 @@
+// @ts-check
+/** The pages that are timelines: home, mentions, kept posts, tags, and one conversation. */
+
+import { fill, h } from "../dom.js";
+import { Composer } from "./composer.js";
+import { PostCard } from "./post.js";
+
+/** @typedef {import("./page.js").Page} Page */
+/** @typedef {Record<string, any>} Json */
+
+/** The home timeline, live. @param {Page} page */
+export function home(page) {
+  const { site } = page;
+  const place = h("div", {});
+  /** @type {import("./feed.js").Feed} */
+  let feed;
+  const draw = (/** @type {string} */ order) => {
+    feed = page.statuses("/v1/timelines/home", { label: "Home timeline", query: { order }, empty: "Nothing here yet. Follow somebody, or write a post." });
+    fill(place, feed.root);
+  };
+  site.onPosted = (status) => feed.announce(status, true);
+  page.on("post", ({ status }) => { if (!status.group) feed.announce(status, status.uid === site.me.id); });
+  page.on("delete", ({ status }) => feed.drop(status.id));
+  draw("time");
+  page.show("Home", new Composer(site.app, {}, { onPosted: site.onPosted }).root, orderChoice(draw), place);
+}
+
+/** @param {(order: string) => void} draw */
+function orderChoice(draw) {
+  const buttons = [["time", "Newest"], ["importance", "Important"]].map(([order, text]) =>
+    h("button", { type: "button", "aria-pressed": String(order === "time"), dataset: { order } }, text));
+  buttons.forEach((button) => button.addEventListener("click", () => {
+    buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
+    draw(button.dataset.order);
+  }));
+  return h("div", { class: "segments", role: "group", "aria-label": "Order" }, ...buttons);
+}
+
+/** @param {Page} page */
+export function mentions(page) {
+  const feed = page.statuses("/v1/users/me/mentions", { label: "Mentions", empty: "Nobody has mentioned you yet." });
+  page.on("post", ({ status }) => { if (mentionsUser(status, page.site.me.id)) feed.announce(status); });
+  page.show("Mentions", feed.root);
+}
+
+/** @param {Json} status @param {string} uid */
+function mentionsUser(status, uid) {
+  return status.entities.mentions.some((/** @type {Json} */ mention) => mention.id === uid);
+}
+
+/** @param {Page} page */
+export function kept(page) {
+  page.show("Kept", h("p", { class: "muted" }, "Posts that you marked with a star. Only you see this."),
+    page.statuses("/v1/users/me/favorites", { label: "Kept posts", empty: "You have kept nothing yet." }).root);
+}
+
+/** @param {Page} page @param {string} tag */
+export function tagPage(page, tag) {
+  const feed = page.statuses(`/v1/tags/${encodeURIComponent(tag)}/statuses`, { label: `Posts with #${tag}`, empty: "No post has this tag." });
+  page.on("post", ({ status }) => { if (hasTag(status, tag)) feed.announce(status); });
+  page.show(`#${tag}`, feed.root);
+}
+
+/** @param {Json} status @param {string} tag */
+function hasTag(status, tag) {
+  return status.entities.hashtags.some((/** @type {Json} */ one) => one.text.toLowerCase() === tag.toLowerCase());
+}
+
+/** One status in its conversation, the oldest first, and live. @param {Page} page @param {string} id */
+export async function conversation(page, id) {
+  const { site } = page;
+  const place = h("div", { class: "thread" });
+  const reply = h("div", {});
+  page.show("Conversation", place, reply);
+  const status = await page.attempt(() => site.get(`/v1/statuses/${id}`), place);
+  if (!status || page.ended) return;
+  await markExactly(site, status);
+  const shown = new Map();
+  const add = (/** @type {Json} */ each) => {
+    if (shown.has(each.id)) return;
+    const card = new PostCard(site, each, { detail: each.id === id });
+    shown.set(each.id, card);
+    place.append(card.root);
+  };
+  await page.attempt(async () => {
+    for (let next = null, more = true; more && shown.size < 600;) {
+      const answer = await site.get(`/v1/statuses/${id}/conversation`, { before: next, count: 200 });
+      answer.statuses.forEach(add);
+      next = answer.next;
+      more = next !== null;
+    }
+    add(status);
+  });
+  if (page.ended) return;
+  shown.get(id)?.root.scrollIntoView({ block: "nearest" });
+  site.onPosted = (made) => { if (made.conversation === status.conversation) add(made); };
+  page.on("post", ({ status: made }) => site.onPosted(made));
+  fill(reply, new Composer(site.app, { in_reply_to: id }, { onPosted: site.onPosted, hint: `Reply to @${status.login}` }).root);
+}
+
+/** Learn whether the user likes and keeps this one status. @param {import("./site.js").Site} site @param {Json} status */
+async function markExactly(site, status) {
+  try {
+    const [like, favorite] = await Promise.all([site.get(`/v1/users/me/likes/${status.id}`), site.get(`/v1/users/me/favorites/${status.id}`)]);
+    site.setMark("likes", status.id, like.liked);
+    site.setMark("favorites", status.id, favorite.favorite);
+  } catch {
+    // The marks of the latest pages stand; the buttons work all the same.
+  }
+}

@@ -1,0 +1,98 @@
+// @ts-check
+/** Lists of users: one's own, and one list with its posts and members. */
+
+import { h, isolate } from "../dom.js";
+import { Feed } from "./feed.js";
+import { namedForm, unfold } from "./named_form.js";
+import { lock, deed, loginForm, userRow } from "./user_row.js";
+import { counted, userLink } from "./text.js";
+
+/** @typedef {import("./page.js").Page} Page */
+/** @typedef {Record<string, any>} Json */
+
+/** @param {Page} page */
+export function lists(page) {
+  const { site } = page;
+  const feed = new Feed({
+    label: "Your lists", empty: "You have no lists yet.",
+    load: async (before) => {
+      const answer = await site.get(`/v1/users/${site.me.id}/lists`, { before });
+      return { items: answer.lists, next: answer.next };
+    },
+    render: listEntry,
+  }).start();
+  const make = unfold("New list", (close) => listForm("New list", "Create", {}, async (body, key) => {
+    feed.announce(await site.write("POST", "/v1/lists", body, key), true);
+    close();
+  }, close));
+  page.show("Lists", h("div", { class: "row end" }, make.button), make.slot, feed.root);
+}
+
+/** @param {Json} list */
+function listEntry(list) {
+  return h("a", { class: "entry", href: `#/people/lists/${list.id}` },
+    h("strong", {}, isolate(list.name)), list.private ? lock() : null,
+    h("span", { class: "muted entry-about" }, isolate(list.description)), h("span", { class: "muted" }, counted(list.members, "member")));
+}
+
+/** @param {string} title @param {string} button @param {Json} given @param {(body: Json, key: string) => Promise<any>} send @param {() => void} onCancel */
+function listForm(title, button, given, send, onCancel) {
+  const hidden = h("input", { type: "checkbox", name: "private", checked: given.private ?? false });
+  return namedForm({ title, button, given, send, onCancel,
+    more: h("label", { class: "check" }, hidden, "Private: only you see this list"), read: () => ({ private: hidden.checked }) });
+}
+
+/** @param {Page} page @param {string} id @param {string} [tab] */
+export async function listPage(page, id, tab = "posts") {
+  const { site } = page;
+  page.show("List");
+  const list = await page.attempt(() => site.get(`/v1/lists/${id}`));
+  if (!list || page.ended) return;
+  const own = list.uid === site.me.id;
+  const [owner] = (await page.attempt(() => site.usersById([list.uid]))) ?? [];
+  const about = h("p", { class: "muted" }, isolate(list.description), " ", list.private ? lock() : null, " by ", owner ? userLink(owner.login) : "somebody");
+  page.show(list.name, about, own ? ownerTools(page, list) : null, tabs(`#/people/lists/${id}`, tab, ["posts", "members"]),
+    tab === "members" ? members(page, list, own) : listPosts(page, id));
+}
+
+/** @param {Page} page @param {string} id */
+function listPosts(page, id) {
+  return page.statuses(`/v1/lists/${id}/statuses`, { label: "Posts of the members", empty: "The members have posted nothing yet." }).root;
+}
+
+/** @param {Page} page @param {Json} list */
+function ownerTools(page, list) {
+  const { site } = page;
+  const edit = unfold("Edit", (close) => listForm("Edit the list", "Save", list, async (body, key) => {
+    await site.write("PATCH", `/v1/lists/${list.id}`, body, key);
+    site.app.say("Saved");
+    site.reload();
+  }, close));
+  const remove = deed("Delete list", async () => {
+    await site.write("DELETE", `/v1/lists/${list.id}`);
+    site.app.go("#/people/lists");
+  }, "danger");
+  return h("div", {}, h("div", { class: "row" }, edit.button, remove), edit.slot);
+}
+
+/** @param {Page} page @param {Json} list @param {boolean} own */
+function members(page, list, own) {
+  const { site } = page;
+  const path = `/v1/lists/${list.id}/members`;
+  const row = (/** @type {Json} */ user) => {
+    const root = userRow(user, own ? deed("Remove", async () => { await site.write("DELETE", `${path}/${user.id}`); root.remove(); }) : null);
+    return root;
+  };
+  const feed = page.users(path, { label: "Members", empty: "The list has no members yet." }, row);
+  const add = own ? loginForm(site, "Login of a user", "Add", async (user) => {
+    await site.write("PUT", `${path}/${user.id}`);
+    feed.announce(user, true);
+  }) : null;
+  return h("div", {}, add, feed.root);
+}
+
+/** Return links to the parts of a page. @param {string} href @param {string} current @param {string[]} names */
+export function tabs(href, current, names) {
+  return h("nav", { class: "subtabs", "aria-label": "Parts of this page" },
+    ...names.map((name) => h("a", { href: `${href}/${name}`, "aria-current": name === current ? "page" : null }, name[0].toUpperCase() + name.slice(1))));
+}

@@ -1,0 +1,80 @@
+// @ts-check
+/** Notifications: what others did, the unread ones marked, and live. */
+
+import { h, isolate } from "../dom.js";
+import { Feed } from "./feed.js";
+import { drawing } from "./icons.js";
+import { face, richText, timeAgo, userLink } from "./text.js";
+
+/** @typedef {import("./page.js").Page} Page */
+/** @typedef {Record<string, any>} Json */
+
+/** @type {Record<string, {icon: import("./icons.js").IconName, words: string}>} */
+const KINDS = {
+  mention: { icon: "bell", words: "mentioned you" },
+  reply: { icon: "reply", words: "replied to you" },
+  like: { icon: "heart", words: "likes your post" },
+  comment: { icon: "comment", words: "commented on your post" },
+  repost: { icon: "repost", words: "reposted your post" },
+  quote: { icon: "quote", words: "quoted your post" },
+  follow: { icon: "user", words: "follows you" },
+  request: { icon: "knock", words: "asks to follow you" },
+  approve: { icon: "user", words: "lets you follow" },
+};
+
+/** @param {Page} page */
+export function notifications(page) {
+  const { site } = page;
+  let newest = "";
+  const feed = new Feed({
+    label: "Notifications",
+    empty: "Nothing yet. Here you see what others do with your posts.",
+    noun: ["notification", "notifications"],
+    load: async (before) => {
+      const answer = await site.get("/v1/notifications", { before });
+      site.setCount("notifications", answer.unread);
+      newest = later(newest, answer.notifications[0]?.id ?? "");
+      return { items: answer.notifications, next: answer.next };
+    },
+    render: notice,
+  }).start();
+  const problem = h("div", {});
+  const read = h("button", { type: "button" }, "Mark all as read");
+  read.addEventListener("click", () => page.attempt(async () => {
+    if (!newest) return;
+    feed.insert();
+    const answer = await site.write("PUT", "/v1/notifications/read", { id: newest });
+    site.setCount("notifications", answer.unread);
+    feed.list.querySelectorAll(".notice-unread").forEach((/** @type {Element} */ each) => each.classList.remove("notice-unread"));
+  }, problem));
+  page.on("notification", ({ notification }) => {
+    newest = later(newest, notification.id);
+    feed.announce(notification);
+  });
+  page.show("Notifications", h("div", { class: "row end" }, read), problem, feed.root);
+}
+
+/** Return the later of two ids, which are decimal numbers below 2^53. @param {string} one @param {string} other */
+function later(one, other) {
+  return Number(other) > Number(one) ? other : one;
+}
+
+/** @param {Json} notification */
+function notice(notification) {
+  const { source, status, comment, kind } = notification;
+  const about = KINDS[kind] ?? { icon: "bell", words: kind };
+  return h("article", { class: ["notice", `notice-${kind}`, !notification.read && "notice-unread"], tabindex: "-1" },
+    h("span", { class: "notice-icon" }, drawing(about.icon)),
+    h("div", { class: "post-main" },
+      h("div", { class: "notice-line" }, face(source), h("strong", {}, isolate(source.name)), userLink(source.login, { class: "muted" }), h("span", {}, about.words),
+        h("span", { class: "post-time" }, timeAgo(notification.posted)), notification.read ? null : h("span", { class: "visually-hidden" }, "unread")),
+      comment ? richText(comment.message, comment.entities) : null,
+      status ? subject(status, comment !== undefined) : null,
+      kind === "request" ? h("a", { href: "#/people/requests" }, "Answer the request") : null));
+}
+
+/** @param {Json} status @param {boolean} small */
+function subject(status, small) {
+  return h("div", { class: small ? "post-quote" : "notice-subject" }, richText(status.message || status.original?.message || "", status.entities),
+    h("a", { class: "notice-open", href: `#/people/status/${status.id}` }, "Open"));
+}

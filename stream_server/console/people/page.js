@@ -1,0 +1,83 @@
+// @ts-check
+/** What one page of the people view gets: a place for its parts, and listeners that end with it. */
+
+import { fill, h } from "../dom.js";
+import { explain } from "../session.js";
+import { Feed } from "./feed.js";
+import { PostCard } from "./post.js";
+
+/** @typedef {Record<string, any>} Json */
+/** @typedef {import("./site.js").Site} Site */
+
+export class Page {
+  /** @param {Site} site @param {import("./live.js").Live} live */
+  constructor(site, live) {
+    this.site = site;
+    this.live = live;
+    this.ended = false;
+    /** @type {(() => void)[]} */
+    this.cleanups = [];
+    this.root = h("div", { class: "page" });
+  }
+
+  /** Call `listener` for live events of a kind until the page ends. @param {string} kind @param {(event: Json) => void} listener */
+  on(kind, listener) {
+    this.cleanups.push(this.live.on(kind, listener));
+  }
+
+  end() {
+    this.ended = true;
+    this.cleanups.splice(0).forEach((cleanup) => cleanup());
+  }
+
+  /** Draw the title and the parts. @param {string} title @param {...any} parts */
+  show(title, ...parts) {
+    const hadFocus = this.root.querySelector("h1") === document.activeElement && document.activeElement !== null;
+    const heading = h("h1", { class: "page-title", tabindex: "-1" }, h("bdi", {}, title));
+    fill(this.root, heading, ...parts);
+    if (hadFocus) heading.focus({ preventScroll: true });
+    this.site.app.title(title);
+    return this;
+  }
+
+  /** Await something for the page; what goes wrong is told in its place. @template T @param {() => Promise<T>} work @param {Element} [place] @returns {Promise<T | undefined>} */
+  async attempt(work, place) {
+    if (place) fill(place);
+    try {
+      return await work();
+    } catch (error) {
+      if (this.ended) return undefined;
+      const text = h("p", { class: "problem", role: "alert" }, explain(error));
+      if (place) fill(place, text);
+      else this.root.append(text);
+      return undefined;
+    }
+  }
+
+  /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: Json}} options */
+  statuses(path, options) {
+    return new Feed({
+      label: options.label,
+      empty: options.empty,
+      noun: ["post", "posts"],
+      load: async (before) => {
+        const page = await this.site.get(path, { ...options.query, before });
+        return { items: page.statuses, next: page.next };
+      },
+      render: (status) => new PostCard(this.site, status).root,
+    }).start();
+  }
+
+  /** Return a feed of users from a path. @param {string} path @param {{label: string, empty: string}} options @param {(user: Json) => Element} render */
+  users(path, options, render) {
+    return new Feed({
+      ...options,
+      load: async (before) => {
+        const page = await this.site.get(path, { before });
+        page.users.forEach((/** @type {Json} */ user) => this.site.remember(user));
+        return { items: page.users, next: page.next };
+      },
+      render,
+    }).start();
+  }
+}

@@ -1,0 +1,215 @@
+// @ts-check
+/** One status as a card: who, what, where, and what one can do with it. */
+
+import { fill, h, isolate, outside } from "../dom.js";
+import { explain } from "../session.js";
+import { Composer } from "./composer.js";
+import { Comments } from "./comments.js";
+import { drawing } from "./icons.js";
+import { moreMenu } from "./menu.js";
+import { counted, face, richText, timeAgo, userHref, userLink } from "./text.js";
+
+/** @typedef {Record<string, any>} Json */
+/** @typedef {import("./site.js").Site} Site */
+
+export class PostCard {
+  /** @param {Site} site @param {Json} status @param {{detail?: boolean}} [options] */
+  constructor(site, status, options = {}) {
+    const isRepost = status.origin !== null && !status.message;
+    this.site = site;
+    this.outer = status;
+    /** What the card shows: a repost shows its original. @type {Json | null} */
+    this.status = isRepost ? (status.original ?? null) : status;
+    this.isRepost = isRepost;
+    this.problem = h("p", { class: "problem", role: "alert" });
+    this.slot = h("div", { class: "post-slot" });
+    this.root = h("article", { class: ["status", options.detail && "post-detail"], tabindex: "-1", dataset: { status: status.id },
+      "aria-label": `Post by @${(this.status ?? status).login}` }, isRepost ? this.repostLine() : null);
+    if (this.status) this.draw(this.status, options.detail ?? false);
+    else this.root.append(h("p", { class: "muted" }, "The reposted status is deleted, or you may not see it."));
+    this.uids = new Set([status.uid, this.status?.uid ?? status.uid]);
+    for (const id of this.ids()) site.addCard(id, this);
+  }
+
+  ids() {
+    return new Set([this.outer.id, this.status?.id ?? this.outer.id]);
+  }
+
+  repostLine() {
+    const own = this.outer.uid === this.site.me.id;
+    const undo = own ? h("button", { type: "button", class: "link", onclick: () => this.removePost(this.outer.id) }, "Undo repost") : null;
+    return h("p", { class: "post-context" }, drawing("repost"), userLink(this.outer.login), " reposted", undo);
+  }
+
+  /** @param {Json} status @param {boolean} detail */
+  draw(status, detail) {
+    this.root.append(
+      h("div", { class: "status-body" },
+        h("a", { href: userHref(status.login), class: "post-face", tabindex: "-1", "aria-hidden": "true" }, face(status)),
+        h("div", { class: "post-main" },
+          header(status), context(status), richText(status.message, status.entities), media(status), place(status),
+          quote(status), this.actions(status), this.problem, this.slot)));
+    if (detail) this.showComments(false);
+  }
+
+  /** @param {Json} status */
+  actions(status) {
+    this.buttons = {
+      reply: action("reply", "Reply", () => this.openComposer({ in_reply_to: status.id })),
+      comments: action("comment", "Comment", () => this.showComments()),
+      repost: action("repost", "Repost", () => this.repost()),
+      quote: action("quote", "Quote", () => this.openComposer({ origin: status.id })),
+      likes: action("heart", "Like", () => this.toggle("likes")),
+      favorites: action("star", "Keep", () => this.toggle("favorites")),
+    };
+    this.showCounts(status);
+    this.mark();
+    return h("div", { class: "post-actions", role: "group", "aria-label": "Actions" },
+      ...Object.values(this.buttons).map((button) => button.root), moreMenu(this.site, this));
+  }
+
+  /** @param {Json} status */
+  showCounts(status) {
+    this.buttons?.comments.count(status.comments, "comment");
+    this.buttons?.repost.count(status.reposts, "repost");
+    this.buttons?.likes.count(status.likes, "like");
+  }
+
+  /** Show newer counters. @param {Json} status */
+  update(status) {
+    if (!this.status || status.id !== this.status.id) return;
+    const { likes, comments, reposts } = status;
+    Object.assign(this.status, { likes, comments, reposts });
+    this.showCounts(this.status);
+  }
+
+  /** Show whether the user likes and keeps the status. */
+  mark() {
+    if (!this.status) return;
+    this.buttons?.likes.press(this.site.marks.likes.has(this.status.id));
+    this.buttons?.favorites.press(this.site.marks.favorites.has(this.status.id));
+  }
+
+  /** Do something with the server, and say beneath the card what went wrong. @param {() => Promise<void>} work */
+  async attempt(work) {
+    fill(this.problem);
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      fill(this.problem, explain(error));
+      return false;
+    }
+  }
+
+  /** @param {"likes" | "favorites"} kind */
+  async toggle(kind) {
+    const { status, site } = this;
+    if (!status) return;
+    const on = !site.marks[kind].has(status.id);
+    site.setMark(kind, status.id, on);
+    const done = await this.attempt(async () => {
+      const answer = await site.write(on ? "PUT" : "DELETE", `/v1/users/me/${kind}/${status.id}`);
+      if (answer?.likes !== undefined) site.updateCards({ ...status, likes: answer.likes });
+    });
+    if (!done) site.setMark(kind, status.id, !on);
+  }
+
+  async repost() {
+    const { status, site } = this;
+    if (!status) return;
+    await this.attempt(async () => {
+      const made = await site.write("POST", "/v1/statuses", { origin: status.id });
+      if (made.original) site.updateCards(made.original);
+      site.onPosted(made);
+      site.app.say("Reposted");
+    });
+  }
+
+  /** @param {Json} draft */
+  openComposer(draft) {
+    const composer = new Composer(this.site.app, draft, {
+      onPosted: (made) => { fill(this.slot); this.site.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); this.root.focus(); },
+      onCancel: () => { fill(this.slot); this.root.focus(); },
+      hint: draft.origin ? `Quote @${this.status?.login}` : `Reply to @${this.status?.login}`,
+    });
+    fill(this.slot, composer.root);
+    composer.focus();
+  }
+
+  showComments(focus = true) {
+    if (!this.status) return;
+    if (this.comments?.root.isConnected && focus) return this.comments.focus();
+    this.comments = new Comments(this.site, this.status);
+    fill(this.slot, this.comments.root);
+    this.comments.start();
+    if (focus) this.comments.focus();
+  }
+
+  /** Delete a status of the user. @param {string} id */
+  async removePost(id) {
+    await this.attempt(async () => {
+      await this.site.write("DELETE", `/v1/statuses/${id}`);
+      this.site.removeCards(id);
+    });
+  }
+
+  remove() {
+    for (const id of this.ids()) this.site.dropCard(id, this);
+    this.root.remove();
+  }
+}
+
+/** @param {Json} status */
+function header(status) {
+  return h("header", { class: "post-header" }, userLink(status.login, { class: "post-author" }),
+    h("a", { class: "post-time", href: `#/people/status/${status.id}` }, timeAgo(status.posted)),
+    status.group ? h("a", { class: "pill", href: `#/people/groups/${status.group}` }, drawing("group"), "group") : null,
+    status.lang && status.lang !== "und" ? h("span", { class: "post-lang", title: "language" }, status.lang) : null);
+}
+
+/** @param {Json} status */
+function context(status) {
+  if (!status.in_reply_to) return null;
+  return h("p", { class: "post-context" }, drawing("reply"), h("a", { href: `#/people/status/${status.id}` }, "a reply in a conversation"));
+}
+
+/** @param {Json} status */
+function media(status) {
+  if (!status.media?.length) return null;
+  return h("ul", { class: "post-media" }, ...status.media.map((/** @type {Json} */ item) => h("li", {}, drawing("link"), outside(item.url, item.type))));
+}
+
+/** @param {Json} status */
+function place(status) {
+  if (!status.place && !status.location) return null;
+  const point = status.location ? `${status.location.lat.toFixed(2)}, ${status.location.lon.toFixed(2)}` : "";
+  return h("p", { class: "post-place", title: point }, drawing("pin"), isolate(status.place?.name ?? point));
+}
+
+/** The quoted status, as a small card without actions. @param {Json} status */
+function quote(status) {
+  if (!status.origin || !status.message) return null;
+  const original = status.original;
+  if (!original) return h("p", { class: "post-quote muted" }, "The quoted status is deleted, or you may not see it.");
+  return h("div", { class: "post-quote" },
+    h("header", { class: "post-header" }, userLink(original.login, { class: "post-author" }),
+      h("a", { class: "post-time", href: `#/people/status/${original.id}` }, timeAgo(original.posted))),
+    richText(original.message, original.entities));
+}
+
+/** A button with a drawing, a count and a pressed state. @param {import("./icons.js").IconName} name @param {string} label @param {() => void} onclick */
+function action(name, label, onclick) {
+  const number = h("span", { class: "post-count" });
+  const root = h("button", { type: "button", class: ["post-action", `act-${name}`], "aria-label": label, title: label, onclick }, drawing(name), number);
+  return {
+    root,
+    /** @param {number} count @param {string} noun */
+    count(count, noun) {
+      number.textContent = count ? String(count) : "";
+      root.setAttribute("aria-label", count ? `${label}, ${counted(count, noun)}` : label);
+    },
+    /** @param {boolean} on */
+    press: (on) => root.setAttribute("aria-pressed", String(on)),
+  };
+}

@@ -1,0 +1,159 @@
+// @ts-check
+/** The page of a user: who it is, how the two stand, and what the user wrote, likes and whom the user knows. */
+
+import { fill, h, isolate, outside } from "../dom.js";
+import { Composer } from "./composer.js";
+import { editProfile } from "./edit_profile.js";
+import { Feed } from "./feed.js";
+import { drawing } from "./icons.js";
+import { entry, menu, reportForm } from "./menu.js";
+import { counted, face, userHref } from "./text.js";
+import { deed, lock, userRow } from "./user_row.js";
+
+/** @typedef {import("./page.js").Page} Page */
+/** @typedef {Record<string, any>} Json */
+
+const TABS = /** @type {Record<string, string>} */ ({ posts: "Posts", likes: "Likes", followers: "Followers", following: "Following", lists: "Lists" });
+
+/** @param {Page} page @param {string} login @param {string} [tab] */
+export async function profile(page, login, tab = "posts") {
+  page.show(`@${login}`);
+  const user = await page.attempt(() => page.site.userByLogin(login));
+  if (!user || page.ended) return;
+  new Profile(page, user, tab in TABS ? tab : "posts").start();
+}
+
+class Profile {
+  /** @param {Page} page @param {Json} user @param {string} tab */
+  constructor(page, user, tab) {
+    this.page = page;
+    this.site = page.site;
+    this.user = user;
+    this.tab = tab;
+    this.own = user.id === page.site.me.id;
+    this.card = h("section", { class: "profile", "aria-label": "Profile" });
+    this.buttons = h("div", { class: "row profile-buttons" });
+    this.slot = h("div", {});
+  }
+
+  start() {
+    const { page, user, own } = this;
+    page.show(user.name, this.card, this.slot, this.tabs(), this.content());
+    this.draw();
+    if (own) return fill(this.buttons, deed("Edit profile", async () => this.edit()));
+    void this.relate();
+    page.on("user_update", ({ user: changed }) => { if (changed.id === user.id) { this.user = changed; this.draw(); } });
+    return undefined;
+  }
+
+  draw() {
+    const { user } = this;
+    fill(this.card, face(user), h("div", { class: "profile-main" },
+      h("p", { class: "profile-name" }, h("strong", {}, isolate(user.name)), user.protected ? lock() : null, h("span", { class: "muted" }, isolate(`@${user.login}`))),
+      user.bio ? h("p", { class: "profile-bio", dir: "auto" }, user.bio) : null,
+      h("p", { class: "profile-facts muted" },
+        user.place ? h("span", {}, drawing("pin"), isolate(user.place)) : null,
+        user.url ? h("span", {}, drawing("link"), outside(user.url, user.url.replace(/^https?:\/\//, ""))) : null,
+        h("span", {}, `since ${new Date(user.signup).toLocaleDateString([], { month: "long", year: "numeric" })}`)),
+      h("p", { class: "profile-counts" },
+        h("span", {}, counted(user.posts, "post")),
+        h("a", { href: `${userHref(user.login)}/following` }, `${user.following.toLocaleString()} following`),
+        h("a", { href: `${userHref(user.login)}/followers` }, counted(user.followers, "follower"))),
+      this.buttons));
+  }
+
+  edit() {
+    const form = editProfile(this.site, this.user, (changed) => {
+      this.user = changed;
+      fill(this.slot);
+      this.draw();
+    }, () => fill(this.slot));
+    fill(this.slot, form);
+    form.querySelector("input")?.focus();
+  }
+
+  tabs() {
+    const link = (/** @type {string} */ name) => h("a", { href: `${userHref(this.user.login)}/${name}`, "aria-current": name === this.tab ? "page" : null }, TABS[name]);
+    return h("nav", { class: "subtabs", "aria-label": "Of this user" }, ...Object.keys(TABS).map(link));
+  }
+
+  content() {
+    const { page, user, tab } = this;
+    const path = `/v1/users/${user.id}`;
+    const users = (/** @type {string} */ empty) => page.users(`${path}/${tab}`, { label: TABS[tab], empty }, (each) => userRow(each)).root;
+    if (tab === "likes") return page.statuses(`${path}/likes`, { label: "Liked posts", empty: "No likes yet." }).root;
+    if (tab === "followers") return users("Nobody follows this user yet.");
+    if (tab === "following") return users("This user follows nobody yet.");
+    if (tab === "lists") return this.lists();
+    return this.posts();
+  }
+
+  posts() {
+    const { page, user, own } = this;
+    const hidden = user.protected && !own ? "No posts, or you may not see them: this account is protected." : "No posts yet.";
+    const feed = page.statuses(`/v1/users/${user.id}/statuses`, { label: `Posts of @${user.login}`, empty: hidden });
+    this.site.onPosted = (status) => { if (status.uid === user.id) feed.announce(status, true); };
+    page.on("post", ({ status }) => { if (status.uid === user.id && !status.group) feed.announce(status); });
+    const composer = own ? new Composer(this.site.app, {}, { onPosted: this.site.onPosted }).root : null;
+    return h("div", {}, composer, feed.root);
+  }
+
+  lists() {
+    const { page, user } = this;
+    const feed = new Feed({
+      label: "Lists", empty: "No lists that you may see.",
+      load: async (before) => {
+        const answer = await page.site.get(`/v1/users/${user.id}/lists`, { before });
+        return { items: answer.lists, next: answer.next };
+      },
+      render: (list) => h("a", { class: "entry", href: `#/people/lists/${list.id}` }, h("strong", {}, isolate(list.name)), h("span", { class: "muted" }, counted(list.members, "member"))),
+    });
+    return feed.start().root;
+  }
+
+  /** Ask how the two users stand, and draw the buttons. */
+  async relate() {
+    const { site, user } = this;
+    const state = await this.page.attempt(() => site.get(`/v1/users/${site.me.id}/relationship/${user.id}`));
+    if (!state || this.page.ended) return;
+    fill(this.buttons, state.blocking ? this.unblock() : this.follow(state), state.blocking ? null : this.talk(), this.menu(state),
+      state.followed_by ? h("span", { class: "pill" }, "follows you") : null, state.muting ? h("span", { class: "pill" }, "muted") : null);
+  }
+
+  /** @param {string} method @param {string} relation @returns {Promise<any>} */
+  async change(method, relation) {
+    await this.site.write(method, `/v1/users/me/${relation}/${this.user.id}`);
+    this.user = await this.site.userByLogin(this.user.login);
+    this.draw();
+    await this.relate();
+  }
+
+  unblock() {
+    return deed("Unblock", () => this.change("DELETE", "blocks"));
+  }
+
+  /** @param {Json} state */
+  follow(state) {
+    if (state.following) return deed("Unfollow", () => this.change("DELETE", "following"));
+    if (state.requested) return deed("Withdraw request", () => this.change("DELETE", "following"));
+    return deed(this.user.protected ? "Ask to follow" : "Follow", () => this.change("PUT", "following"), "primary");
+  }
+
+  talk() {
+    return deed("Message", async () => {
+      const talk = await this.site.write("POST", "/v1/talks", { people: [this.user.id] });
+      this.site.app.go(`#/people/talks/${talk.id}`);
+    });
+  }
+
+  /** @param {Json} state */
+  menu(state) {
+    const { slot } = this;
+    const act = (/** @type {string} */ method, /** @type {string} */ relation) => () => this.page.attempt(() => this.change(method, relation), slot);
+    return menu("More", [
+      state.muting ? entry("End the mute", act("DELETE", "mutes")) : entry("Mute", act("PUT", "mutes")),
+      state.blocking ? entry("Unblock", act("DELETE", "blocks")) : entry("Block", act("PUT", "blocks"), "danger"),
+      entry("Report …", () => { fill(slot, reportForm(this.site, { user: this.user.id }, slot)); }),
+    ]);
+  }
+}

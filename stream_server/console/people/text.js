@@ -1,0 +1,92 @@
+// @ts-check
+/** Texts of users as nodes: links for mentions, tags and addresses. All text is text; no markup is read. */
+
+import { h, isolate, outside } from "../dom.js";
+
+/** @typedef {Record<string, any>} Json */
+
+/** Return the text of a status or a comment as a paragraph. @param {string} message @param {Json | undefined} entities */
+export function richText(message, entities) {
+  return h("p", { class: "post-text", dir: "auto" }, ...pieces(message, entities ?? {}));
+}
+
+/** @param {string} message @param {Json} entities @returns {(Node | string)[]} */
+function pieces(message, entities) {
+  const characters = Array.from(message);  // indices count code points, and JavaScript's strings count UTF-16 units
+  const nodes = [];
+  let at = 0;
+  for (const { start, end, make } of spans(entities)) {
+    if (start < at || end > characters.length || end <= start) continue;
+    nodes.push(characters.slice(at, start).join(""), make(characters.slice(start, end).join("")));
+    at = end;
+  }
+  return [...nodes, characters.slice(at).join("")];
+}
+
+/** @param {Json} entities @returns {{start: number, end: number, make: (text: string) => Node}[]} */
+function spans(entities) {
+  const all = [
+    ...(entities.mentions ?? []).map((/** @type {Json} */ one) => span(one, (text) => mention(one, text))),
+    ...(entities.hashtags ?? []).map((/** @type {Json} */ one) => span(one, (text) => h("a", { href: tagHref(one.text) }, text))),
+    ...(entities.cashtags ?? []).map((/** @type {Json} */ one) => span(one, (text) => h("b", {}, text))),
+    ...(entities.urls ?? []).map((/** @type {Json} */ one) => span(one, (text) => outside(one.expanded_url || one.url, text))),
+  ];
+  return all.sort((one, other) => one.start - other.start);
+}
+
+/** @param {Json} entity @param {(text: string) => Node} make */
+function span(entity, make) {
+  return { start: entity.indices[0], end: entity.indices[1], make };
+}
+
+/** @param {Json} entity @param {string} text */
+function mention(entity, text) {
+  return entity.id ? h("a", { href: userHref(entity.login) }, isolate(text)) : isolate(text);
+}
+
+/** @param {string} login */
+export function userHref(login) {
+  return `#/people/@${encodeURIComponent(login)}`;
+}
+
+/** @param {string} tag */
+export function tagHref(tag) {
+  return `#/people/tag/${encodeURIComponent(tag)}`;
+}
+
+/** A link to a user by login. @param {string} login */
+export function userLink(login, attributes = {}) {
+  return h("a", { href: userHref(login), ...attributes }, isolate(`@${login}`));
+}
+
+/** Return a round sign for a user: the first letter of the name, in one of eight colours. @param {Json} user with `login` and maybe `name` */
+export function face(user) {
+  const first = Array.from(user.name || user.login || "?")[0].toUpperCase();
+  const sum = Array.from(user.login ?? "").reduce((total, letter) => total + (letter.codePointAt(0) ?? 0), 0);
+  return h("span", { class: ["face", `face-${sum % 8}`], "aria-hidden": "true" }, isolate(first));
+}
+
+const STEPS = /** @type {[number, number, string][]} */ ([[60, 1, "s"], [3600, 60, "min"], [86400, 3600, "h"]]);
+
+/** Return how long ago a time of the API was, in short; the date if it was not today. @param {string} iso */
+export function ago(iso) {
+  const seconds = Math.max(0, (Date.now() - Date.parse(iso)) / 1000);
+  const step = STEPS.find(([below]) => seconds < below);
+  if (seconds < 5) return "now";
+  return step ? `${Math.floor(seconds / step[1])} ${step[2]}` : new Date(iso).toLocaleDateString([], { day: "numeric", month: "short", year: "numeric" });
+}
+
+/** Return a time of the API that says how long ago it was; `refreshTimes` keeps it right. @param {string} iso */
+export function timeAgo(iso) {
+  return h("time", { datetime: iso, title: new Date(iso).toLocaleString(), "data-ago": true }, ago(iso));
+}
+
+/** @param {Element} root */
+export function refreshTimes(root) {
+  root.querySelectorAll("time[data-ago]").forEach((each) => { each.textContent = ago(each.getAttribute("datetime") ?? ""); });
+}
+
+/** @param {number} count @param {string} one @param {string} [many] */
+export function counted(count, one, many = `${one}s`) {
+  return `${count.toLocaleString()} ${count === 1 ? one : many}`;
+}

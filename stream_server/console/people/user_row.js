@@ -1,0 +1,67 @@
+// @ts-check
+/** One user in a list of users, and the buttons that belong to a relation. */
+
+import { fill, h, isolate } from "../dom.js";
+import { explain } from "../session.js";
+import { drawing } from "./icons.js";
+import { face, userHref } from "./text.js";
+
+/** @typedef {Record<string, any>} Json */
+
+/** Return a row for a user, with buttons on its right. @param {Json} user @param {...any} buttons */
+export function userRow(user, ...buttons) {
+  return h("div", { class: "user-row", tabindex: "-1" },
+    h("a", { href: userHref(user.login), tabindex: "-1", "aria-hidden": "true" }, face(user)),
+    h("div", { class: "user-row-main" },
+      h("a", { href: userHref(user.login), class: "user-row-name" }, h("strong", {}, isolate(user.name)), " ", h("span", { class: "muted" }, isolate(`@${user.login}`)), user.protected ? lock() : null),
+      user.bio ? h("p", { class: "user-row-bio", dir: "auto" }, user.bio) : null),
+    h("div", { class: "row user-row-buttons" }, ...buttons));
+}
+
+/** The sign of a protected account. */
+export function lock() {
+  return h("span", { class: "lock", role: "img", "aria-label": "protected account", title: "protected account" }, drawing("lock"));
+}
+
+/**
+ * Return a button that does something once. Its error stands beside it, and the button can be pressed again.
+ * @param {string} label @param {() => Promise<any>} work @param {string} [kind] a class
+ */
+export function deed(label, work, kind = "") {
+  const problem = h("span", { class: "problem", role: "alert" });
+  const button = h("button", { type: "button", class: kind }, h("bdi", {}, label));
+  button.addEventListener("click", async () => {
+    fill(problem);
+    button.disabled = true;
+    try {
+      await work();
+    } catch (error) {
+      fill(problem, explain(error));
+    }
+    button.disabled = false;
+  });
+  return h("span", { class: "deed" }, button, problem);
+}
+
+/**
+ * Return a form with one field for a login. It hands the user over who has it, and says so if nobody has.
+ * @param {import("./site.js").Site} site @param {string} label @param {string} action @param {(user: Json) => Promise<any>} work
+ */
+export function loginForm(site, label, action, work) {
+  const input = h("input", { "aria-label": label, placeholder: label, autocapitalize: "none", autocomplete: "off", spellcheck: "false", maxlength: "21" });
+  const problem = h("p", { class: "problem", role: "alert" });
+  const form = h("form", { class: "login-form" }, input, h("button", {}, action), problem);
+  form.addEventListener("submit", async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    fill(problem);
+    const login = input.value.trim().replace(/^@/, "");
+    if (!login) return;
+    try {
+      await work(await site.userByLogin(login));
+      input.value = "";
+    } catch (error) {
+      fill(problem, explain(error));
+    }
+  });
+  return form;
+}

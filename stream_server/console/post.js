@@ -1,0 +1,142 @@
+// @ts-check
+// A post as a row: who, when, the text with its links and matched words, and why it matched.
+
+import { fill, h, icon, isolate, outside, time } from "./dom.js";
+import { explain } from "./session.js";
+
+/**
+ * @typedef {{part?: string, term?: string, filter?: string, indices?: number[][], user?: string, as?: string, box?: string, by?: string}} Reason
+ * @typedef {{cursor: string, at: string, status: any, reasons: Reason[], row?: HTMLElement}} Record
+ */
+
+/** @param {any[]} matched the matches of one column, as `matched` of a message lists them @returns {Reason[]} */
+export function reasonsOf(matched) {
+  return matched.flatMap((match) => match.parts ?? [match]);
+}
+
+/**
+ * @param {Record} record @param {any} app
+ * @param {{rule: string, why: string}} column `why` says what the column is, where no part of a rule can tell it
+ * @returns {HTMLElement}
+ */
+export function postRow(record, app, column) {
+  const { status } = record;
+  const shown = status.message || !status.original ? status : status.original;
+  const why = h("div", { class: "why", hidden: true });
+  const toggle = h("button", { class: "quiet act", "aria-expanded": "false", dataset: { act: "why" }, onclick: () => showWhy(toggle, why, record, app, column) }, "Why");
+  return h("article", { class: "post", tabindex: "-1", dataset: { id: status.id } },
+    h("span", { class: "avatar", "aria-hidden": "true" }, status.login.slice(0, 1)),
+    h("div", { class: "post-body" },
+      h("header", {},
+        h("a", { class: "author", href: `#/people/@${status.login}` }, isolate(`@${status.login}`)),
+        shown !== status && h("span", { class: "muted" }, icon("repost"), isolate(`@${shown.login}`)),
+        status.in_reply_to && h("span", { class: "muted small" }, "reply"),
+        status.lang && status.lang !== "und" && h("span", { class: "muted small" }, status.lang),
+        time(status.posted)),
+      h("p", { class: "text", dir: "auto" }, textOf(shown, record.reasons)),
+      shown === status && status.original && quote(status.original),
+      status.place && h("p", { class: "place muted" }, icon("pin"), isolate(status.place.name)),
+      h("footer", {},
+        act("reply", "Reply (r)", () => app.compose({ in_reply_to: status.id, reply_to: status.login })),
+        act("heart", "Like (l)", (button) => like(button, status, app)),
+        toggle),
+      why));
+}
+
+/** @param {any} name @param {string} label @param {(button: HTMLButtonElement) => void} work */
+function act(name, label, work) {
+  const button = h("button", { class: "quiet act", title: label, "aria-label": label, dataset: { act: name }, onclick: () => work(button) }, icon(name));
+  return button;
+}
+
+/** @param {HTMLButtonElement} button @param {any} status @param {any} app */
+async function like(button, status, app) {
+  const isLiked = button.getAttribute("aria-pressed") === "true";
+  const done = await app.attempt(() => app.client.request(isLiked ? "DELETE" : "PUT", `/v1/users/me/likes/${status.id}`));
+  if (!done) return;
+  button.setAttribute("aria-pressed", String(!isLiked));
+  fill(button, icon("heart"), done.likes || null);
+}
+
+/** @param {any} original */
+function quote(original) {
+  return h("blockquote", { dir: "auto" }, isolate(`@${original.login} `, { class: "muted" }), original.message);
+}
+
+/**
+ * The text in pieces: places of matches and of entities are code points, which no string of JavaScript counts.
+ * @param {any} status @param {Reason[]} reasons
+ */
+function textOf(status, reasons) {
+  const letters = Array.from(String(status.message));
+  const marked = new Uint8Array(letters.length);
+  for (const [from, to] of reasons.flatMap((reason) => reason.indices ?? [])) marked.fill(1, from, to);
+  const entities = entitiesOf(status).filter(({ indices: [from, to] }) => from < to && to <= letters.length);
+  const pieces = [];
+  let place = 0;
+  for (const entity of entities) {
+    const [from, to] = entity.indices;
+    if (from < place) continue;
+    pieces.push(...marks(letters, marked, place, from), entity.wrap(marks(letters, marked, from, to)));
+    place = to;
+  }
+  return [...pieces, ...marks(letters, marked, place, letters.length)];
+}
+
+/** @param {any} status @returns {{indices: number[], wrap: (inside: any[]) => any}[]} in the order of the text */
+function entitiesOf(status) {
+  const { mentions = [], hashtags = [], urls = [] } = status.entities ?? {};
+  const found = [
+    ...mentions.map((/** @type {any} */ one) => ({ indices: one.indices, wrap: (/** @type {any} */ inside) => h("a", { href: `#/people/@${one.login}` }, inside) })),
+    ...hashtags.map((/** @type {any} */ one) => ({ indices: one.indices, wrap: (/** @type {any} */ inside) => h("span", { class: "tag" }, inside) })),
+    ...urls.map((/** @type {any} */ one) => ({ indices: one.indices, wrap: (/** @type {any} */ inside) => outside(one.expanded_url ?? one.url, inside) })),
+  ];
+  return found.sort((a, b) => a.indices[0] - b.indices[0]);
+}
+
+/** @param {string[]} letters @param {Uint8Array} marked @param {number} from @param {number} to */
+function marks(letters, marked, from, to) {
+  const pieces = [];
+  for (let start = from, end = from; start < to; start = end) {
+    while (end < to && marked[end] === marked[start]) end += 1;
+    const text = letters.slice(start, end).join("");
+    pieces.push(marked[start] ? h("mark", {}, text) : text);
+  }
+  return pieces;
+}
+
+/** @param {HTMLElement} toggle @param {HTMLElement} why @param {Record} record @param {any} app @param {{rule: string, why: string}} column */
+function showWhy(toggle, why, record, app, column) {
+  why.hidden = !why.hidden;
+  toggle.setAttribute("aria-expanded", String(!why.hidden));
+  if (why.hidden || why.childElementCount) return;
+  const reasons = record.reasons.map((reason) => h("li", {}, tellReason(reason)));
+  fill(why,
+    h("ul", {}, reasons.length ? reasons : h("li", {}, column.why)),
+    column.rule && h("button", { class: "quiet", onclick: () => showParts(why, record, app, column) }, "Every part of the rule"));
+}
+
+/** @param {Reason} reason */
+function tellReason(reason) {
+  const places = (reason.indices ?? []).map(([from, to]) => `${from}–${to}`).join(", ");
+  const where = places && h("span", { class: "muted" }, ` at characters ${places}`);
+  if (reason.part) return [h("code", {}, reason.part), where];
+  if (reason.filter === "follow") return `${reason.as === "author" ? "by somebody" : `${reason.as} of somebody`} whom you follow`;
+  return [h("code", {}, `${reason.filter ?? "filter"} ${reason.term ?? reason.box ?? ""}`), where];
+}
+
+/** Asks the server part by part, also for those that did not match. @param {HTMLElement} why @param {Record} record @param {any} app @param {{rule: string}} column */
+async function showParts(why, record, app, column) {
+  try {
+    const answer = await app.client.request("POST", "/v1/rules/explain", { body: { rule: column.rule, status: record.status.id } });
+    fill(why, h("ul", { class: "parts" }, partItem(answer.parts)));
+  } catch (error) {
+    fill(why, h("p", { class: "problem" }, explain(error)));
+  }
+}
+
+/** @param {any} part @returns {HTMLElement} */
+function partItem(part) {
+  const inner = part.parts?.length ? h("ul", {}, part.parts.map(partItem)) : null;
+  return h("li", { class: part.matched ? "yes" : "no" }, h("span", { class: "verdict" }, part.matched ? "yes" : "no"), " ", h("code", {}, part.text), " ", h("span", { class: "muted" }, part.why), inner);
+}

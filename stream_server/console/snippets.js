@@ -1,0 +1,77 @@
+// @ts-check
+// A column as a program: for curl, for Python with stream_server.client, and for JavaScript with client.js.
+
+import { fill, h, icon } from "./dom.js";
+import { aloneParameters } from "./filter.js";
+
+/** Quotes a text for a POSIX shell. @param {string} text */
+const shell = (text) => `'${text.replace(/'/g, `'\\''`)}'`;
+
+/** @param {string} token */
+const exported = (token) => `export TOKEN=${token || "…"}`;
+
+/** @param {string} address @param {Record<string, any>} parameters @param {string} token */
+function curl(address, parameters, token) {
+  const pairs = Object.entries(parameters).filter(([, value]) => value !== undefined);
+  const data = pairs.map(([name, value]) => `  --data-urlencode ${shell(`${name}=${value}`)}`);
+  return [exported(token), `curl -N -G -H "Authorization: Bearer $TOKEN" ${address}/v1/stream \\`, data.join(" \\\n")].join("\n");
+}
+
+/** A literal of Python: JSON has the same escapes, except that letters stay as they are. @param {string} text */
+const literal = (text) => JSON.stringify(text);
+
+/** @param {string} address @param {Record<string, any>} parameters @param {string} token */
+function python(address, parameters, token) {
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
+  const asked = given.map(([name, value]) => `${name}=${value === "true" ? "True" : typeof value === "number" ? value : literal(String(value))}`);
+  return [
+    exported(token), "", "# listen.py", "import asyncio", "import os", "", "from stream_server.client import Client, Post", "", "",
+    "async def main() -> None:",
+    `    async with Client(${literal(address)}, token=os.environ["TOKEN"]) as client:`,
+    `        async for event in client.stream(${asked.join(", ")}):`,
+    "            if isinstance(event, Post):",
+    "                print(event.status.login, event.status.text)", "", "",
+    "asyncio.run(main())",
+  ].join("\n");
+}
+
+/** @param {string} address @param {Record<string, any>} parameters @param {string} token */
+function javascript(address, parameters, token) {
+  const given = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined));
+  return [
+    exported(token), `curl -sO ${address}/console/client.js`, "npm install ws    # Node 22 and newer need no package", "",
+    "// listen.mjs", 'import { Client } from "./client.js";', "",
+    'const WebSocket = globalThis.WebSocket ?? (await import("ws")).default;',
+    `const client = new Client(${JSON.stringify(address)}, { token: process.env.TOKEN, WebSocket });`,
+    `for await (const event of client.stream(${JSON.stringify(given, null, 2)})) {`,
+    "  console.log(event.kind, event.status?.login, event.status?.message);", "}",
+  ].join("\n");
+}
+
+const LANGUAGES = { curl, Python: python, JavaScript: javascript };
+
+/** @param {"curl" | "Python" | "JavaScript"} language @param {string} address @param {Record<string, any>} parameters @param {string} token */
+export const program = (language, address, parameters, token) => LANGUAGES[language](address, parameters, token);
+
+/** @param {any} app @param {import("./filter.js").Filter} filter */
+export function showPrograms(app, filter) {
+  const parameters = aloneParameters(filter);
+  let shown = /** @type {"curl" | "Python" | "JavaScript"} */ ("curl");
+  const text = h("pre", { class: "program", tabindex: "0" });
+  const withToken = h("input", { type: "checkbox", onchange: () => show() });
+  const buttons = Object.keys(LANGUAGES).map((name) => h("button", { type: "button", dataset: { language: name }, onclick: () => show(/** @type {any} */ (name)) }, name));
+  const show = (/** @type {any} */ name = shown) => {
+    shown = name;
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.language === shown));
+    fill(text, program(shown, location.origin, parameters, withToken.checked ? app.client.store.load()?.token ?? "" : ""));
+  };
+  const copy = async () => {
+    const done = await navigator.clipboard.writeText(text.textContent ?? "").then(() => true, () => false);
+    app.say(done ? "Copied" : "The browser keeps the clipboard closed: select the text instead", done ? "ok" : "warn");
+  };
+  app.dialog("Copy as a program", h("div", { class: "stack" },
+    h("div", { class: "row", role: "group", "aria-label": "Language" }, buttons),
+    text,
+    h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: copy }, icon("copy"), "Copy"))), { wide: true });
+  show();
+}

@@ -1,0 +1,59 @@
+"""axe-core, which checks pages for accessibility: fetched by npm at a pinned version and hash, and kept."""
+
+import base64
+import hashlib
+import os
+import shutil
+import subprocess
+import tarfile
+from typing import Any
+
+import pytest
+from playwright.async_api import Page
+
+from tests.browser.chromium import REQUIRED
+from tests.program import ROOT
+
+VERSION = "4.14.1"
+SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+FOLDER = ROOT / ".venv" / "clients" / "axe-core"
+FETCH_SECONDS = 120
+
+ADVICE = "there is no npm on PATH to fetch axe-core"
+
+RUN = "() => axe.run(document, {resultTypes: ['violations']})"
+"""All rules of axe-core with their defaults."""
+
+
+def source() -> str:
+    """Return the script. Skips the test without npm, unless a browser is required as in CI."""
+    kept = FOLDER / f"axe-{VERSION}.min.js"
+    if not kept.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(_fetch())
+    return kept.read_text(encoding="utf-8")
+
+
+def _fetch() -> bytes:
+    npm = shutil.which("npm")
+    if npm is None:
+        (pytest.fail if os.environ.get(REQUIRED) == "1" else pytest.skip)(ADVICE)
+    command = [npm, "pack", "--silent", f"axe-core@{VERSION}"]
+    made = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
+    assert made.returncode == 0, made.stderr
+    package = FOLDER / f"axe-core-{VERSION}.tgz"
+    assert base64.b64encode(hashlib.sha512(package.read_bytes()).digest()).decode() == SHA512
+    with tarfile.open(package) as archive:
+        file = archive.extractfile("package/axe.min.js")
+        assert file is not None
+        return file.read()
+
+
+async def faults(page: Page) -> list[str]:
+    """Return what axe-core finds in the page as it is now: the rule and the element of each fault."""
+    found: dict[str, Any] = await page.evaluate(RUN)
+    return [
+        f"{rule['id']}: {node['html'][:160]} {node.get('failureSummary', '')[:200]}"
+        for rule in found["violations"]
+        for node in rule["nodes"]
+    ]

@@ -1,0 +1,126 @@
+"""Windows of the console: one browser context for each signed-in user, and what must never happen in any of them."""
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Request, ViewportSize, expect
+
+from tests.browser import axe
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import Server
+
+PATIENCE_MS = 20_000
+DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+KEEP = """kept => {
+  localStorage.clear();
+  sessionStorage.clear();
+  if (kept) localStorage.setItem("stream-server.session", kept);
+}"""
+REFUSED = "Failed to load resource"
+"""How the browser reports an answer of 4xx or 5xx, which a test may want."""
+
+
+@dataclass
+class Window:
+    """A tab of one user. ``failures`` are script errors, console errors, policy reports and foreign requests."""
+
+    page: Page
+    server: Server
+    failures: list[str] = field(default_factory=list)
+    expects_refusals: bool = False
+
+    def watch(self) -> None:
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.page.on("pageerror", lambda error: self.failures.append(f"script: {error}"))
+        self.page.on("console", self._hear)
+        self.page.on("request", self._see)
+        self.page.on("dialog", lambda dialog: self.failures.append(f"dialog: {dialog.message}"))
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        is_wanted = self.expects_refusals and message.text.startswith(REFUSED)
+        if message.type in {"error", "warning"} and not is_wanted:
+            self.failures.append(f"console: {message.text} {message.location['url']}")
+
+    def _see(self, request: Request) -> None:
+        if not request.url.startswith((self.server.address, "data:", "about:")):
+            self.failures.append(f"foreign request: {request.url}")
+
+    async def open(self, path: str) -> None:
+        """Open a path of the server, such as ``/#/people``, as from a bookmark."""
+        await self.page.goto("about:blank")
+        await self.page.goto(self.server.address + path)
+
+    def button(self, name: str) -> Locator:
+        return self.page.get_by_role("button", name=name, exact=True)
+
+    def post(self, text: str) -> Locator:
+        """The cards that show a text."""
+        return self.page.locator("article.status").filter(has_text=text)
+
+    async def go(self, path: str, text: str) -> None:
+        """Open a page of the view People by its address, as a link does, and wait for a text in it."""
+        await self.page.evaluate("hash => { location.hash = hash; }", path)
+        await expect(self.page.locator("main")).to_contain_text(text)
+
+    async def faults(self) -> list[str]:
+        """Return what axe-core finds in the page as it is now."""
+        await self.page.evaluate(axe.source())
+        return await axe.faults(self.page)
+
+    async def write(self, text: str) -> None:
+        """Post a status by the form of the page."""
+        await self.page.locator(".page .composer textarea").first.fill(text)
+        await self.page.locator(".page .composer button.primary").first.click()
+
+
+class Windows:
+    """The windows of a test. A context takes long to make, so the next test gets those of the test before."""
+
+    def __init__(self, browser: Browser, server: Server) -> None:
+        self._browser = browser
+        self._server = server
+        self._all: list[Window] = []
+        self._used = 0
+
+    async def open(self, user: dict[str, Any] | None, path: str, *, scope: str = "read write stream") -> Window:
+        """Open a path in a window of a user, with a session as the console keeps it. None is nobody."""
+        if self._used == len(self._all):
+            context = await self._browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
+            await context.route("**/favicon.ico", lambda route: route.fulfill(status=204))  # the picture has no other
+            self._all.append(Window(await context.new_page(), self._server))
+            self._all[-1].watch()
+        window = self._all[self._used]
+        self._used += 1
+        await window.page.goto(f"{self._server.address}/console/icon.svg")  # no scripts yet
+        kept = "" if user is None else json.dumps(_session(user, scope))
+        await window.page.evaluate(KEEP, kept)
+        await window.open(path)
+        return window
+
+    async def close(self) -> None:
+        """End the test: no window may have failed. The windows stay for the next test, with nobody signed in."""
+        failures = [failure for window in self._all[: self._used] for failure in window.failures]
+        for window in self._all[: self._used]:
+            await window.page.goto("about:blank")
+            await window.page.unroute_all()
+            window.failures.clear()
+            window.expects_refusals = False
+        self._used = 0
+        assert failures == [], failures
+
+
+def _session(user: dict[str, Any], scope: str) -> dict[str, Any]:
+    end = (time.time() + 600) * 1000
+    return {"token": mint(user["id"], scope), "refreshToken": "none", "user": user, "expires": end, "refreshAt": end}
+
+
+async def named_user(api: Api, login: str, name: str = "") -> dict[str, Any]:
+    """Create a user without a password and return the user's own card."""
+    uid = (await api.users([login]))[login]
+    if name:
+        await api.done("PATCH", "/v1/users/me", token=mint(uid), json={"name": name})
+    user: dict[str, Any] = await api.done("GET", "/v1/users/me", token=mint(uid))
+    return user

@@ -1,0 +1,51 @@
+"""What the shell completes."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from stream_server.cli import cli
+from stream_server.commands.completion import PROGRAM, VARIABLE
+from tests.command_line import invoke
+
+
+def complete(*words: str, incomplete: str = "") -> list[tuple[str, str]]:
+    """Return value and type of each completion of the next word."""
+    found = ShellComplete(cli, {}, PROGRAM, VARIABLE).get_completions(list(words), incomplete)
+    return [(item.value, item.type) for item in found]
+
+
+def test_commands_options_and_choices_are_completed() -> None:
+    assert complete(incomplete="ta") == [("tail", "plain")]
+    assert complete("rules") == [("explain", "plain")]
+    assert ("--framing", "plain") in complete("tail", incomplete="--f")
+    assert complete("tail", "--framing") == [(name, "plain") for name in ("sse", "ndjson", "websocket")]
+    assert complete("completion") == [(shell, "plain") for shell in ("bash", "zsh", "fish")]
+
+
+def test_values_of_settings_are_completed() -> None:
+    assert complete("serve", "--detect-language", incomplete="of") == [("off", "plain")]
+    assert complete("serve", "--settings-file", incomplete="se") == [("se", "file")]
+    assert complete("serve", "--port") == []
+
+
+def test_folders_of_running_servers_come_first(tmp_path: Path) -> None:
+    for name, is_server in (("data", True), ("da[x]", True), ("day", False)):
+        (tmp_path / name).mkdir()
+        if is_server:
+            (tmp_path / name / "server.json").write_text("{}")
+    found = complete("token", "--data-dir", incomplete=f"{tmp_path}/da")
+    assert found == [(f"{tmp_path}/da[x]", "plain"), (f"{tmp_path}/data", "plain")]
+    assert complete("token", "--data-dir", incomplete=f"{tmp_path}/da[") == [(f"{tmp_path}/da[x]", "plain")]
+    assert complete("token", "--data-dir", incomplete=f"{tmp_path}/x") == [(f"{tmp_path}/x", "dir")]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_is_one_of_that_shell(shell: str) -> None:
+    script = invoke("completion", shell).out
+    assert VARIABLE in script
+    if shutil.which(shell) is not None:
+        subprocess.run([shell, "-n"], input=script.encode(), check=True)

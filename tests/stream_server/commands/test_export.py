@@ -1,0 +1,228 @@
+"""The command ``export``: the files, the columns, the time span, and what happens when something fails."""
+
+import asyncio
+import gzip
+import json
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]  # it has no types
+import pyarrow.parquet as pq  # type: ignore[import-untyped]  # see above
+import pytest
+
+from stream_server.client import Client
+from stream_server.commands import export_files, past_events
+from stream_server.commands.exit_codes import CommandFailure
+from stream_server.commands.export_files import open_export
+from stream_server.commands.export_rows import EventRow, row_of
+from stream_server.commands.past_events import parse_until, read_pages
+from tests.command_line import Outcome, invoke
+from tests.end_to_end.api import mint
+from tests.end_to_end.server import Server
+
+NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+
+POST = {
+    "kind": "post", "cursor": "c1", "at": "2026-05-01T11:00:00.250Z",
+    "status": {
+        "id": "1", "uid": "7", "login": "ann", "message": "tea #Café @bob", "lang": "en",
+        "location": {"lon": 2.5, "lat": -48.25},
+        "entities": {"hashtags": [{"text": "Café"}], "mentions": [{"login": "bob"}]},
+    },
+}  # fmt: skip
+DELETE = {"kind": "delete", "cursor": "c2", "at": "2026-05-01T11:00:01.000Z", "status": {"id": "1", "uid": "7"}}
+FOLLOW = {
+    "kind": "follow", "cursor": "c3", "at": "2026-05-01T11:00:02.000Z",
+    "source": {"id": "7", "login": "ann"}, "target": {"id": "8", "login": "bob"},
+}  # fmt: skip
+
+
+def test_a_row_has_the_columns_of_its_event() -> None:
+    at = datetime(2026, 5, 1, 11, 0, 0, 250_000, tzinfo=UTC)
+    row = row_of(POST)
+    assert row[:-1] == ("1", at, "post", "7", "ann", "tea #Café @bob", "en", 2.5, -48.25, ["Café"], ["bob"])
+    assert json.loads(row.json) == POST
+    assert row_of(DELETE)[:6] == ("1", at.replace(second=1, microsecond=0), "delete", "7", None, None)
+    assert row_of(FOLLOW)[2:5] == ("follow", "7", "ann")
+    assert row_of(FOLLOW).id is None
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "ndjson.gz", "ndjson.zst", "parquet"])
+def test_a_file_has_the_events_in_order(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if they make several row groups. Nothing but the file is left."""
+    monkeypatch.setattr(export_files, "MAX_GROUP_ROWS", 2)
+    path = tmp_path / f"events.{ending}"
+    with open_export(path) as file:
+        file.write([POST, DELETE])
+        file.write([FOLLOW])
+        assert not path.exists()
+    assert events_in(path) == [POST, DELETE, FOLLOW]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def events_in(path: Path) -> list[dict[str, Any]]:
+    """Read a file with the libraries that a notebook would use."""
+    if path.suffix == ".parquet":
+        lines = pq.read_table(path).column("json").to_pylist()
+    elif path.suffix == ".zst":
+        with pa.input_stream(str(path), compression="zstd") as stream:
+            lines = stream.read().splitlines()
+    else:
+        lines = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_the_columns_of_parquet_have_types(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    with open_export(path) as file:
+        file.write([POST, FOLLOW])
+    table = pq.read_table(path)
+    assert tuple(table.column_names) == EventRow._fields
+    types = {field.name: str(field.type) for field in table.schema}
+    assert types["at"] == "timestamp[ms, tz=UTC]"
+    assert (types["lon"], types["tags"], types["id"]) == ("double", "list<element: string>", "string")
+    assert table.column("tags").to_pylist() == [["Café"], []]
+
+
+def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    path.write_text("old")
+    with pytest.raises(KeyError), open_export(path) as file:
+        file.write([POST, {"at": POST["at"]}])
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["events.csv", "events", ".parquet", "events.json"])
+def test_an_unknown_ending_is_refused(tmp_path: Path, name: str) -> None:
+    endings = r"must end with one of \.ndjson, \.ndjson\.gz, \.ndjson\.zst, \.parquet"
+    with pytest.raises(CommandFailure, match=endings), open_export(tmp_path / name):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailure, match="No such file"), open_export(tmp_path / "none" / "events.ndjson"):
+        pass
+
+
+def test_without_the_extra_one_sentence_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JSON lines need no extra."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(CommandFailure, match=r'pip install "stream-server\[server,export\]"'):
+        open_export(tmp_path / "events.parquet").__enter__()
+    with open_export(tmp_path / "events.ndjson.gz") as file:
+        file.write([POST])
+    assert events_in(tmp_path / "events.ndjson.gz") == [POST]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("now", NOW), ("-15m", NOW - timedelta(minutes=15)), ("-2d", NOW - timedelta(days=2)),
+        ("2026-04-30", datetime(2026, 4, 30, tzinfo=UTC)),
+        ("2026-04-30T10:00+02:00", datetime(2026, 4, 30, 8, tzinfo=UTC)),
+    ],
+)  # fmt: skip
+def test_the_end_is_a_time_or_an_age(text: str, expected: datetime) -> None:
+    assert parse_until(text, NOW) == expected
+
+
+def test_a_wrong_end_is_refused(tmp_path: Path) -> None:
+    outcome = invoke("export", "--since", "-1h", "--until", "soon", "--to", tmp_path / "x.ndjson", "--token", "x")
+    assert outcome.code == 2
+    assert "--until soon: give `now`" in outcome.err
+
+
+class SiteWithPosts:
+    """A server on which ``ann`` has posted, and her token."""
+
+    def __init__(self, folder: Path) -> None:
+        self.server = Server(folder).start()
+        self.token = ""
+
+    async def fill(self, count: int) -> None:
+        async with Client(self.server.address) as client:
+            ann = await client.sign_up("ann", "Ann", "ann@example.org", "a good password")
+        self.token = mint(ann.id)
+        async with Client(self.server.address, self.token) as client:
+            for number in range(count):
+                await client.post(f"post {number} #tag{number % 3}")
+
+    def export(self, target: Path, *more: str) -> Outcome:
+        return invoke(
+            "export", "--url", self.server.address, "--token", self.token, "--since", "-1h", "--to", target, *more
+        )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SiteWithPosts]:
+    made = SiteWithPosts(tmp_path_factory.mktemp("export"))
+    asyncio.run(made.fill(60))
+    yield made
+    made.server.stop()
+
+
+def texts(path: Path) -> list[str]:
+    return [event["status"]["message"] for event in events_in(path)]
+
+
+@pytest.mark.extended
+def test_the_command_exports_a_span_of_time(site: SiteWithPosts, tmp_path: Path) -> None:
+    """The firehose without a filter, a filter, an end in the past, and the summary as JSON or text."""
+    outcome = site.export(tmp_path / "all.parquet", "--json")
+    assert outcome.code == 0, outcome.err
+    summary = json.loads(outcome.out)
+    assert (summary["events"], summary["gaps"], summary["file"]) == (60, [], str(tmp_path / "all.parquet"))
+    assert summary["bytes"] == (tmp_path / "all.parquet").stat().st_size
+    assert texts(tmp_path / "all.parquet") == [f"post {number} #tag{number % 3}" for number in range(60)]
+    outcome = site.export(tmp_path / "tag.ndjson", "--track", "#tag1")
+    assert outcome.out.startswith(f"{tmp_path / 'tag.ndjson'}: 20 events from 20")
+    events = events_in(tmp_path / "all.parquet")
+    middle = events[29]["at"]
+    site.export(tmp_path / "half.ndjson", "--until", middle)
+    assert texts(tmp_path / "half.ndjson") == [
+        event["status"]["message"] for event in events if event["at"] <= middle
+    ]  # fmt: skip
+    outcome = site.export(tmp_path / "rest.ndjson", "--since", events[39]["cursor"])
+    assert len(texts(tmp_path / "rest.ndjson")) == 20
+    refused = site.export(tmp_path / "refused.ndjson", "--param", "nonsense=1")
+    assert refused.code == 1
+    assert "unknown_parameter" in refused.err
+    assert not (tmp_path / "refused.ndjson").exists()
+
+
+@pytest.mark.extended
+def test_an_export_goes_on_after_the_server_was_killed(site: SiteWithPosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server dies between two pages and comes back on its port. Each event comes once, in order."""
+    monkeypatch.setattr(past_events, "PAGE_EVENTS", 7)
+
+    async def read(on_page: Callable[[int], None]) -> list[str]:
+        found: list[str] = []
+        client = Client(site.server.address, site.token, attempts=2, seconds=2)
+        async with client:
+            pages = read_pages(client, {"firehose": "true", "kinds": "post"}, "-1h", datetime.now(UTC))
+            async for page in pages:
+                assert page.gaps == []
+                found += [event["status"]["message"] for event in page.events]
+                on_page(len(found))
+        return found
+
+    async def read_through_a_crash() -> list[str]:
+        restarts: list[asyncio.Future[Any]] = []
+
+        def kill_once(found: int) -> None:
+            if found > 20 and not restarts:
+                site.server.kill()
+                site.server.flags = ("--port", site.server.address.rpartition(":")[2])
+                restarts.append(asyncio.get_running_loop().run_in_executor(None, site.server.start))
+
+        texts = await read(kill_once)
+        assert restarts, "the server was not killed"
+        await asyncio.gather(*restarts)
+        return texts
+
+    assert asyncio.run(read_through_a_crash()) == [f"post {number} #tag{number % 3}" for number in range(60)]

@@ -1,0 +1,40 @@
+"""The registry of all clients: the open streams are counted by their framing."""
+
+import asyncio
+
+from stream_server.hub.client_registry import POLL
+from stream_server.hub.stream_session import StreamSession
+from stream_server.web.streaming.framing import NDJSON, SSE, select_framing
+from stream_server.web.websocket.framing import WEBSOCKET
+from stream_server.web.websocket.framing import select_framing as select_websocket_framing
+from tests.stream_server.hub.world import Socket, World
+from tests.waiting import eventually
+
+
+class Silent(Socket):
+    """A socket that keeps nothing of what it gets."""
+
+    def write(self, data: bytes) -> None:
+        pass
+
+
+async def test_open_streams_are_counted_by_framing(world: World) -> None:
+    framings = [
+        select_framing(NDJSON, chunked=True), select_framing(SSE, chunked=True), select_framing(SSE, chunked=False),
+        select_websocket_framing(compresses=True), select_websocket_framing(compresses=False),
+    ]  # fmt: skip
+    streams = []
+    for framing in framings:
+        request = world.request(track="tea")._replace(framing=framing)
+        streams.append(StreamSession(world.hub, request, Silent(), now_ms=lambda: world.now_ms))
+        streams[-1].start()
+    poll = asyncio.create_task(world.poll(world.request(track="tea")).run(5))
+    count = world.hub.registry.open_by_framing
+    await eventually(lambda: count[POLL] == 1, what="the poll")
+    assert count == {NDJSON: 1, SSE: 2, WEBSOCKET: 2, POLL: 1}
+    world.post("tea")
+    await poll
+    for stream in streams:
+        stream.connection_lost()
+        stream.connection_lost()
+    assert not any(count.values())

@@ -1,0 +1,99 @@
+"""The files of the console: who gets which, under which headers, and what their sources may not contain."""
+
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from stream_server.web.api.console import load_console, prefers_html
+from stream_server.web.http.static_files import PAGE_POLICY, load_files
+from tests.stream_server.web.world import World
+
+FOLDER = Path(str(resources.files("stream_server") / "console"))
+HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+BANNED = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|DOMParser|createContextualFragment"
+    r"|setHTML|\.style\b|cssText|srcdoc|javascript:|importScripts|serviceWorker"
+)
+"""What would make code or style of text, or let a script outlive its page."""
+
+MAX_LINES = 300
+LONGER = {"client.js": 600}
+"""The client for JavaScript is one file, so that a person can copy it."""
+
+
+async def test_browsers_get_the_console_and_programs_the_description(world: World) -> None:
+    page = await world.call("GET", "/", headers=HTML)
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert b'<script type="module" src="/console/app.js">' in page.body
+    described = await world.call("GET", "/")
+    assert described.json["docs"] == "/docs"
+    assert described.json["message_max_chars"] == 280
+    assert page.headers["Vary"] == described.headers["Vary"] == "Accept"
+    assert (await world.call("GET", "/docs")).headers["Content-Type"] == "text/html; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_browser"),
+    [
+        ("", False), ("*/*", False), ("application/json", False), ("text/html", True), (HTML["Accept"], True),
+        ("text/html;q=0", False), ("TEXT/HTML", True), ("text/html;q=0.5, application/json", False),
+        ("application/json;q=0.5, text/html;q=0.9", True), (",;,q=1;;text/html", False), ("x" * 10_000, False),
+    ],
+)  # fmt: skip
+def test_a_client_that_prefers_html_is_a_browser(accept: str, is_browser: bool) -> None:  # noqa: FBT001 - a parameter
+    assert prefers_html(accept) == is_browser
+
+
+async def test_each_file_is_served_and_known_bytes_are_not_sent_again(world: World) -> None:
+    for path, file in load_console().items():
+        answer = await world.call("GET", f"/console/{path}")
+        assert (answer.status, answer.body, answer.headers["Content-Type"]) == (200, file.body, file.media_type), path
+        assert answer.headers["Content-Security-Policy"] == PAGE_POLICY
+        tag = answer.headers["ETag"]
+        for known in (tag, f'"other", W/{tag}', "*"):
+            again = await world.call("GET", f"/console/{path}", headers={"If-None-Match": known})
+            assert (again.status, again.body, again.headers["ETag"]) == (304, b"", tag)
+        head = await world.call("HEAD", f"/console/{path}")
+        assert (head.status, head.body, head.headers["Content-Length"]) == (200, b"", str(len(file.body)))
+    assert (await world.call("GET", "/console/app.js", headers={"If-None-Match": '"other"'})).status == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["nothing.js", "views/nothing.js", "..%2Fpy.typed", "views/..%2Fapp.js", "views", "%00", "app.js%2F"]
+)
+async def test_another_path_is_not_found(world: World, path: str) -> None:
+    assert (await world.call("GET", f"/console/{path}")).error == (404, "not_found", None)
+
+
+async def test_a_page_may_not_be_framed_and_sends_no_referrer(world: World) -> None:
+    headers = (await world.call("GET", "/", headers=HTML)).headers
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert "require-trusted-types-for 'script'; trusted-types 'none'" in headers["Content-Security-Policy"]
+    wanted = {"Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+    assert {name: headers[name] for name in wanted} == wanted
+
+
+def test_a_file_that_no_browser_knows_fails_the_start(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(ValueError, match=r"notes\.txt"):
+        load_files(tmp_path)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.*")), ids=lambda path: path.name)
+def test_a_source_makes_no_code_of_text_and_names_no_other_host(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    code = "\n".join(line for line in text.split("\n") if not line.strip().startswith(("//", "*", "/*")))
+    assert BANNED.findall(code) == []
+    links = set(re.findall(r"(?:https?|wss?)://[\w.-]+", code)) - {
+        "http://www.w3.org",
+        "http://127.0.0.1",
+        "https://example.com",
+    }
+    assert links == set()
+    assert not re.search(r"<script(?![^>]*\ssrc=\"/console/)|<style|\sstyle=|\son\w+=\"", text)
+    if path.suffix == ".js":
+        assert path.name == "theme.js" or text.startswith("// @ts-check\n")
+        assert len(text.split("\n")) <= LONGER.get(path.name, MAX_LINES), path.name
