@@ -56,7 +56,7 @@ class Unreachable(ClientFailure):
 
     is_temporary = True
     is_about_request = False
-    retry_after = None
+    retry_after: float | None = None
 
     def __init__(self, sentence: str, *, may_have_happened: bool = True) -> None:
         super().__init__(sentence)
@@ -92,7 +92,7 @@ class StreamEnded(ClientFailure):
 
 
 class SessionLost(ClientFailure):
-    """The log-in session cannot be renewed, because the answer to its refresh token was lost. Log in again."""
+    """The log-in session cannot be renewed, because its refresh token is used up. Log in again."""
 
 
 class Malformed(ClientFailure):

@@ -67,7 +67,7 @@ class LogInSession:
 
     async def _start(self) -> Session:
         if isinstance(self._credentials, SavedSession):
-            raise SessionLost("the refresh token was used, and its answer was lost: log in again")
+            raise SessionLost("the session cannot be renewed, because its refresh token is used up: log in again")
         name = "email" if "@" in self._credentials.login else "login"
         return await self._ask({name: self._credentials.login, "password": self._credentials.password})
 

@@ -60,6 +60,9 @@ class Stream:
 
     Iterated again after that, or after a cancelled wait, it connects again and continues after its cursor.
 
+    A loop that is left by ``break`` keeps the connection, so that the next loop goes on with it. ``close``, the end of
+    an ``async with`` block or of the client closes it.
+
     Attributes:
         cursor: Position after the last event that was yielded, or after a later control message. None before the first
             one if there was no ``since``. Store it, and pass it as ``since`` to go on without loss.

@@ -19,6 +19,10 @@ from stream_server.client.tokens import NO_TOKEN, TokenSource
 
 T = TypeVar("T")
 
+MAX_WAIT_SECONDS = 60.0
+"""Longest delay that a call waits for if the server asks for it. A longer one, such as that of a daily limit, is raised
+with ``retry_after``: the caller may not want to wait for hours."""
+
 CONNECT_SECONDS = 10.0
 """Timeout of a connection's start."""
 
@@ -140,7 +144,7 @@ class Transport:
                     continue
                 may_have_happened = may_have_happened or error.may_have_happened
                 failures += 1
-                if failures < request.attempts and error.is_temporary and not (request.is_once and may_have_happened):
+                if failures < request.attempts and _may_repeat(request, error, may_have_happened=may_have_happened):
                     self.repeats += 1
                     await asyncio.sleep(self._backoff.delay(failures - 1, error.retry_after))
                 elif request.key and may_have_happened and not error.is_about_request:
@@ -169,6 +173,11 @@ class Transport:
         if not 200 <= response.status < 300:
             raise parse_refusal(response.status, response.headers.get("Retry-After"), answer)
         return answer
+
+
+def _may_repeat(request: Request, error: RequestRefused | Unreachable, *, may_have_happened: bool) -> bool:
+    is_soon = (error.retry_after or 0.0) <= MAX_WAIT_SECONDS
+    return error.is_temporary and is_soon and not (request.is_once and may_have_happened)
 
 
 def decode_answer(answer: bytes, kind: Any) -> Any:

@@ -13,8 +13,8 @@
 // app.client            the Client of client.js: `await app.client.request("GET", "/v1/users/me")`, `app.client.stream(…)`
 // app.user              the user who is signed in: {id, login, name, …}
 // app.can(scope)        whether the token has a scope, such as "admin" or "firehose"
-// app.path              the address within the view: for `#/people/ada/likes` it is ["ada", "likes"]
-// app.go(hash)          changes the address, as a link `<a href="#/people/ada">` does
+// app.path              the address within the view: for `#/people/@ada/likes` it is ["@ada", "likes"]
+// app.go(hash)          changes the address, as a link `<a href="#/people/@ada">` does
 // app.title(text)       the title of the page
 // app.say(text, kind)   tells something for a while, also to screen readers; kind "ok" (default), "warn" or "danger"
 // app.attempt(work)     awaits work(), and says what went wrong; resolves to the result, or to undefined
@@ -203,7 +203,7 @@ function showAccount() {
   const window = dialog("Your session", [
     h("p", {}, "Signed in as ", h("strong", {}, h("bdi", {}, client.user.name)), " (", h("bdi", {}, `@${client.user.login}`), ")"),
     h("p", { class: "muted" }, `This session may: ${scopes}`),
-    h("p", { class: "row" }, h("a", { class: "button", href: `#/people/${client.user.login}`, onclick: () => window.close() }, "Profile"), h("button", { onclick: leaveNow }, "Sign out"))]);
+    h("p", { class: "row" }, h("a", { class: "button", href: `#/people/@${client.user.login}`, onclick: () => window.close() }, "Profile"), h("button", { onclick: leaveNow }, "Sign out"))]);
 }
 
 /** @param {KeyboardEvent} event */

@@ -407,7 +407,7 @@ export class Stream {
     this.connection = hello.connection;
     this.helloAt = Date.now();
     this.clockOffset = this.helloAt - Date.parse(hello.at);
-    this.socketFailures = 0;
+    if (this.transport?.send) this.socketFailures = 0; // a working EventSource says nothing of sockets
     this.tell({ name: "live" });
     if (this.sent !== this.parameters) this.update(this.parameters);
   }

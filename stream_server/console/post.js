@@ -28,7 +28,7 @@ export function postRow(record, app, column) {
     h("span", { class: "avatar", "aria-hidden": "true" }, status.login.slice(0, 1)),
     h("div", { class: "post-body" },
       h("header", {},
-        h("a", { class: "author", href: `#/people/${status.login}` }, isolate(`@${status.login}`)),
+        h("a", { class: "author", href: `#/people/@${status.login}` }, isolate(`@${status.login}`)),
         shown !== status && h("span", { class: "muted" }, icon("repost"), isolate(`@${shown.login}`)),
         status.in_reply_to && h("span", { class: "muted small" }, "reply"),
         status.lang && status.lang !== "und" && h("span", { class: "muted small" }, status.lang),
@@ -87,7 +87,7 @@ function textOf(status, reasons) {
 function entitiesOf(status) {
   const { mentions = [], hashtags = [], urls = [] } = status.entities ?? {};
   const found = [
-    ...mentions.map((/** @type {any} */ one) => ({ indices: one.indices, wrap: (/** @type {any} */ inside) => h("a", { href: `#/people/${one.login}` }, inside) })),
+    ...mentions.map((/** @type {any} */ one) => ({ indices: one.indices, wrap: (/** @type {any} */ inside) => h("a", { href: `#/people/@${one.login}` }, inside) })),
     ...hashtags.map((/** @type {any} */ one) => ({ indices: one.indices, wrap: (/** @type {any} */ inside) => h("span", { class: "tag" }, inside) })),
     ...urls.map((/** @type {any} */ one) => ({ indices: one.indices, wrap: (/** @type {any} */ inside) => outside(one.expanded_url ?? one.url, inside) })),
   ];

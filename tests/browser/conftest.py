@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page
+from playwright.async_api import Page
 
 from tests.browser.chromium import chromium
+from tests.browser.windows import Windows
 from tests.command_line import ROOT, clean_environment, running
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
@@ -62,9 +63,16 @@ def site_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_browser() -> AsyncIterator[Browser]:
+async def all_windows(site_server: Server) -> AsyncIterator[Windows]:
     async with chromium() as browser:
-        yield browser
+        yield Windows(browser, site_server)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def windows(all_windows: Windows) -> AsyncIterator[Windows]:
+    """Open windows of the console. None of them may have failed at the end of the test."""
+    yield all_windows
+    await all_windows.close()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -3,35 +3,23 @@
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import expect
 
 from stream_server.web.routes import ROUTE_TABLE
-from tests.browser.windows import PHONE, Window, named_user, open_window
+from tests.browser.windows import DESKTOP, PHONE, Windows, named_user
 from tests.end_to_end.api import Api, mint
-from tests.end_to_end.server import Server
 
 pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
 
 expect.set_options(timeout=20_000)
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(shared_browser: Browser, site_server: Server) -> AsyncIterator[Window]:
-    """Open the page without a session. The test fails if anything in it failed."""
-    window = await open_window(shared_browser, site_server, None)
-    await window.open("/docs")
-    await expect(window.page.locator(".docs-route").first).to_be_visible()
-    yield window
-    await window.page.context.close()
-    assert window.failures == []
-
-
-async def test_it_lists_every_route_of_the_url_table(page: Window) -> None:
+async def test_it_lists_every_route_of_the_url_table(windows: Windows) -> None:
     """Each row of the table is there once, with its scope; each opens without a failure."""
+    page = await windows.open(None, "/docs")
+    await expect(page.page.locator(".docs-route").first).to_be_visible()
     rows = await page.page.locator(".docs-route .docs-row").all_inner_texts()
     others = await page.page.locator("#dialects .docs-plain li").all_inner_texts()
     shown = [tuple(text.split()[:2]) for text in [*rows, *others]]
@@ -42,12 +30,14 @@ async def test_it_lists_every_route_of_the_url_table(page: Window) -> None:
     await expect(page.page.locator(".docs-panel:not([hidden])")).to_have_count(len(rows))
     shapes = await page.page.locator("#statuses_post .docs-name").all_inner_texts()
     assert {"message", "location", "likes", "Idempotency-Key"} <= set(shapes)
-    await page.page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")
+    await page.page.locator("#object-Status summary").first.click()
     await expect(page.page.locator("#object-Status .docs-name", has_text="conversation").first).to_be_visible()
 
 
-async def test_search_keys_and_deep_links(page: Window) -> None:
-    """The search narrows the routes, the keys move between them, and the address opens one."""
+async def test_search_keys_and_deep_links(windows: Windows) -> None:
+    """The search narrows the routes, the keys move between them, the address opens one, and open routes are tried."""
+    page = await windows.open(None, "/docs")
+    await expect(page.page.locator(".docs-route").first).to_be_visible()
     await page.page.keyboard.press("/")
     await page.page.keyboard.type("talks read")
     visible = page.page.locator(".docs-route:visible")
@@ -67,15 +57,11 @@ async def test_search_keys_and_deep_links(page: Window) -> None:
     await page.page.goto("about:blank")
     await page.page.goto(address)
     await expect(page.page.locator(".docs-open")).to_be_in_viewport()
-
-
-async def test_an_open_route_is_tried_without_a_session(page: Window) -> None:
-    """The answer is shown with its status. Without a token the others say so, and are refused by the server."""
-    await page.page.goto(page.server.address + "/docs#server_liveness")
+    await page.page.evaluate("location.hash = '#server_liveness'")
     form = page.page.get_by_role("form", name="Try GET /healthz")
     await form.get_by_role("button", name="Send GET").click()
     await expect(form.locator(".docs-answer")).to_contain_text('"alive": true')
-    await page.page.goto(page.server.address + "/docs#users_get")
+    await page.page.evaluate("location.hash = '#users_get'")
     page.expects_refusals = True
     form = page.page.get_by_role("form", name="Try GET /v1/users/{id}", exact=True)
     await form.get_by_role("button", name="Send GET").click()
@@ -86,13 +72,11 @@ async def test_an_open_route_is_tried_without_a_session(page: Window) -> None:
     await expect(form).to_contain_text("This route needs a token.")
 
 
-async def test_the_form_posts_and_its_curl_command_does_too(
-    site_api: Api, site_server: Server, shared_browser: Browser
-) -> None:
+async def test_the_form_posts_and_its_curl_command_does_too(site_api: Api, windows: Windows) -> None:
     """With a session, the form writes a status. The shell that runs the shown command writes the same text again."""
     user = await named_user(site_api, "tess")
-    window = await open_window(shared_browser, site_server, user, viewport=PHONE)
-    await window.open("/docs#statuses_post")
+    window = await windows.open(user, "/docs#statuses_post")
+    await window.page.set_viewport_size(PHONE)
     form = window.page.get_by_role("form", name="Try POST /v1/statuses", exact=True)
     text = """it's "quoted" $HOME `date` \\\\ ünïcode"""
     await form.locator("textarea").fill('{"message": "it\'s \\"quoted\\" $HOME `date` \\\\\\\\ ünïcode"}')
@@ -108,5 +92,4 @@ async def test_the_form_posts_and_its_curl_command_does_too(
     mine = await site_api.done("GET", f"/v1/users/{user['id']}/statuses", token=mint(user["id"]))
     assert [(status["message"], status["lang"]) for status in mine["statuses"]] == [(text, "en")] * 2
     assert await window.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    await window.page.context.close()
-    assert window.failures == []
+    await window.page.set_viewport_size(DESKTOP)

@@ -1,15 +1,10 @@
 """The view People in the windows of two users: what one does, the other sees, and nothing is lost or misread."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
-
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Route, expect
+from playwright.async_api import Route, expect
 
-from tests.browser.windows import PHONE, Window, named_user, open_window
+from tests.browser.windows import DESKTOP, PHONE, Window, Windows, named_user
 from tests.end_to_end.api import Api, mint
-from tests.end_to_end.server import Server
 
 pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
 
@@ -18,25 +13,6 @@ RTL = "\u202eesrever\u202c \u2067\u05e9\u05dc\u05d5\u05dd\u2069"
 COMBINING = "z" + "\u0301" * 270
 
 expect.set_options(timeout=20_000)
-
-OpenWindow = Callable[..., Awaitable[Window]]
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def windows(shared_browser: Browser, site_server: Server) -> AsyncIterator[OpenWindow]:
-    """Return a function that opens a window of a user. No window may have failed at the end."""
-    opened: list[Window] = []
-
-    async def one_more(user: dict[str, Any], path: str = "/#/people", **more: Any) -> Window:
-        window = await open_window(shared_browser, site_server, user, **more)
-        opened.append(window)
-        await window.open(path)
-        return window
-
-    yield one_more
-    for window in opened:
-        await window.page.context.close()
-    assert [failure for window in opened for failure in window.failures] == []
 
 
 async def live(window: Window) -> None:
@@ -49,10 +25,10 @@ async def badge(window: Window, page: str, count: int) -> None:
     await expect(link.locator(".badge")).to_have_text(f"{count} unread" if count else "")
 
 
-async def test_what_one_does_the_other_sees_live(site_api: Api, windows: OpenWindow) -> None:
+async def test_what_one_does_the_other_sees_live(site_api: Api, windows: Windows) -> None:
     """Follow, post, like, comment, reply, quote and repost reach the other window; a block hides everything."""
     ann, ben = await named_user(site_api, "ann", "Ann"), await named_user(site_api, "ben", "Ben")
-    hers, his = await windows(ann), await windows(ben, "/#/people/@ann")
+    hers, his = await windows.open(ann, "/#/people"), await windows.open(ben, "/#/people/@ann")
     await live(hers)
     await live(his)
     await his.button("Follow").click()
@@ -104,10 +80,10 @@ async def test_what_one_does_the_other_sees_live(site_api: Api, windows: OpenWin
     await expect(his.post("good morning from Ann")).to_have_count(0)
 
 
-async def test_a_talk_goes_both_ways(site_api: Api, windows: OpenWindow) -> None:
+async def test_a_talk_goes_both_ways(site_api: Api, windows: Windows) -> None:
     """A stranger's talk is a request; after the answer, both see each message at once, and reading marks it."""
     cid, dot = await named_user(site_api, "cid", "Cid"), await named_user(site_api, "dot", "Dot")
-    his, hers = await windows(cid, "/#/people/talks"), await windows(dot, "/#/people")
+    his, hers = await windows.open(cid, "/#/people/talks"), await windows.open(dot, "/#/people")
     await live(his)
     await live(hers)
     await his.page.get_by_label("Logins, separated by spaces").fill("@dot")
@@ -133,14 +109,14 @@ async def test_a_talk_goes_both_ways(site_api: Api, windows: OpenWindow) -> None
     assert [talk["unread"] for talk in talks["talks"]] == [0]
 
 
-async def test_hostile_texts_stay_texts(site_api: Api, windows: OpenWindow) -> None:
+async def test_hostile_texts_stay_texts(site_api: Api, windows: Windows) -> None:
     """Markup is shown as it was written, marks of direction stay in their place, and 280 marks do not grow the page."""
     eve, fay = await named_user(site_api, "eve", MARKUP[:50]), await named_user(site_api, "fay")
     await site_api.follow(fay["id"], eve["id"])
     texts = [MARKUP, RTL, COMBINING, 'javascript:alert(3) http://x.example/"><b>x</b>']
     for text in texts:
         await site_api.post(eve["id"], text + " @fay #x")
-    window = await windows(fay)
+    window = await windows.open(fay, "/#/people")
     for text in texts:
         await expect(window.post(text).locator(".post-text")).to_have_text(text + " @fay #x")
     for path in ("/#/people/@eve", "/#/people/notifications"):
@@ -153,10 +129,10 @@ async def test_hostile_texts_stay_texts(site_api: Api, windows: OpenWindow) -> N
     assert all(height < 500 for height in heights)
 
 
-async def test_a_failed_post_keeps_its_text_and_is_posted_once(site_api: Api, windows: OpenWindow) -> None:
+async def test_a_failed_post_keeps_its_text_and_is_posted_once(site_api: Api, windows: Windows) -> None:
     """The answer to a post is lost. The text stays, and the retry has the same key, so that one status exists."""
     gus = await named_user(site_api, "gus")
-    window = await windows(gus)
+    window = await windows.open(gus, "/#/people")
     window.expects_refusals = True
     keys: list[str] = []
 
@@ -190,13 +166,13 @@ async def test_a_failed_post_keeps_its_text_and_is_posted_once(site_api: Api, wi
     await expect(window.button("Post").last).to_be_disabled()
 
 
-async def test_new_posts_are_announced_while_one_reads_below(site_api: Api, windows: OpenWindow) -> None:
+async def test_new_posts_are_announced_while_one_reads_below(site_api: Api, windows: Windows) -> None:
     """Posts that come while the page is scrolled wait behind a button; older ones come by the page."""
     hal, ida = await named_user(site_api, "hal"), await named_user(site_api, "ida")
     await site_api.follow(hal["id"], ida["id"])
     for number in range(35):
         await site_api.post(ida["id"], f"old {number}.")
-    window = await windows(hal)
+    window = await windows.open(hal, "/#/people")
     await live(window)
     await expect(window.page.locator("article.status")).to_have_count(30)
     await window.page.locator("main").evaluate("main => main.scrollTo(0, 2000)")
@@ -213,10 +189,10 @@ async def test_new_posts_are_announced_while_one_reads_below(site_api: Api, wind
     await expect(window.page.locator("article.status [aria-pressed=true]")).to_have_count(1)
 
 
-async def test_profile_lists_groups_and_requests(site_api: Api, windows: OpenWindow) -> None:
+async def test_profile_lists_groups_and_requests(site_api: Api, windows: Windows) -> None:
     """One user edits the profile, makes a list and a group; a protected user answers a request."""
     joy, kim = await named_user(site_api, "joy"), await named_user(site_api, "kim")
-    hers, his = await windows(joy, "/#/people/@joy"), await windows(kim, "/#/people/@kim")
+    hers, his = await windows.open(joy, "/#/people/@joy"), await windows.open(kim, "/#/people/@kim")
     await his.button("Edit profile").click()
     await his.page.get_by_label("About you").fill("I read")
     await his.page.get_by_label("Protected").check()
@@ -255,7 +231,7 @@ async def test_profile_lists_groups_and_requests(site_api: Api, windows: OpenWin
         await expect(window.page.locator("article.status")).to_have_count(1)
 
 
-async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: OpenWindow) -> None:
+async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Windows) -> None:
     """axe-core looks at each page, with its forms open, dark and on a phone. The report of a post arrives, too."""
     leo, moe = await named_user(site_api, "leo", "Leo"), await named_user(site_api, "moe", "Moe")
     status = await site_api.post(leo["id"], "buy this @moe #x https://example.com", place={"name": "Bonn"})
@@ -264,7 +240,9 @@ async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Open
     lists = await site_api.done("POST", "/v1/lists", token=token, json={"name": "Sellers"})
     talk = await site_api.done("POST", "/v1/talks", token=token, json={"people": [leo["id"]]})
     await site_api.done("POST", f"/v1/talks/{talk['id']}/messages", token=token, json={"message": "stop"})
-    window = await windows(moe, viewport=PHONE, color_scheme="dark", has_touch=True)
+    window = await windows.open(moe, "/#/people")
+    await window.page.set_viewport_size(PHONE)
+    await window.page.emulate_media(color_scheme="dark")
     await expect(window.post("no")).to_have_count(1)
     found = {"home": await window.faults()}
     pages = {
@@ -282,6 +260,8 @@ async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Open
     found["report"] = await window.faults()
     await window.button("Send report").click()
     await expect(window.page.get_by_text("Thank you.")).to_be_visible()
+    await window.page.set_viewport_size(DESKTOP)
+    await window.page.emulate_media(color_scheme=None)
     assert {page: faults for page, faults in found.items() if faults} == {}
     reports = (await site_api.done("GET", "/v1/admin/reports", token=mint(site_api.admin, "admin")))["reports"]
     assert [one["note"] for one in reports if one["status"] == status["id"]] == ["an advertisement"]

@@ -5,15 +5,20 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Request, expect
+from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Request, ViewportSize, expect
 
 from tests.browser import axe
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 
 PATIENCE_MS = 20_000
-DESKTOP = {"width": 1280, "height": 900}
-PHONE = {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+KEEP = """kept => {
+  localStorage.clear();
+  sessionStorage.clear();
+  if (kept) localStorage.setItem("stream-server.session", kept);
+}"""
 REFUSED = "Failed to load resource"
 """How the browser reports an answer of 4xx or 5xx, which a test may want."""
 
@@ -24,7 +29,6 @@ class Window:
 
     page: Page
     server: Server
-    user: dict[str, Any]
     failures: list[str] = field(default_factory=list)
     expects_refusals: bool = False
 
@@ -38,7 +42,7 @@ class Window:
     def _hear(self, message: ConsoleMessage) -> None:
         is_wanted = self.expects_refusals and message.text.startswith(REFUSED)
         if message.type in {"error", "warning"} and not is_wanted:
-            self.failures.append(f"console: {message.text}")
+            self.failures.append(f"console: {message.text} {message.location['url']}")
 
     def _see(self, request: Request) -> None:
         if not request.url.startswith((self.server.address, "data:", "about:")):
@@ -72,18 +76,40 @@ class Window:
         await self.page.locator(".page .composer button.primary").first.click()
 
 
-async def open_window(
-    browser: Browser, server: Server, user: dict[str, Any] | None, *, scope: str = "read write stream", **more: Any
-) -> Window:
-    """Open a context of its own for a user, with a session as the console keeps it; None is nobody."""
-    kept = [] if user is None else [{"name": "stream-server.session", "value": json.dumps(_session(user, scope))}]
-    state: Any = {"cookies": [], "origins": [{"origin": server.address, "localStorage": kept}]}
-    context = await browser.new_context(
-        storage_state=state, **({"viewport": DESKTOP, "reduced_motion": "reduce"} | more)
-    )
-    window = Window(await context.new_page(), server, user or {})
-    window.watch()
-    return window
+class Windows:
+    """The windows of a test. A context takes long to make, so the next test gets those of the test before."""
+
+    def __init__(self, browser: Browser, server: Server) -> None:
+        self._browser = browser
+        self._server = server
+        self._all: list[Window] = []
+        self._used = 0
+
+    async def open(self, user: dict[str, Any] | None, path: str, *, scope: str = "read write stream") -> Window:
+        """Open a path in a window of a user, with a session as the console keeps it. None is nobody."""
+        if self._used == len(self._all):
+            context = await self._browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
+            await context.route("**/favicon.ico", lambda route: route.fulfill(status=204))  # the picture has no other
+            self._all.append(Window(await context.new_page(), self._server))
+            self._all[-1].watch()
+        window = self._all[self._used]
+        self._used += 1
+        await window.page.goto(f"{self._server.address}/console/icon.svg")  # no scripts yet
+        kept = "" if user is None else json.dumps(_session(user, scope))
+        await window.page.evaluate(KEEP, kept)
+        await window.open(path)
+        return window
+
+    async def close(self) -> None:
+        """End the test: no window may have failed. The windows stay for the next test, with nobody signed in."""
+        failures = [failure for window in self._all[: self._used] for failure in window.failures]
+        for window in self._all[: self._used]:
+            await window.page.goto("about:blank")
+            await window.page.unroute_all()
+            window.failures.clear()
+            window.expects_refusals = False
+        self._used = 0
+        assert failures == [], failures
 
 
 def _session(user: dict[str, Any], scope: str) -> dict[str, Any]:

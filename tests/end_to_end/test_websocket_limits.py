@@ -65,7 +65,7 @@ async def test_updates_are_counted_as_connects(api: Api) -> None:
 
 async def test_few_sockets_without_a_token_are_open_and_not_for_long(api: Api) -> None:
     """A silent socket is closed after five seconds, and its place is free then."""
-    sockets = [await RawSocket.open(api.server, "/v1/stream?track=a") for _ in range(UNPROVEN)]
+    sockets = await asyncio.gather(*(RawSocket.open(api.server, "/v1/stream?track=a") for _ in range(UNPROVEN)))
     assert all(raw.head.startswith("HTTP/1.1 101") for raw in sockets)
     async with await RawSocket.open(api.server, "/v1/stream?track=a") as refused:
         assert refused.head.startswith("HTTP/1.1 429")

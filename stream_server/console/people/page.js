@@ -32,7 +32,10 @@ export class Page {
 
   /** Draw the title and the parts. @param {string} title @param {...any} parts */
   show(title, ...parts) {
-    fill(this.root, h("h1", { class: "page-title", tabindex: "-1" }, h("bdi", {}, title)), ...parts);
+    const hadFocus = this.root.querySelector("h1") === document.activeElement && document.activeElement !== null;
+    const heading = h("h1", { class: "page-title", tabindex: "-1" }, h("bdi", {}, title));
+    fill(this.root, heading, ...parts);
+    if (hadFocus) heading.focus({ preventScroll: true });
     this.site.app.title(title);
     return this;
   }

@@ -32,7 +32,9 @@ const NAVIGATION = [
 ];
 const TALK_TABS = ["talks", "requests"];
 const MINUTE_MS = 60_000;
-const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", f: ".act-star", c: ".act-comment" });
+const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", s: ".act-star", c: ".act-comment" });
+
+const KEYS = [["r, c, l, s", "in People: reply to, comment, like, keep the post"], ["/", "in People: find a user or a tag"]];
 
 /** Draw the page that the address names. @param {Page} page @param {string[]} path */
 function draw(page, path) {
@@ -54,6 +56,7 @@ class People {
   constructor(root, app) {
     this.app = app;
     this.root = root;
+    for (const [keys, meaning] of KEYS) if (!app.keys.some((/** @type {string[]} */ row) => row[1] === meaning)) app.keys.push([keys, meaning]);
     this.site = new Site(app);
     this.live = new Live(app);
     /** @type {Page | null} */

@@ -115,6 +115,9 @@ class WebSocketConnection(StreamConnection):
     def _wait_for_bytes(self, reader: FrameReader) -> None:
         if reader.is_idle:
             self._reader = None
+        self._resume_reading()
+
+    def _resume_reading(self) -> None:
         if not self._transport.is_closing() and not self._transport.is_reading():
             self._transport.resume_reading()
 
@@ -128,11 +131,12 @@ class WebSocketConnection(StreamConnection):
 
     def _go_on(self) -> None:
         """Go on with the frames that wait, if nothing else holds them up."""
-        if self._state >= _DEAF or self._transport.is_closing() or self._is_busy or self._full or self._is_resuming:
+        if self._state >= _DEAF or self._is_busy or self._full or self._is_resuming:
             return
         if self._reader is None:
-            self._reader = FrameReader(compresses=self._compresses)
-        self._read_slice()
+            self._resume_reading()
+        else:
+            self._read_slice()
 
     def set_busy(self, *, is_busy: bool) -> None:
         """Stop or go on with reading: the answer to a message takes longer than a call."""
@@ -140,12 +144,8 @@ class WebSocketConnection(StreamConnection):
         if not is_busy:
             self._go_on()
 
-    def pause_writing(self) -> None:
-        """Read nothing more from a client that does not take its answers."""
-        super().pause_writing()
-        self._pause_reading()
-
     def resume_writing(self) -> None:
+        """Go on with the frames of a client that has taken its answers."""
         super().resume_writing()
         self._go_on()
 
@@ -172,16 +172,18 @@ class WebSocketConnection(StreamConnection):
         was_closing, self._state = self._state, _DEAF
         if was_closing == _OPEN:
             self.receiver.on_close()
-            if not self._transport.is_closing():
-                self.write(encode_close(CloseCode.NORMAL if received.code is None else received.code))
+        if self._transport.is_closing():
+            return
+        if was_closing == _OPEN:
+            self.write(encode_close(CloseCode.NORMAL if received.code is None else received.code))
+        if self.buffered_bytes():
+            self._drop_later()
         self._transport.close()
-        self._drop_later()
 
     def _fail(self, code: CloseCode, reason: str) -> None:
         """Begin to end a WebSocket whose client broke the protocol. Ignore whatever it still sends."""
         self._reader = None
-        if not self._transport.is_closing() and not self._transport.is_reading():
-            self._transport.resume_reading()  # else nobody would notice that the client has left
+        self._resume_reading()  # else nobody would notice that the client has left
         was_closing, self._state = self._state, _DEAF
         if was_closing == _OPEN:
             self.receiver.on_fault(DisconnectReason(FAULT_CODES[code], reason, None))

@@ -7,7 +7,7 @@ update, which is a message of the stream: `effective`. A wrong operation is answ
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -126,12 +126,14 @@ class Update:
         self._bind = bind
         self._described = described
         self._echo = echo
+        self._warnings: list[StreamNotice] = []
         self.refuse = refuse
 
     async def bind(self, request: SubscribeRequest, position: Position) -> SubscribeRequest:
-        """Return the request with the new filters. Raises an ApiError if Redis cannot be read."""
+        """Return the request with the new filters. Raises an ApiError if Redis cannot be read, or a plug-in fails."""
         try:
             bound = await self._bind(position)
+            self._warnings = costly_filter_warnings(bound.subscription, position)
         except Exception as error:
             raise as_refusal(error) from error
         return request._replace(parameters=self._described, **bound._asdict())
@@ -139,7 +141,7 @@ class Update:
     def notices(self, request: SubscribeRequest, position: Position) -> Iterable[StreamNotice]:
         """Return `effective`, and a `warning` for each filter that is tested on every event."""
         members = {**self._echo, "parameters": request.parameters}
-        return [StreamNotice("effective", position, members), *costly_filter_warnings(request.subscription, position)]
+        return [StreamNotice("effective", position, members), *self._warnings]
 
 
 class Operations:
@@ -211,7 +213,7 @@ class Operations:
             raise BadRequest("an open stream goes on from its place", param="since")
         described = describe(parameters)
         bind = await self._plan(client.request.user_id, parameters)
-        refuse = lambda error: self._answer_error(error, operation.echo)  # noqa: E731 - it needs this operation
+        refuse = partial(self._answer_error, echo=operation.echo)
         if not self._session.change_filters(Update(bind, described, operation.echo, refuse)):
             message = "the update before this one is not in force yet"
             raise RateLimited(message, limit="concurrent updates", retry_after=1)

@@ -53,6 +53,15 @@ async def test_attempts_are_bounded() -> None:
     assert len(script.asked) == 3
 
 
+async def test_a_long_delay_is_raised() -> None:
+    """The call does not wait for hours without a word."""
+    answer = Answer([error("rate_limited")], 429, {"Retry-After": "3600"})
+    async with scripted(answer) as script, Client(script.url, "jwt", backoff=RecordedBackoff()) as api:
+        with pytest.raises(RequestRefused) as refused:
+            await api.follow("7")
+    assert (refused.value.retry_after, len(script.asked)) == (3600, 1)
+
+
 @pytest.mark.parametrize("first", [UNKNOWN, CUT, Answer([b"<html>"], 502), Answer([b"<html>"], 504)])
 @pytest.mark.parametrize("last", [UNAVAILABLE, Answer([error("rate_limited")], 429), Answer([error("x")], 401)])
 async def test_an_ambiguous_attempt_is_not_forgotten(first: Answer, last: Answer) -> None:

@@ -191,6 +191,16 @@ async def test_closing_the_client_closes_the_connection() -> None:
         await script.left()
 
 
+async def test_a_stream_is_closed_by_its_own_block() -> None:
+    async with streaming(Answer([sse("hello", 0), post(1)])) as (script, stream):
+        script.hold = 1
+        async with stream:
+            async for _ in stream:
+                break
+        await script.left()
+        assert stream.connection is None
+
+
 async def test_a_stream_that_ended_can_be_iterated_again() -> None:
     """The next iteration connects again and continues after the cursor; it does not end without a word."""
     goodbye = sse("goodbye", 1, code="closed_by_user", reason="closed", retry_after=None)

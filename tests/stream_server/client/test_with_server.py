@@ -1,9 +1,8 @@
 """The client with a real server: every call, and every kind of event as a typed object."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,6 +11,7 @@ from stream_server.client import Backoff, Client, Event, LogIn, Page, Post, Requ
 from stream_server.client import model as client_model
 from stream_server.client.connection import Framing
 from stream_server.client.events import EVENT_TYPES
+from stream_server.client.sync import Client as BlockingClient
 from stream_server.web.api import comments, groups, lists, notifications, rules, sessions, statuses, talks, users
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
@@ -53,16 +53,22 @@ def test_a_session_has_what_the_client_reads() -> None:
     assert {field.encode_name for field in msgspec.structs.fields(client_model.Session)} <= sent
 
 
-@pytest.fixture
-async def people(tmp_path: Path) -> AsyncIterator[tuple[Client, Client]]:
-    """Ada and Bob, each logged in by password, on a server whose tokens live for six seconds."""
-    with Server(tmp_path / "server", "--token-ttl-seconds", "6", "--heartbeat-seconds", "0.2") as server:
-        async with Client(server.address) as anybody:
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with Ada and Bob, whose tokens live for six seconds."""
+    with Server(tmp_path_factory.mktemp("client"), "--token-ttl-seconds", "6", "--heartbeat-seconds", "0.2") as server:
+        with BlockingClient(server.address) as anybody:
             for login in ("ada", "bob"):
-                await anybody.sign_up(login, login.title(), f"{login}@example.org", PASSWORD)
-        ada, bob = (Client(server.address, LogIn(login, PASSWORD)) for login in ("ada", "bob@example.org"))
-        async with ada, bob:
-            yield ada, bob
+                anybody.sign_up(login, login.title(), f"{login}@example.org", PASSWORD)
+        yield server.address
+
+
+@pytest.fixture
+async def people(address: str) -> AsyncIterator[tuple[Client, Client]]:
+    """Ada and Bob, each logged in by password."""
+    ada, bob = (Client(address, LogIn(login, PASSWORD)) for login in ("ada", "bob@example.org"))
+    async with ada, bob:
+        yield ada, bob
 
 
 async def collect(client: Client, received: list[Event]) -> None:

@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE
 
 OPEN_ROUTES = {
     "GET /", "GET /healthz", "GET /readyz", "GET /metrics", "GET /openapi.json", "POST /v1/users",
-    "GET /v1/users/available", "POST /v1/sessions", "GET /docs", "GET /console/{file}", "GET /console/views/{file}",
+    "GET /v1/users/available", "POST /v1/sessions", "GET /docs", "GET /console/{file}", "GET /console/{folder}/{file}",
 }  # fmt: skip
 
 

@@ -1,0 +1,248 @@
+// Unit tests of the JavaScript client, run by `node --test`: the server, the sockets and chance are the test's own.
+// The first argument is the path of client.js.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { pathToFileURL } from "node:url";
+
+const { ApiError, Client, memoryStore, toQuery } = await import(pathToFileURL(process.env.CLIENT_JS));
+
+const NOW = () => new Date().toISOString();
+
+/** Sockets that the test drives. */
+function sockets() {
+  const made = [];
+  class Socket {
+    constructor(url) {
+      Object.assign(this, { url: new URL(url), sent: [], closed: false });
+      made.push(this);
+    }
+    send(text) {
+      this.sent.push(JSON.parse(text));
+    }
+    close() {
+      this.closed = true;
+    }
+    say(message) {
+      this.onmessage({ data: JSON.stringify({ at: NOW(), ...message }) });
+    }
+  }
+  return { made, Socket };
+}
+
+/** A server that answers by a table of functions, and remembers what was asked. */
+function server(answers) {
+  const asked = [];
+  const fetch = async (url, init = {}) => {
+    const name = `${init.method ?? "GET"} ${new URL(url).pathname}`;
+    asked.push([name, init.body ? JSON.parse(init.body) : null, init.headers?.Authorization]);
+    const [status, body] = await (answers[name] ?? (() => [404, { error: { code: "not_found", message: "no" } }]))(init);
+    return new Response(body === null ? null : JSON.stringify(body), { status });
+  };
+  return { asked, fetch };
+}
+
+const TICKET = { "POST /v1/streams/ticket": () => [201, { ticket: "t", expires_in: 30 }] };
+const until = async (check) => {
+  for (let turn = 0; turn < 4000 && !check(); turn++) await new Promise((done) => setTimeout(done, 1));
+  assert.ok(check(), `waited for ${check}`);
+};
+
+function streaming(answers = {}, options = {}, streamOptions = {}) {
+  const { made, Socket } = sockets();
+  const { asked, fetch } = server({ ...TICKET, "GET /v1/stream": () => [200, null], ...answers });
+  const client = new Client("http://host", { token: "a", WebSocket: Socket, fetch, random: () => 0, ...options });
+  const heard = [];
+  const states = [];
+  const stream = client.stream({ track: "tea" }, { onMessage: (one) => heard.push(one), onState: (one) => states.push(one.name), ...streamOptions });
+  return { made, asked, client, heard, states, stream };
+}
+
+test("a list repeats a parameter, and nothing is left out of it but nothing", () => {
+  assert.equal(toQuery({ rule: ["a:b", "c"], since: undefined, sample: 0, track: "" }), "rule=a%3Ab&rule=c&sample=0");
+});
+
+test("a refusal has the members of the error", async () => {
+  const { fetch } = server({ "GET /x": () => [400, { error: { code: "invalid_parameter", message: "no", param: "p", column: 3 } }] });
+  const refused = await new Client("http://host", { token: "a", fetch }).request("GET", "/x").catch((error) => error);
+  assert.ok(refused instanceof ApiError);
+  assert.deepEqual([refused.status, refused.code, refused.param, refused.column, refused.isTemporary], [400, "invalid_parameter", "p", 3, false]);
+});
+
+test("many requests refresh an old token once, also those of another client of the same store", async () => {
+  let used = 0;
+  const answers = {
+    "POST /v1/sessions": (init) => [201, { token: `new${++used}`, expires_in: 100, refresh_token: "r2", user: { id: "1" }, got: init.body }],
+    "GET /v1/users/me": () => [200, {}],
+  };
+  const { asked, fetch } = server(answers);
+  const store = memoryStore();
+  store.save({ token: "old", refreshToken: "r1", user: { id: "1" }, expires: Date.now() + 5000, refreshAt: Date.now() - 1 });
+  const [one, other] = [new Client("http://host", { fetch, store }), new Client("http://host", { fetch, store })];
+  await Promise.all([one, other, one, other].map((client) => client.request("GET", "/v1/users/me")));
+  assert.equal(used, 1);
+  assert.deepEqual(asked.find(([name]) => name === "POST /v1/sessions"), ["POST /v1/sessions", { refresh_token: "r1" }, undefined]);
+  assert.deepEqual(asked.filter(([name]) => name === "GET /v1/users/me").map((each) => each[2]), Array(4).fill("Bearer new1"));
+  assert.ok(store.load().refreshAt - Date.now() > 79_000 && store.load().refreshAt - Date.now() <= 80_000, "at 80 % of its life");
+});
+
+test("a refresh token that is refused ends the session; a server that is away does not", async () => {
+  let status = 503;
+  const { fetch } = server({ "POST /v1/sessions": () => [status, { error: { code: "x", message: "x" } }] });
+  const client = new Client("http://host", { fetch });
+  const session = { token: "old", refreshToken: "r", user: { id: "1" }, expires: Date.now() + 5000, refreshAt: 0 };
+  client.store.save(session);
+  assert.equal(await client.token(), "old");
+  status = 401;
+  const told = [];
+  client.onSession((one) => told.push(one));
+  await assert.rejects(client.token(), { status: 401 });
+  assert.deepEqual([client.user, told], [null, [null]]);
+});
+
+test("it reconnects after its cursor with another ticket, and drops what it had", async () => {
+  const { made, heard, stream, states } = streaming({}, {}, { since: "c0" });
+  await until(() => made.length === 1);
+  assert.equal(made[0].url.search, "?track=tea&since=c0&ticket=t");
+  made[0].say({ kind: "hello", cursor: "c0", connection: "x" });
+  made[0].say({ kind: "post", cursor: "c1", status: {} });
+  made[0].say({ kind: "post", cursor: "c2", status: {} });
+  made[0].onclose({ code: 1006 });
+  await until(() => made.length === 2);
+  assert.equal(made[1].url.searchParams.get("since"), "c2");
+  made[1].say({ kind: "hello", cursor: "c2", connection: "y" });
+  made[1].say({ kind: "post", cursor: "c2", status: {} });
+  made[1].say({ kind: "gap", cursor: "c5", reason: "trimmed", count: 2 });
+  made[1].say({ kind: "post", cursor: "c6", status: {} });
+  made[0].say({ kind: "post", cursor: "c7", status: {} }); // of a connection that is over
+  assert.deepEqual(heard.map((one) => one.cursor), ["c0", "c1", "c2", "c2", "c5", "c6"]);
+  assert.deepEqual(heard.filter((one) => one.kind === "post").map((one) => one.cursor), ["c1", "c2", "c6"]);
+  assert.deepEqual(states, ["connecting", "live", "waiting", "connecting", "live"]);
+  stream.close();
+  assert.ok(made[1].closed);
+});
+
+test("the waits grow by full jitter from 0.5 to 20 s, and begin anew after 30 steady seconds", () => {
+  const { stream } = streaming({}, { random: () => 0.999999 });
+  const waits = [];
+  for (let n = 0; n < 8; n++) {
+    stream.retry("test");
+    waits.push(Math.round((stream.state.retryAt - Date.now()) / 100) / 10);
+  }
+  assert.deepEqual(waits, [1, 2, 4, 8, 16, 20, 20, 20]);
+  stream.helloAt = Date.now() - 31_000;
+  stream.retry("test");
+  assert.equal(Math.round((stream.state.retryAt - Date.now()) / 100) / 10, 1);
+  stream.retry("test", 7000);
+  assert.equal(Math.round((stream.state.retryAt - Date.now()) / 1000), 7, "the server's wait wins");
+  stream.close();
+});
+
+test("a goodbye is final, or says when to come back", async () => {
+  for (const [code, name] of [["suspended", "ended"], ["token_revoked", "ended"], ["too_many_streams", "ended"], ["closed_by_user", "ended"], ["token_expired", "ended"], ["shutdown", "waiting"], ["too_slow", "waiting"], ["resync", "waiting"]]) {
+    const { made, stream } = streaming();
+    await until(() => made.length === 1);
+    made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+    made[0].say({ kind: "goodbye", cursor: "c", code, reason: "r", retry_after: name === "waiting" ? 9 : null });
+    assert.equal(stream.state.name, name, code);
+    if (name === "waiting") assert.ok(Math.abs(stream.state.retryAt - Date.now() - 9000) < 500, code);
+    stream.close();
+  }
+});
+
+test("what cannot be opened is refused for good only if an ordinary request says so", async () => {
+  const refused = streaming({ "GET /v1/stream": () => [400, { error: { code: "invalid_parameter", message: "bad", param: "track" } }] });
+  await until(() => refused.made.length === 1);
+  refused.made[0].onclose({ code: 1006 });
+  await until(() => refused.stream.state.name === "refused");
+  assert.equal(refused.stream.state.error.param, "track");
+  const limited = streaming({ "POST /v1/streams/ticket": () => [429, { error: { code: "rate_limited", message: "slow", retry_after: 12 } }] });
+  await until(() => limited.stream.state.name === "waiting");
+  assert.ok(limited.stream.state.retryAt - Date.now() > 11_000);
+  limited.stream.close();
+});
+
+test("after two sockets that could not be opened, an EventSource is tried", async () => {
+  const opened = [];
+  class Source {
+    constructor(url) {
+      opened.push(this);
+      Object.assign(this, { url, listeners: {} });
+    }
+    addEventListener(kind, listener) {
+      this.listeners[kind] = listener;
+    }
+    close() {}
+  }
+  const { made, stream, heard } = streaming({}, { EventSource: Source });
+  for (let n = 1; n <= 2; n++) {
+    await until(() => made.length === n);
+    made[n - 1].onclose({ code: 1006 });
+    await until(() => stream.state.name === "waiting");
+    stream.retryNow();
+  }
+  await until(() => opened.length === 1);
+  opened[0].listeners.hello({ data: JSON.stringify({ kind: "hello", cursor: "c", at: NOW(), connection: "x" }) });
+  assert.equal(heard.length, 1);
+  stream.update({ track: "cake" }); // has no socket, so it opens again
+  await until(() => opened.length === 2);
+  assert.match(opened[1].url, /track=cake&since=c&ticket=t/);
+  stream.close();
+});
+
+test("other filters and a new token go up the open socket", async () => {
+  const store = memoryStore();
+  store.save({ token: "a", refreshToken: "r", user: { id: "1" }, expires: Date.now() + 9e6, refreshAt: Date.now() + 8e6 });
+  const refusals = [];
+  const { made, stream, client } = streaming({}, { token: undefined, store }, { onRefusedUpdate: (error) => refusals.push(error.param) });
+  await until(() => made.length === 1);
+  stream.update({ track: "early" }); // before the hello: sent with it
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  stream.update({ rule: ["a:b"] });
+  client.keep({ ...store.load(), token: "b" });
+  made[0].say({ kind: "error", error: { code: "invalid_parameter", message: "no", param: "rule" } });
+  assert.deepEqual(made[0].sent, [
+    { op: "update", parameters: { track: "early" } }, { op: "update", parameters: { rule: ["a:b"] } }, { op: "token", token: "b" },
+  ]);
+  assert.deepEqual([refusals, stream.state.name], [["rule"], "live"]);
+  client.keep(null);
+  assert.deepEqual([stream.state.name, made[0].closed], ["signed out", true]);
+  stream.close();
+});
+
+test("a silent connection is dead after 45 s, and each message puts that off", async (context) => {
+  const { made, stream } = streaming();
+  await until(() => made.length === 1);
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  context.mock.timers.tick(44_000);
+  made[0].say({ kind: "heartbeat", cursor: "c" });
+  context.mock.timers.tick(44_000);
+  assert.equal(stream.state.name, "live");
+  context.mock.timers.tick(1_001);
+  assert.equal(stream.state.name, "waiting");
+  assert.ok(made[0].closed);
+  stream.close();
+});
+
+test("an iterator that is slow loses nothing: the stream waits, and goes on by its cursor", async () => {
+  const { made, stream } = streaming();
+  const got = [];
+  const reading = (async () => {
+    for await (const event of stream) {
+      got.push(event.cursor);
+      if (got.length === 1) await until(() => stream.state.name === "waiting");
+      if (got.length === 1001) break;
+    }
+  })();
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  for (let n = 0; n < 1000; n++) made[0].say({ kind: "post", cursor: `p${n}`, status: {} });
+  made[0].say({ kind: "post", cursor: "never", status: {} });
+  await until(() => made.length === 2);
+  assert.equal(made[1].url.searchParams.get("since"), "p999");
+  made[1].say({ kind: "hello", cursor: "p999", connection: "y" });
+  made[1].say({ kind: "post", cursor: "p1000", status: {} });
+  await reading;
+  assert.deepEqual(got, Array.from({ length: 1001 }, (_, n) => `p${n}`));
+  assert.equal(stream.state.name, "closed");
+});
