@@ -1,6 +1,8 @@
 """The console's streams as a person uses them: from a link to one's own post, and what must not go wrong on the way."""
 
 import re
+import shutil
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -8,7 +10,8 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.console import ConsolePage, opened, sign_in_link, texts
-from tests.end_to_end.api import Api
+from tests.command_line import Running, clean_environment, running
+from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
@@ -149,6 +152,41 @@ async def test_a_flood_does_not_freeze_the_page(
     assert await column.locator(".post").count() == 300
     assert found["frames"] >= 5, "the page drew meanwhile"
     await expect(column.locator(".end-note")).to_contain_text("The newest 300 are shown")
+
+
+PROGRAMS = """
+async ([address, token]) => {
+  const { program } = await import("/console/snippets.js");
+  const { aloneParameters, newFilter } = await import("/console/filter.js");
+  const parameters = aloneParameters(newFilter({ words: ["it's", 'a "copied" word', "tea"], languages: ["en"] }));
+  return ["curl", "Python", "JavaScript"].map(language => program(language, address, parameters, token));
+}
+"""
+
+
+async def test_a_copied_program_runs_as_it_is(api: Api, server: Server, console: ConsolePage, tmp_path: Path) -> None:
+    """Each program that the page prints hears a post. Quotes in a filter do no harm."""
+    uid = await api.user()
+    await console.open(await sign_in_link(server, uid))
+    curl, python, javascript = await console.page.evaluate(PROGRAMS, [server.address, mint(uid)])
+    export, _, listing = python.partition("# listen.py")
+    (tmp_path / "listen.py").write_text(listing)
+    scripts = [curl, f"{export}\nexec {sys.executable} -u listen.py"]
+    if shutil.which("node"):
+        commands, _, module = javascript.partition("// listen.mjs")
+        (tmp_path / "listen.mjs").write_text(module)
+        (tmp_path / "package.json").write_text("{}")
+        commands = commands.replace("npm install ws", "true")  # the flag gives Node 20 what the package would
+        scripts.append(f"{commands}\nexec node --no-warnings --experimental-websocket listen.mjs")
+    for script in scripts:
+        with running("bash", "-c", f"cd {tmp_path}\n{script}", folder=tmp_path, env=clean_environment()) as program:
+
+            async def hears(out: Running = program) -> bool:
+                await api.post(uid, "it's tea", lang="en")
+                return "it's tea" in out.out
+
+            await eventually(hears, seconds=20, what=f"the post in the output of {script}")
+            program.process.kill()
 
 
 @pytest.fixture
