@@ -30,6 +30,7 @@ async def test_browsers_get_the_console_and_programs_the_description(world: Worl
     assert b'<script type="module" src="/console/app.js">' in page.body
     described = await world.call("GET", "/")
     assert described.json["docs"] == "/docs"
+    assert described.json["message_max_chars"] == 280
     assert page.headers["Vary"] == described.headers["Vary"] == "Accept"
     assert (await world.call("GET", "/docs")).headers["Content-Type"] == "text/html; charset=utf-8"
 
