@@ -27,7 +27,7 @@ export class Rows {
     this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest() });
     this.end = h("p", { class: "end-note muted", hidden: true });
     this.label = label;
-    this.feed = h("div", { class: "feed" });
+    this.feed = h("div", { class: "rows" });
     this.scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": label, onscroll: () => this.scrolled() }, this.feed, this.end);
   }
 
