@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from stream_server.web.streaming.stream_plan import bind_filters
 from stream_server.web.websocket import operations
 from tests.stream_server import tokens
 from tests.stream_server.web.running_server import running_server
@@ -15,7 +16,6 @@ async def test_another_token_does_not_take_over_what_the_first_one_may(
 ) -> None:
     """The scopes are checked when the filters come into force: the token may have been replaced after the request."""
     asked, may_go_on = asyncio.Event(), asyncio.Event()
-    bind_filters = operations.bind_filters
 
     async def bind_later(*arguments: Any) -> Any:
         asked.set()
