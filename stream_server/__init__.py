@@ -16,6 +16,7 @@
 ``web``         the HTTP API and the streams; only this package and ``app`` use the HTTP server
 ``jobs``        background work: fan-out, repair and trimming of the log
 ``monitoring``  metrics, and what an operator sees of all workers
+``trends``      the tags and words that more people use than an hour ago
 ``runtime``     processes, the embedded Redis and log lines
 ``downloads``   native files from pinned wheels: a ``redis-server`` and CLD2
 ``client``      a Python client that reconnects by its cursor

@@ -48,6 +48,7 @@ from stream_server.security.passwords import Passwords
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
+from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
 from stream_server.web.api import console
 from stream_server.web.http import app_keys, drain, http_connection, middleware
@@ -119,7 +120,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, console.load_console()
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
-    app[app_keys.REFUSE_WRITES] = services.memory_alarm.refuse_writes
+    app[app_keys.REFUSE_WRITES], app[app_keys.TRENDS] = services.memory_alarm.refuse_writes, services.trends
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)
     _add_operations(app, feed, services, workers)
     routes.add_routes(app)
@@ -128,7 +129,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[JOBS_TASK] = asyncio.create_task(_run_background_services(services, config), name="background services")
     try:
         await _wait_for_feed(feed, app[FEED_TASK])
-        await RingFiller(log, hub.ring).fill()
+        await _fill_memory(log, hub, services)
         yield app
     finally:
         app[FEED_TASK].cancel()
@@ -194,6 +195,7 @@ class BackgroundServices(NamedTuple):
     directory: StreamDirectory
     token_recheck: TokenRecheck
     memory_alarm: MemoryAlarm
+    trends: TrendCounter
 
 
 def _answer(hub: Hub, directory: StreamDirectory, question: bytes) -> None:
@@ -210,6 +212,7 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
         directory,
         TokenRecheck(hub, store.sessions),
         MemoryAlarm(store.memory, jitter),
+        TrendCounter(hub),
     )
 
 
@@ -224,6 +227,13 @@ async def _run_background_services(services: BackgroundServices, config: Config)
         group.create_task(services.directory.run(), name="directory of streams")
         group.create_task(services.token_recheck.run(), name="recheck of tokens")
         group.create_task(services.memory_alarm.run(), name="memory alarm")
+        group.create_task(services.trends.run(), name="trends")
+
+
+async def _fill_memory(log: LogReader, hub: Hub, services: BackgroundServices) -> None:
+    """Read the newest entries of the log, from before the start, into the ring. The trends then count them."""
+    await RingFiller(log, hub.ring).fill()
+    services.trends.begin()
 
 
 async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
@@ -298,7 +308,7 @@ def _add_operations(
 
 
 def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices, worker: int) -> Metrics:
-    job_workers, repair_loop, trimmer, loop_watch, _, token_recheck, memory_alarm = services
+    job_workers, repair_loop, trimmer, loop_watch, _, token_recheck, memory_alarm, _ = services
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
         "streams": lambda: protocols.count_streams(hub.registry.open_by_framing),
         "streams_live": hub.count_live_clients,

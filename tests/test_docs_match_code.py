@@ -132,6 +132,17 @@ def test_the_tests_of_the_systems_exist() -> None:
     assert sorted(test for test in named if test not in _tests(test.partition("::")[0])) == []
 
 
+def test_the_features_have_tests() -> None:
+    """Each row of the table of features that says `yes` names a test that exists. The other rows name none."""
+    page = (ROOT / "docs" / "guide" / "features.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 40
+    unproved = [row[0] for row in rows if (row[1] == "yes") != (len(row) == 9)]
+    assert unproved == []
+    named = {f"tests/{row[8].strip('`')}" for row in rows if len(row) == 9}
+    assert sorted(test for test in named if test not in _tests(test.partition("::")[0])) == []
+
+
 def test_the_tests_of_the_threats_exist() -> None:
     """Each test or file of tests in the table of threats is there."""
     table = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
@@ -141,10 +152,10 @@ def test_the_tests_of_the_threats_exist() -> None:
 
 
 ELSEWHERE = (
-    "GET /v1/admin/operations", "POST /v1/admin/users", "POST /v1/events", "POST /v1/ingest", "POST /v1/stream",
-    "POST /v1/streams/ticket",
+    "GET /v1/admin/operations", "GET /v1/trends", "POST /v1/admin/users", "POST /v1/events", "POST /v1/ingest",
+    "POST /v1/stream", "POST /v1/streams/ticket",
 )  # fmt: skip
-"""Routes of no system: the operator's page, accounts for replays, another site, second methods, and tickets."""
+"""Routes of no system: the operator's page, trends, accounts for replays, another site, second methods, and tickets."""
 
 
 def _systems() -> list[list[str]]:

@@ -14,7 +14,7 @@ Framing = Literal["sse", "ndjson", "websocket"]
 """How messages come over the wire; they are the same in all framings."""
 
 MAX_QUERY_CHARS = 2000
-"""Most characters of parameters in a URL. The client sends longer parameters as a form, because proxies limit URLs."""
+"""Most characters of parameters in a URL. The client sends longer parameters in a body, because proxies limit URLs."""
 
 CONNECT_SECONDS = 10.0
 
@@ -133,10 +133,14 @@ async def connect(
         yield HttpConnection(response, parser)
 
 
+def fits_in_url(parameters: Mapping[str, str]) -> bool:
+    """Whether the parameters are short enough for a URL."""
+    return sum(len(name) + len(value) + 2 for name, value in parameters.items()) <= MAX_QUERY_CHARS
+
+
 def _send(session: aiohttp.ClientSession, request: StreamRequest, media_type: str) -> Any:
     query = request.parameters
-    fits_in_url = sum(len(name) + len(value) + 2 for name, value in query.items()) <= MAX_QUERY_CHARS
-    method, url_query, form = ("GET", query, None) if fits_in_url else ("POST", None, query)
+    method, url_query, form = ("GET", query, None) if fits_in_url(query) else ("POST", None, query)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=request.silence_seconds)
     return session.request(
         method, request.url, params=url_query, data=form, headers=request.headers(media_type), allow_redirects=False,

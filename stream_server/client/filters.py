@@ -17,7 +17,7 @@ class Filters(TypedDict, total=False):
     track: str | Sequence[str]
     """Phrases: a comma is OR, a blank is AND; or a list of phrases."""
     follow: str | Sequence[str]
-    """User ids, and ``@me`` for the users whom the caller follows."""
+    """User ids, logins, ``foreign:`` with an id of another site, and ``@me`` for the users whom the caller follows."""
     locations: str | Sequence[Box]
     """Boxes."""
     rule: str | Sequence[str] | Mapping[str, str]

@@ -8,6 +8,7 @@ from typing import Self
 import msgspec
 
 from stream_server.client.backoff import Backoff
+from stream_server.client.connection import fits_in_url
 from stream_server.client.errors import RequestRefused, StreamEnded, Unreachable
 from stream_server.client.events import Event, Gap, Goodbye, parse_event
 from stream_server.client.transport import Transport
@@ -47,12 +48,20 @@ class Poll:
 
     async def next_page(self) -> list[Event]:
         """Send one request, and return its events: none if there was none for ``wait`` seconds."""
+        events = await self._ask()
+        self.cursor = self._head
+        return events
+
+    async def _ask(self) -> list[Event]:
         query = self._parameters | ({} if self._head is None else {"since": self._head})
-        page = await self._transport.call(_Page, "GET", "/v1/events", query=query, seconds=self._seconds)
+        if fits_in_url(query):
+            page = await self._transport.call(_Page, "GET", "/v1/events", query=query, seconds=self._seconds)
+        else:
+            page = await self._transport.call(
+                _Page, "POST", "/v1/events", body=query, seconds=self._seconds, is_read=True
+            )
         events = [parse_event(bytes(event)) for event in page.events]
         self._head = page.cursor
-        if not self._waiting:
-            self.cursor = page.cursor
         self._answers += 1
         return events
 
@@ -76,17 +85,16 @@ class Poll:
         return event
 
     async def _fetch(self) -> None:
-        failures, before = 0, self.cursor
+        failures = 0
         while True:
             try:
-                events = await self.next_page()
+                events = await self._ask()
                 break
             except (RequestRefused, Unreachable) as error:
                 if not (self._answers and error.is_temporary):
                     raise
                 await asyncio.sleep(self._backoff.delay(failures, error.retry_after))
                 failures += 1
-        self.cursor = before  # until the page's events are yielded
         self._waiting.extend(event for event in events if not event.is_control or isinstance(event, Gap))
         if not self._waiting:
             self.cursor = self._head

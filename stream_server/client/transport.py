@@ -43,6 +43,8 @@ class RequestOptions(TypedDict, total=False):
     """Timeout of one attempt."""
     attempts: int
     """Most attempts, the first included."""
+    is_read: bool
+    """Whether a request that is no ``GET`` changes nothing, such as a question with a body: it has no key then."""
     is_once: bool
     """Whether to stop after an attempt that may have happened, because a repetition would do harm."""
 
@@ -125,7 +127,7 @@ class Transport:
         body = options.get("body")
         return Request(
             method, path, options.get("query"), None if body is None else msgspec.json.encode(body),
-            options.get("token"), "" if method == "GET" else options.get("key") or uuid.uuid4().hex,
+            options.get("token"), _key_of(method, options),
             options.get("seconds", self._seconds), options.get("attempts", self._attempts),
             options.get("is_once", False),
         )  # fmt: skip
@@ -173,6 +175,11 @@ class Transport:
         if not 200 <= response.status < 300:
             raise parse_refusal(response.status, response.headers.get("Retry-After"), answer)
         return answer
+
+
+def _key_of(method: str, options: RequestOptions) -> str:
+    is_read = method == "GET" or options.get("is_read", False)
+    return "" if is_read else options.get("key") or uuid.uuid4().hex
 
 
 def _may_repeat(request: Request, error: RequestRefused | Unreachable, *, may_have_happened: bool) -> bool:

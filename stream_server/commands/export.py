@@ -1,7 +1,6 @@
 """The command ``export``: write past events into a file for notebooks and other programs."""
 
 import asyncio
-from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -101,7 +100,7 @@ def export(
     client = Client(server_access.server_address(given["url"], settings), token)
     summary = ExportSummary(str(target))
     with open_export(target) as file:
-        asyncio.run(_export(client, parameters, since, end, file, summary, shows_progress=not as_json))
+        asyncio.run(_export(client, parameters, since, end, file, summary))
     summary.bytes = target.stat().st_size
     if as_json:
         print_json(summary)
@@ -111,17 +110,15 @@ def export(
 
 
 async def _export(
-    client: Client, parameters: dict[str, str], since: str, until: datetime, file: ExportFile, summary: ExportSummary,
-    *, shows_progress: bool,
-) -> None:  # fmt: skip
-    progress = ExportProgress(until) if shows_progress else None
-    with nullcontext() if progress is None else progress.bar:
+    client: Client, parameters: dict[str, str], since: str, until: datetime, file: ExportFile, summary: ExportSummary
+) -> None:
+    progress = ExportProgress(until)
+    with progress.bar:
         async with client:
             async for page in past_events.read_pages(client, parameters, since, until):
                 file.write(page.events)
                 summary.add(page)
-                if progress is not None:
-                    progress.show(summary)
+                progress.show(summary)
 
 
 class ExportProgress:

@@ -19,7 +19,7 @@ from stream_server.config import config
 
 FILTER_OPTIONS = {
     "track": "Words, #tags, @mentions: comma is OR, blank is AND.",
-    "follow": "User ids, or @me for the users that you follow.",
+    "follow": "User ids or logins, or @me for the users that you follow.",
     "locations": "Boxes: west,south,east,north.",
     "rule": "A rule, or tag:rule; repeat the option for more.",
     "rules": "saved: your saved rules.",

@@ -51,7 +51,7 @@ const status = h("p", { class: "connection", role: "status" });
 const notes = h("div", { class: "notes", role: "status", "aria-live": "polite" });
 const bar = h("header", { class: "bar" });
 const tabs = h("nav", { class: "tabs", "aria-label": "Views" });
-let root = h("main", { id: "main", tabindex: "-1" });
+let root = h("main", { id: "main", tabindex: "0" });
 
 /** What views get, see above. */
 export const app = {
@@ -132,7 +132,7 @@ function leave() {
   state.mounted = null;
   state.view = "";
   app.setStatus("");
-  const next = h("main", { id: "main", tabindex: "-1" });
+  const next = h("main", { id: "main", tabindex: "0" });
   root.replaceWith(next);
   root = next;
 }

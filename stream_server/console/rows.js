@@ -9,6 +9,7 @@ import { fill, h } from "./dom.js";
 
 export const MAX_RECORDS = 2000;
 export const MAX_ROWS = 300;
+const REST_MS = 6; // an insertion that took longer is followed by a rest
 
 /** @typedef {{id?: string, make: () => HTMLElement, row?: HTMLElement}} Item */
 
@@ -21,11 +22,12 @@ export class Rows {
     this.dropped = 0; // that nobody saw, because too many waited
     this.total = 0;
     this.isScheduled = false;
+    this.restUntil = 0;
     this.onChange = onChange;
     this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest() });
     this.end = h("p", { class: "end-note muted", hidden: true });
     this.label = label;
-    this.feed = h("div", { class: "feed" });
+    this.feed = h("div", { class: "rows" });
     this.scroller = h("div", { class: "scroller", tabindex: "0", role: "region", "aria-label": label, onscroll: () => this.scrolled() }, this.feed, this.end);
   }
 
@@ -80,10 +82,18 @@ export class Rows {
   schedule() {
     if (this.isScheduled) return;
     this.isScheduled = true;
-    requestAnimationFrame(() => {
+    requestAnimationFrame((now) => {
       this.isScheduled = false;
+      if (now < this.restUntil) return this.schedule();
       this.flush();
+      this.rest(now);
     });
+  }
+
+  /** After a slow insertion leaves the next frames to the reader: at most a quarter of the time goes to inserting. @param {number} began */
+  rest(began) {
+    const took = performance.now() - began;
+    this.restUntil = took > REST_MS ? performance.now() + 3 * took : 0;
   }
 
   flush() {

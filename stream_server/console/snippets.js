@@ -20,32 +20,36 @@ function curl(address, parameters, token) {
 /** A literal of Python: JSON has the same escapes, except that letters stay as they are. @param {string} text */
 const literal = (text) => JSON.stringify(text);
 
+/** A file made by the shell, so that one paste makes the program and runs it. @param {string} name @param {string[]} lines @param {string} command */
+const file = (name, lines, command) => [`cat > ${name} <<'END'`, ...lines, "END", command].join("\n");
+
 /** @param {string} address @param {Record<string, any>} parameters @param {string} token */
 function python(address, parameters, token) {
   const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
   const asked = given.map(([name, value]) => `${name}=${value === "true" ? "True" : typeof value === "number" ? value : literal(String(value))}`);
-  return [
-    exported(token), "", "# listen.py", "import asyncio", "import os", "", "from stream_server.client import Client, Post", "", "",
+  const lines = [
+    "import asyncio", "import os", "", "from stream_server.client import Client, Post", "", "",
     "async def main() -> None:",
     `    async with Client(${literal(address)}, token=os.environ["TOKEN"]) as client:`,
     `        async for event in client.stream(${asked.join(", ")}):`,
     "            if isinstance(event, Post):",
-    "                print(event.status.login, event.status.text)", "", "",
+    "                print(event.status.login, event.status.text, flush=True)", "", "",
     "asyncio.run(main())",
-  ].join("\n");
+  ];
+  return [exported(token), file("listen.py", lines, ".venv/bin/python listen.py    # or the Python that has stream-server")].join("\n");
 }
 
 /** @param {string} address @param {Record<string, any>} parameters @param {string} token */
 function javascript(address, parameters, token) {
   const given = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined));
-  return [
-    exported(token), `curl -sO ${address}/console/client.js`, "npm install ws    # Node 22 and newer need no package", "",
-    "// listen.mjs", 'import { Client } from "./client.js";', "",
-    'const WebSocket = globalThis.WebSocket ?? (await import("ws")).default;',
+  const lines = [
+    'import { Client } from "./client.mjs";', "",
     `const client = new Client(${JSON.stringify(address)}, { token: process.env.TOKEN, WebSocket });`,
     `for await (const event of client.stream(${JSON.stringify(given, null, 2)})) {`,
     "  console.log(event.kind, event.status?.login, event.status?.message);", "}",
-  ].join("\n");
+  ];
+  const command = "node --experimental-websocket listen.mjs    # Node 20; newer ones need no option";
+  return [exported(token), `curl -so client.mjs ${address}/console/client.js`, file("listen.mjs", lines, command)].join("\n");
 }
 
 const LANGUAGES = { curl, Python: python, JavaScript: javascript };

@@ -26,6 +26,7 @@ from stream_server.web.api import (
     talks,
     tickets,
     timelines,
+    trends,
     users,
 )
 from stream_server.web.dialects import v1, v2, v2_rules
@@ -212,6 +213,8 @@ ROUTE_TABLE: tuple[Route, ...] = (
     _timeline("/v1/statuses/{id}/reposts", timelines.list_reposts),
     _timeline("/v1/statuses/{id}/replies", timelines.list_replies),
     _timeline("/v1/statuses/{id}/conversation", timelines.list_conversation),
+    Route("GET", "/v1/trends", trends.get, "read", trends.TrendsQuery, response=trends.Trends,
+          round_trips=NO_ROUND_TRIP),
     _timeline("/v1/tags/{tag}/statuses", timelines.hashtag_timeline),
     _timeline("/v1/lists/{id}/statuses", timelines.list_timeline, TIMELINE_TRIPS),
     _timeline("/v1/groups/{id}/statuses", timelines.group_timeline),

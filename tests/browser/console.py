@@ -74,7 +74,7 @@ class ConsolePage:
 
 async def texts(column: Locator) -> list[str]:
     """Return the texts of a column's posts, the oldest first."""
-    return (await column.locator(".post .text").all_inner_texts())[::-1]
+    return (await column.locator(".post .text").all_text_contents())[::-1]
 
 
 @asynccontextmanager

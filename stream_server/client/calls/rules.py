@@ -42,11 +42,11 @@ class RuleCalls(CallGroup):
     async def explain_rule(self, rule: str, status: str | Mapping[str, Any]) -> Explanation:
         """Tell part by part why a rule matches a status, or why not. ``status`` is an id, or a made-up status."""
         return await self._transport.call(
-            Explanation, "POST", "/v1/rules/explain", body={"rule": rule, "status": status}
+            Explanation, "POST", "/v1/rules/explain", body={"rule": rule, "status": status}, is_read=True
         )
 
     async def preview_rule(self, rule: str, minutes: int) -> Preview:
         """Count the statuses of the last minutes (at most a day) that a rule matches, with examples."""
         return await self._transport.call(
-            Preview, "POST", "/v1/rules/preview", body={"rule": rule, "minutes": minutes}
+            Preview, "POST", "/v1/rules/preview", body={"rule": rule, "minutes": minutes}, is_read=True
         )

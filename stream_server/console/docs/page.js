@@ -16,6 +16,7 @@ class Page {
   /** @param {Json} source @param {import("./account.js").Account} account */
   constructor(source, account) {
     this.source = source;
+    this.account = account;
     this.routes = routesOf(source);
     this.sections = new Map(this.routes.map((route) => [route.id, new RouteSection(source, route, account)]));
     this.groups = inOrder(source.tags).map((tag) => this.group(tag));
@@ -40,6 +41,7 @@ class Page {
 
   /** Put the page into the document, and listen to keys and to the address. @param {Element} root */
   start(root) {
+    if (this.account.scopes.includes("admin")) document.querySelector(".views [href='/docs']")?.before(h("a", { href: "/#/operations" }, "Operations"));
     fill(root, h("nav", { class: "docs-nav", "aria-label": "Routes" },
       h("label", { for: "docs-search", class: "docs-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
     this.filter();

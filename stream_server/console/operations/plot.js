@@ -18,7 +18,7 @@ export class Plot {
     this.write = write;
     /** @type {Sample[]} */
     this.samples = [];
-    this.canvas = h("canvas", { class: "ops-plot", role: "img" });
+    this.canvas = h("canvas", { class: "ops-plot", role: "img", "aria-label": "a plot without values yet" });
     this.tip = h("span", { class: "ops-tip", "aria-hidden": "true" });
     this.root = h("div", { class: "ops-plot-box" }, this.canvas, this.tip);
     this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => this.point(event.offsetX));

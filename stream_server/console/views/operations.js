@@ -139,7 +139,7 @@ function alertsOf(state) {
   const away = state.workers.filter((/** @type {Json} */ worker) => !worker.ready).map((/** @type {Json} */ worker) => worker.worker);
   if (away.length) found.push(`Not ready: worker ${away.join(", ")}. Events may not reach its streams.`);
   if (state.redis.memory_alarm) found.push("Redis is nearly full: writes are refused.");
-  if (state.jobs.parked) found.push(`${plain(state.jobs.parked)} jobs failed too often. \`stream-server repair\` runs them again.`);
+  if (state.jobs.parked) found.push(`Jobs that failed too often: ${plain(state.jobs.parked)}. The command "stream-server repair" runs them again.`);
   return found;
 }
 

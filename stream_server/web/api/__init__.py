@@ -14,6 +14,7 @@ A handler checks the request, makes one call of ``store`` or ``hub``, and return
 ``timelines``     lists of statuses
 ``likes``         likes, which others see, and favorites, which only their user sees
 ``comments``      comments under statuses
+``trends``        the tags and words that more people use than an hour ago
 ``follows``       following users, and requests to follow protected users
 ``relations``     the relationship of two users, and the users they have in common
 ``blocks``        blocks and mutes

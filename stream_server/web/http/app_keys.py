@@ -19,6 +19,7 @@ from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import Claims, TokenAuthority
 from stream_server.store.store import Store
+from stream_server.trends.counter import TrendCounter
 from stream_server.web.http.static_files import StaticFile
 from stream_server.web.limits.turns import Turn
 from stream_server.web.route import Route
@@ -43,6 +44,9 @@ TRACING = web.AppKey("tracing", Tracing)
 """Traces of write requests. Absent unless the settings ask for traces."""
 CONSOLE_FILES: web.AppKey[Mapping[str, StaticFile]] = web.AppKey("console_files")
 """The files of the console, by their path."""
+
+TRENDS = web.AppKey("trends", TrendCounter)
+"""The counts of tags and words of this process."""
 
 READINESS_CHECK: web.AppKey[ReadinessCheck] = web.AppKey("readiness")
 """A function that returns whether this server would deliver an event written now, and the details for `/readyz`."""

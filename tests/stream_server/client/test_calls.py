@@ -92,6 +92,21 @@ async def test_a_read_is_never_ambiguous() -> None:
             await api.me()
 
 
+async def test_a_question_with_a_body_is_a_read_too() -> None:
+    async with scripted(CUT, CUT) as script, Client(script.url, attempts=2, backoff=RecordedBackoff()) as api:
+        with pytest.raises(Unreachable):
+            await api.preview_rule("tea", 5)
+    assert "Idempotency-Key" not in script.asked[0].headers
+
+
+async def test_long_parameters_of_a_poll_are_sent_in_a_body() -> None:
+    words = [f"word{n}" for n in range(400)]
+    async with scripted(Answer([b'{"events":[],"cursor":"c"}'])) as script, Client(script.url) as api:
+        assert await api.poll(track=words, wait=0).next_page() == []
+    assert (script.asked[0].method, script.asked[0].query) == ("POST", {})
+    assert msgspec.json.decode(script.asked[0].body)["track"] == ",".join(words)
+
+
 async def test_a_server_that_is_not_there_is_unreachable() -> None:
     """Nothing was sent, so a write certainly did not happen."""
     async with scripted() as script:

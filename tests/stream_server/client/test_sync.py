@@ -36,7 +36,14 @@ async def test_the_client_works_alone_and_inside_a_running_loop() -> None:
     async with scripted(posted, stream, posted, again, Answer([b'{"events":[],"cursor":"c"}'])) as script:
         script.hold_path = "/v1/stream"
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-W", "error", PROGRAM, script.url, cwd=ROOT, stdout=PIPE, stderr=PIPE,
+            sys.executable,
+            "-W",
+            "error",
+            PROGRAM,
+            script.url,
+            cwd=ROOT,
+            stdout=PIPE,
+            stderr=PIPE,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         async with asyncio.timeout(30):

@@ -196,9 +196,7 @@ def test_the_command_exports_a_span_of_time(site: SiteWithPosts, tmp_path: Path)
 
 
 @pytest.mark.extended
-def test_an_export_goes_on_after_the_server_was_killed(
-    site: SiteWithPosts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_export_goes_on_after_the_server_was_killed(site: SiteWithPosts, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server dies between two pages and comes back on its port. Each event comes once, in order."""
     monkeypatch.setattr(past_events, "PAGE_EVENTS", 7)
 

@@ -23,6 +23,7 @@ from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store.store import Store
+from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
 from stream_server.web.api.console import load_console
 from stream_server.web.http import app_keys, middleware
@@ -62,6 +63,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.OPERATIONS] = Operations(
         app[app_keys.METRICS], app[app_keys.HUB], lambda: True, app[LIMITS].hits, RecentErrors(), WorkerSockets()
     )
+    app[app_keys.TRENDS] = TrendCounter(app[app_keys.HUB])
     app[app_keys.STREAMS] = StreamDirectory(app[app_keys.HUB], store.open_streams, lambda: config.streams_per_user)
     app[app_keys.TOKEN_STATUSES] = TokenStatuses(store.sessions, lambda: -math.inf, lambda: 0.0)  # hears no log
     app[app_keys.REFUSE_WRITES], app[app_keys.SUBJECTS] = lambda: None, {}

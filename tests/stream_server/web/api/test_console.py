@@ -30,6 +30,7 @@ async def test_browsers_get_the_console_and_programs_the_description(world: Worl
     assert b'<script type="module" src="/console/app.js">' in page.body
     described = await world.call("GET", "/")
     assert described.json["docs"] == "/docs"
+    assert described.json["message_max_chars"] == 280
     assert page.headers["Vary"] == described.headers["Vary"] == "Accept"
     assert (await world.call("GET", "/docs")).headers["Content-Type"] == "text/html; charset=utf-8"
 
@@ -86,7 +87,11 @@ def test_a_source_makes_no_code_of_text_and_names_no_other_host(path: Path) -> N
     text = path.read_text(encoding="utf-8")
     code = "\n".join(line for line in text.split("\n") if not line.strip().startswith(("//", "*", "/*")))
     assert BANNED.findall(code) == []
-    links = set(re.findall(r"(?:https?|wss?)://[\w.-]+", code)) - {"http://www.w3.org", "http://127.0.0.1", "https://example.com"}
+    links = set(re.findall(r"(?:https?|wss?)://[\w.-]+", code)) - {
+        "http://www.w3.org",
+        "http://127.0.0.1",
+        "https://example.com",
+    }
     assert links == set()
     assert not re.search(r"<script(?![^>]*\ssrc=\"/console/)|<style|\sstyle=|\son\w+=\"", text)
     if path.suffix == ".js":

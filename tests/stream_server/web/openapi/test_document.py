@@ -55,6 +55,14 @@ def test_arrays_of_fixed_length_are_readable_by_generators() -> None:
     assert [indices.is_valid(list(range(count))) for count in range(4)] == [False, False, True, False]
 
 
+def test_the_routes_of_dialects_are_listed_and_not_described() -> None:
+    dialects = [row for row in routes.ROUTE_TABLE if row.dialect is not None]
+    listed = document()["x-dialects"]
+    assert [(one["method"], one["path"]) for one in listed] == [(row.method, row.path) for row in dialects]
+    assert all(one["summary"] for one in listed)
+    assert not {row.path for row in dialects} & set(document()["paths"])
+
+
 def test_schemas_have_unique_names() -> None:
     assert [name for name in document()["components"]["schemas"] if not name.isalpha()] == []
 
