@@ -1,11 +1,11 @@
 // @ts-check
 // The columns and their connections. All columns with rules share one stream: each has a tagged rule, and a message is
 // routed by the tags of `matched`. A column that is a sample has a stream to itself, since a sample cannot stand beside
-// rules on the wire.
+// rules on the wire. So has a column whose rule would make the address of the shared stream too long.
 
 import { Column } from "./column.js";
 import { fill, h } from "./dom.js";
-import { toHash, toParameters } from "./filter.js";
+import { aloneParameters, toHash, toParameters } from "./filter.js";
 import { showAge, showRate } from "./plot.js";
 import { explain } from "./session.js";
 
@@ -13,6 +13,7 @@ const HISTORY_MINUTES = 60;
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
 
 export const MAX_COLUMNS = 40;
+const MAX_SHARED_CHARS = 40_000; // of rules in the address of the shared stream; a server reads 64 KiB
 
 export class Board {
   /** @param {any} app @param {HTMLElement} strip where columns stand @param {{edit: (column: Column) => void, copy: (column: Column) => void, changed: () => void}} actions */
@@ -46,6 +47,8 @@ export class Board {
 
   /** @param {Column} column @param {number} index */
   place(column, index) {
+    const shared = this.columns.filter((other) => !other.isAlone).reduce((sum, other) => sum + encodeURIComponent(other.rule).length, 0);
+    column.isAlone = shared + encodeURIComponent(column.rule).length > MAX_SHARED_CHARS;
     this.strip.insertBefore(column.element, this.columns[index]?.element ?? this.strip.querySelector(".add-column"));
     this.columns.splice(index, 0, column);
     this.history = this.history.then(() => this.loadHistory(column));
@@ -93,7 +96,7 @@ export class Board {
   }
 
   connectShared() {
-    const parts = this.columns.map((column) => toParameters(column.filter, column.tag).shared ?? {});
+    const parts = this.columns.filter((column) => !column.isAlone).map((column) => toParameters(column.filter, column.tag).shared ?? {});
     const rules = parts.flatMap(({ rule }) => rule ?? []);
     const follow = parts.find((part) => part.follow)?.follow;
     if (!rules.length && !follow) {
@@ -113,10 +116,10 @@ export class Board {
 
   /** @param {Column} column */
   connectOwn(column) {
-    const { own } = toParameters(column.filter, column.tag);
+    const { own } = column.isAlone ? { own: aloneParameters(column.filter) } : toParameters(column.filter, column.tag);
     if (!own) return;
     column.own = this.app.client.stream(own, {
-      since: OWN_SINCE,
+      since: column.isAlone ? undefined : OWN_SINCE,
       onMessage: (/** @type {any} */ message) => this.deliver([column], message, () => message.matched ?? []),
       onState: () => this.showStates(),
     });

@@ -30,6 +30,7 @@ export class Column {
     this.rows = new Rows(`Posts: ${this.title}`, () => {});
     /** @type {import("./client.js").Stream | null} */ this.own = null;
     /** @type {any[] | null} */ this.buffer = null; // arrivals while the pages after a pause are read
+    this.isAlone = false; // whether its rule has a stream to itself, see board.js
     this.pausedAt = ""; // the cursor of the pause, while there is one
     this.missed = 0;
     this.element = this.draw();

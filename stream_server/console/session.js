@@ -42,26 +42,28 @@ export function tabStore() {
     }
   };
   const lock = (/** @type {() => Promise<any>} */ work) =>
-    navigator.locks ? navigator.locks.request(LOCK, work) : withClaim(work);
+    navigator.locks ? navigator.locks.request(LOCK, work) : inTurn(shared ? () => withClaim(work) : work);
   return { load, save, lock };
 }
 
 /** @type {Promise<any>} */ let last = Promise.resolve();
 
+/** One work of this tab after the other. @param {() => Promise<any>} work */
+function inTurn(work) {
+  return (last = last.then(work, work));
+}
+
 /** @param {() => Promise<any>} work */
-function withClaim(work) {
-  const run = async () => {
-    const mine = String(Math.random());
-    while (!(await claimed(mine))) await pause(100 + Math.random() * 200);
-    const renewing = setInterval(() => localStorage.setItem(LOCK, `${mine} ${Date.now()}`), 1000);
-    try {
-      return await work();
-    } finally {
-      clearInterval(renewing);
-      localStorage.removeItem(LOCK);
-    }
-  };
-  return (last = last.then(run, run));
+async function withClaim(work) {
+  const mine = String(Math.random());
+  while (!(await claimed(mine))) await pause(100 + Math.random() * 200);
+  const renewing = setInterval(() => localStorage.setItem(LOCK, `${mine} ${Date.now()}`), 1000);
+  try {
+    return await work();
+  } finally {
+    clearInterval(renewing);
+    localStorage.removeItem(LOCK);
+  }
 }
 
 /** Writes a claim, and holds it if it is still there after other tabs had time to write theirs. @param {string} mine */
