@@ -6,7 +6,7 @@ one author, however busy, counts once. Two pairs of author and term may share a 
 """
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from heapq import nlargest
 from typing import NamedTuple
 from zlib import crc32
@@ -172,9 +172,10 @@ def _score(count: int, expected: float) -> float:
 
 def _sums(buckets: list[Bucket]) -> dict[tuple[str, str], Counter[str]]:
     """Return the counts of buckets by kind and language; the empty language stands for all."""
-    found: dict[tuple[str, str], Counter[str]] = {}
+    found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for bucket in buckets:
         for (kind, language, text), count in bucket.terms.counts.items():
-            for key in ((kind, language), (kind, ANY_LANGUAGE)):
-                found.setdefault(key, Counter())[text] += count
+            found[kind, language][text] += count
+    for (kind, _), counts in list(found.items()):
+        found[kind, ANY_LANGUAGE].update(counts)
     return found

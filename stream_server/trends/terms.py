@@ -58,7 +58,7 @@ def terms_of(post: PostFields) -> set[Term]:
 
     Words have three letters or more. Words of scripts without spaces are left out, since nobody knows where they end.
     """
-    language = primary_language(post.lang)
+    language = primary_language(post.lang) or "und"
     tags = {("tag", language, text) for tag in post.entities.hashtags if len(text := fold(tag.text)) <= MAX_TERM_CHARS}
     folded = fold(_ENTITIES.sub(" ", post.message))
     if unspaced_scripts.has_unspaced(folded):

@@ -12,13 +12,27 @@ from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 
 PATIENCE_MS = 20_000
-DESKTOP: ViewportSize = {"width": 1280, "height": 900}
+DESKTOP: ViewportSize = {"width": 1100, "height": 700}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 KEEP = """kept => {
   localStorage.clear();
   sessionStorage.clear();
   if (kept) localStorage.setItem("stream-server.session", kept);
 }"""
+ENTER = """([kept, path]) => {
+  history.replaceState(null, "", path);
+  localStorage.setItem("stream-server.session", kept);
+  dispatchEvent(new StorageEvent("storage", { key: "stream-server.session" }));
+}"""
+"""Signs in as another tab of the browser would, without loading the page again."""
+
+LEAVE = """() => {
+  localStorage.clear();
+  sessionStorage.clear();
+  dispatchEvent(new StorageEvent("storage", { key: null }));
+}"""
+"""Signs out in the same way."""
+
 REFUSED = "Failed to load resource"
 """How the browser reports an answer of 4xx or 5xx, which a test may want."""
 
@@ -67,7 +81,8 @@ class Window:
 
     async def faults(self) -> list[str]:
         """Return what axe-core finds in the page as it is now."""
-        await self.page.evaluate(axe.source())
+        if not await self.page.evaluate("'axe' in window"):
+            await self.page.evaluate(axe.source())
         return await axe.faults(self.page)
 
     async def write(self, text: str) -> None:
@@ -94,8 +109,11 @@ class Windows:
             self._all[-1].watch()
         window = self._all[self._used]
         self._used += 1
-        await window.page.goto(f"{self._server.address}/console/icon.svg")  # no scripts yet
         kept = "" if user is None else json.dumps(_session(user, scope))
+        if path.startswith("/#/") and window.page.url.startswith(f"{self._server.address}/#/"):
+            await window.page.evaluate(ENTER, [kept, path])
+            return window
+        await window.page.goto(f"{self._server.address}/console/icon.svg")  # no scripts yet
         await window.page.evaluate(KEEP, kept)
         await window.open(path)
         return window
@@ -104,8 +122,8 @@ class Windows:
         """End the test: no window may have failed. The windows stay for the next test, with nobody signed in."""
         failures = [failure for window in self._all[: self._used] for failure in window.failures]
         for window in self._all[: self._used]:
-            await window.page.goto("about:blank")
             await window.page.unroute_all()
+            await window.page.evaluate(LEAVE)
             window.failures.clear()
             window.expects_refusals = False
         self._used = 0

@@ -14,6 +14,7 @@ import { privacy, requests } from "../people/requests.js";
 import { Site } from "../people/site.js";
 import { talkPage } from "../people/talk.js";
 import { talks } from "../people/talks.js";
+import { Trends } from "../people/trends.js";
 import { refreshTimes, tagHref, userHref } from "../people/text.js";
 
 /** @typedef {Record<string, any>} Json */
@@ -65,13 +66,20 @@ class People {
     this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
     this.site.onCounts = () => this.drawNav();
     this.site.reload = () => this.navigate(app.path, false);
-    this.timer = setInterval(() => refreshTimes(root), MINUTE_MS);
+    this.trends = new Trends(this.site);
+    this.timer = setInterval(() => this.everyMinute(), MINUTE_MS);
     root.classList.add("people");
-    fill(root, h("div", { class: "people-side" }, this.search(), this.nav), this.content);
+    fill(root, h("div", { class: "people-side" }, this.search(), this.nav, this.trends.root), this.content);
     this.listen();
     this.live.start();
     this.navigate(app.path, false);
     void this.loadCounts();
+    void this.trends.load();
+  }
+
+  everyMinute() {
+    refreshTimes(this.root);
+    if (!document.hidden) void this.trends.load();
   }
 
   /** Keep the cards and the counts right, whatever page is shown. */

@@ -1,7 +1,7 @@
 """Reads a request body within limits of size, time and JSON nesting."""
 
 import asyncio
-import re
+from itertools import accumulate
 
 from aiohttp import hdrs, web
 
@@ -14,9 +14,10 @@ BODY_TIMEOUT_SECONDS = 15.0
 MAX_JSON_DEPTH = 200
 """Most levels of nesting in JSON that the server reads. Python's own limit is higher: a thousand levels or more."""
 
-_JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _TOO_LARGE = "the body may have at most {} bytes"
-_BRACKET = re.compile(rb"[\[\]{}]")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+"""An opening bracket becomes 1 and a closing one -1, as signed bytes. So their sum is the depth."""
 
 
 async def read_body(request: web.Request, max_bytes: int) -> bytes:
@@ -67,8 +68,9 @@ def refuse_deep_json(body: bytes) -> None:
     """Raise BadRequest for JSON with more than :data:`MAX_JSON_DEPTH` levels of nesting. The JSON is not decoded."""
     if body.count(b"[") + body.count(b"{") <= MAX_JSON_DEPTH:
         return
-    depth = 0
-    for bracket in _BRACKET.findall(_JSON_STRING.sub(b"", body)):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > MAX_JSON_DEPTH:
-            raise BadRequest("the JSON is nested too deeply", code="malformed_body")
+    # No loop of Python: with one, 64 KiB of brackets would hold the event loop for a tenth of a second.
+    unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    outside_strings = b"".join(unescaped.split(b'"')[::2])
+    steps = outside_strings.translate(_STEPS, _NO_BRACKETS)
+    if max(accumulate(memoryview(steps).cast("b")), default=0) > MAX_JSON_DEPTH:
+        raise BadRequest("the JSON is nested too deeply", code="malformed_body")

@@ -89,25 +89,34 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
     request[REQUEST_ID] = client_id if client_id is not None and is_valid_id else random_id()
     tracing = app.get(TRACING)
     trace = None if tracing is None else _begin_trace(request, route, tracing)
+    status = CLIENT_LEFT
     try:
-        response = await _check_and_answer(request, app, route, handler, trace)
-    except ConnectionError:
+        response = await _answer(request, app, route, handler, trace)
+        status = response.status
+    finally:  # also if the handler was cancelled, because the client has disconnected
         if tracing is not None and trace is not None:
-            tracing.end(trace, CLIENT_LEFT)
-        raise  # the client has disconnected: it cannot receive an answer, and the server has not failed
-    except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
-        if isinstance(error, RateLimited):
-            await app[LIMITS].delay_refusal(request)
-        response = _error_answer(request, route, error)
+            tracing.end(trace, status)
     if not response.prepared:
         _complete_headers(request, route, response)
-    if tracing is not None and trace is not None:
-        tracing.end(trace, response.status)
     _record_metrics(request, route, response.status, time.monotonic() - started_at)
     return response
 
 
 MIDDLEWARES = (handle_request,)
+
+
+async def _answer(
+    request: web.Request, app: web.Application, route: Route | None, handler: Handler, trace: RequestTrace | None
+) -> web.StreamResponse:
+    """Return the answer of the handler, or the error answer. Raises ConnectionError if the client has disconnected."""
+    try:
+        return await _check_and_answer(request, app, route, handler, trace)
+    except ConnectionError:
+        raise  # the client cannot receive an answer, and the server has not failed
+    except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
+        if isinstance(error, RateLimited):
+            await app[LIMITS].delay_refusal(request)
+        return _error_answer(request, route, error)
 
 
 def _begin_trace(request: web.Request, route: Route | None, tracing: Tracing) -> TracedRequest | None:

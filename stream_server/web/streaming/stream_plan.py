@@ -97,9 +97,14 @@ async def parse_filters(
     if impersonal is None:  # the protocols of Twitter know ids only
         await resolve_followed(app[STORE].users, parameters)
     subscription = await app[SUBSCRIPTION_PARSER].parse(parameters, explain=explain, impersonal=impersonal)
+    require_scopes(subscription, scopes)
+    return subscription
+
+
+def require_scopes(subscription: Subscription, scopes: frozenset[str]) -> None:
+    """Raise Forbidden unless ``scopes``, those of a token, suffice for the filters."""
     if missing := subscription.required_scopes - scopes:
         raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}")
-    return subscription
 
 
 async def bind_filters(

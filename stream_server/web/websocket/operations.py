@@ -38,6 +38,7 @@ from stream_server.web.streaming.stream_plan import (
     load_viewer,
     parse_filters,
     read_user_stream_kinds,
+    require_scopes,
     stream_token,
 )
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -232,7 +233,9 @@ class Operations:
 
         async def bind(position: Position) -> BoundFilters:
             viewer = None if subscription.viewer_independent else await load_viewer(app, uid)
-            return await bind_filters(app, uid, subscription, viewer, position)
+            bound = await bind_filters(app, uid, subscription, viewer, position)
+            require_scopes(subscription, self._scopes)  # again: another token may have come meanwhile
+            return bound
 
         return bind
 

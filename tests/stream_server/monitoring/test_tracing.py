@@ -16,6 +16,7 @@ from stream_server.monitoring import trace_export
 from stream_server.monitoring.trace_export import TraceExport, make_provider, start_export
 from stream_server.monitoring.tracing import MAX_OPEN_TRACES
 from stream_server.web.http import app_keys
+from stream_server.web.http.middleware import CLIENT_LEFT
 from tests.stream_server.hub.world import World
 from tests.stream_server.web.running_server import RunningServer, running_server
 from tests.waiting import eventually
@@ -101,6 +102,19 @@ async def test_a_refused_write_has_its_status_and_no_delivery(
     found = named(spans)
     assert set(found) - {"store"} == {"POST /v1/statuses"}
     assert server.app[app_keys.HUB].watch_entry is None
+
+
+async def test_the_trace_of_a_client_that_leaves_ends(server: RunningServer, spans: InMemorySpanExporter) -> None:
+    """Else a hundred such clients would end all tracing, and each entry would be watched for nobody."""
+    head = f"POST /v1/statuses HTTP/1.1\r\ntraceparent: 00-{TRACE_ID}-{PARENT_ID}-01\r\nContent-Length: 99"
+    hub = server.app[app_keys.HUB]
+    _, writer = await server.send_raw(head)
+    await eventually(lambda: hub.watch_entry is not None)
+    writer.close()
+    await eventually(lambda: hub.watch_entry is None)
+    attributes = named(spans)["POST /v1/statuses"].attributes
+    assert attributes is not None
+    assert attributes["http.response.status_code"] == CLIENT_LEFT
 
 
 async def test_the_number_of_open_traces_is_bounded(spans: InMemorySpanExporter) -> None:

@@ -1,6 +1,7 @@
 """Limits as a client meets them: what is counted, what the answers tell, and that each slot is freed."""
 
 import asyncio
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -58,6 +59,18 @@ async def test_administrators_and_importers_are_not_limited(world: World) -> Non
     assert set(found) == {200}
     reads = [world.call("GET", "/v1/users/me", ann, scope="read ingest") for _ in range(41)]
     assert 429 in await statuses_of(*reads), "the scope ingest is for writes"
+
+
+async def test_eight_ingests_of_a_user_run_at_once(world: World, app: web.Application) -> None:
+    ann, ingests = await world.user("ann"), app[LIMITS].ingests
+    headers = {"Content-Type": "application/x-ndjson"}
+    with ExitStack() as running:
+        for _ in range(8):
+            running.enter_context(ingests.slot(ann))
+        refused = await world.call("POST", "/v1/ingest", ann, scope="ingest", data=b"", headers=headers)
+        assert refused.error == (429, "rate_limited", None)
+    answer = await world.call("POST", "/v1/ingest", ann, scope="ingest", data=b"", headers=headers)
+    assert (answer.status, answer.body, len(ingests)) == (200, b"", 0)
 
 
 async def test_bytes_are_counted(world: World) -> None:

@@ -62,3 +62,11 @@ def test_json_nested_deeper_than_the_limit_is_refused(opening: str) -> None:
 )
 def test_brackets_side_by_side_or_in_strings_are_not_deep(body: str) -> None:
     refuse_deep_json(body.encode())
+
+
+@pytest.mark.parametrize("text", ['"\\\\"', '"\\\\\\""', '"\\\\\\\\"', '"]\\\\\\"]"', '"\\u005d"'])
+def test_escapes_do_not_hide_the_depth(text: str) -> None:
+    """A backslash before the end of a string may itself be escaped."""
+    refuse_deep_json((f"[{text}," * MAX_JSON_DEPTH).encode())
+    with pytest.raises(BadRequest, match="nested too deeply"):
+        refuse_deep_json((f"[{text}," * MAX_JSON_DEPTH + "[").encode())
