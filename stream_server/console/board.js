@@ -146,6 +146,7 @@ export class Board {
 
   /** Loads what the past hour has of a column. One after the other: a user may run one preview at a time. @param {Column} column */
   async loadHistory(column) {
+    await settled(column);
     if (!this.columns.includes(column)) return;
     try {
       if (column.rule) {
@@ -204,6 +205,11 @@ export class Board {
     this.shared?.close();
     for (const column of this.columns) column.close();
   }
+}
+
+/** Waits until the column's filter is in force: what happens before is then in the history, and the rest comes live. @param {Column} column */
+async function settled(column) {
+  for (let turn = 0; turn < 100 && column.element.isConnected && !column.stream?.isSettled; turn++) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 /** @param {string} kind */

@@ -274,6 +274,8 @@ export class Stream {
     this.socketFailures = 0;
     this.helloAt = 0;
     this.sent = parameters;
+    this.updates = 0; // sent on this connection
+    this.answered = 0; // by `effective`, or by a refusal
     /** @type {Record<string, any>} */ this.timers = {};
     this.wake = () => {};
     this.onOnline = () => this.isFinal || this.connect();
@@ -313,7 +315,12 @@ export class Stream {
 
   sendUpdate() {
     this.sent = this.parameters;
-    this.transport.send({ op: "update", parameters: this.parameters });
+    this.transport.send({ op: "update", id: ++this.updates, parameters: this.parameters });
+  }
+
+  /** Whether the connection is open, and `parameters` are in force there. */
+  get isSettled() {
+    return this.connection !== "" && this.sent === this.parameters && this.answered === this.updates;
   }
 
   /** @param {StreamState} state */
@@ -329,6 +336,7 @@ export class Stream {
     this.transport?.close();
     this.transport = null;
     this.connection = "";
+    this.updates = this.answered = 0;
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
   }
 
@@ -385,6 +393,7 @@ export class Stream {
     const isEvent = !CONTROL_KINDS.has(message.kind);
     if (isEvent && this.hadBefore(message.cursor)) return;
     if (message.cursor) this.cursor = message.cursor;
+    if (message.id && ["effective", "error"].includes(message.kind)) this.answered = message.id;
     if (message.kind === "hello") this.greeted(message);
     else if (message.kind === "gap" && message.reason === "rolled_back") this.seen.clear();
     else if (message.kind === "error") this.options.onRefusedUpdate?.(new ApiError(400, message.error ?? message));

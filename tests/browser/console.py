@@ -50,7 +50,9 @@ class ConsolePage:
             self.problems.append(f"another host: {url}")
 
     async def open(self, link: str) -> None:
+        """Follow a link that signs in, and wait until the view Streams hears keys."""
         await self.page.goto(link)
+        await expect(self.page.locator(".board")).to_be_visible()
 
     async def add_column(self, *words: str) -> Locator:
         """Add a column for posts with any of the words, by the keyboard alone. Return the column."""

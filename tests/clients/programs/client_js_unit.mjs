@@ -198,10 +198,14 @@ test("other filters and a new token go up the open socket", async () => {
   stream.update({ track: "early" }); // before the hello: sent with it
   made[0].say({ kind: "hello", cursor: "c", connection: "x" });
   stream.update({ rule: ["a:b"] });
+  made[0].say({ kind: "effective", id: 1, cursor: "d" });
+  assert.equal(stream.isSettled, false);
+  made[0].say({ kind: "effective", id: 2, cursor: "e" });
+  assert.equal(stream.isSettled, true);
   client.keep({ ...store.load(), token: "b" });
   made[0].say({ kind: "error", error: { code: "invalid_parameter", message: "no", param: "rule" } });
   assert.deepEqual(made[0].sent, [
-    { op: "update", parameters: { track: "early" } }, { op: "update", parameters: { rule: ["a:b"] } }, { op: "token", token: "b" },
+    { op: "update", id: 1, parameters: { track: "early" } }, { op: "update", id: 2, parameters: { rule: ["a:b"] } }, { op: "token", token: "b" },
   ]);
   assert.deepEqual([refusals, stream.state.name], [["rule"], "live"]);
   client.keep(null);
