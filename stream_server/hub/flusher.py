@@ -122,9 +122,10 @@ class Flusher:
         """Count the bytes of a published entry. When a wave (up to 64 KiB of a burst) is full, begin the next.
 
         A due group may still get frames. So the due frames count as part of the wave until all are written.
-        ``entry_ms`` is the time of the entry, in ms since 1970.
+        Call it after the entry's frames were queued. ``entry_ms`` is the time of the entry, in ms since 1970.
         """
-        self._oldest_ms = min(self._oldest_ms, entry_ms)
+        if self._pending_groups:  # an entry that matches nobody, long ago, must not make a later flush seem late
+            self._oldest_ms = min(self._oldest_ms, entry_ms)
         self._wave_bytes += entry_bytes
         if self._wave_bytes + self._due_bytes > self._max_wave_bytes:
             self._seal_wave()

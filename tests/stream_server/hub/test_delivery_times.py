@@ -1,11 +1,13 @@
 """The time from the log to the sockets: each live event once for each client, under the kind of its filter."""
 
+from dataclasses import replace
+
 import pytest
 
 from filters.params import parse_subscription
 from filters.registry import installed_registry
 from stream_server.hub.delivery_times import BUCKET_SECONDS, FILTER_KINDS, DeliveryTimes, filter_kind
-from tests.stream_server.hub.world import World
+from tests.stream_server.hub.world import LIMITS, World
 from tests.waiting import eventually
 
 
@@ -56,3 +58,15 @@ async def test_each_delivery_to_a_live_client_is_counted_once() -> None:
     counts = {kind: sum(counts) for kind, counts, _ in world.hub.flusher.times.histograms() if any(counts)}
     assert counts == {"track": 12, "firehose": 4, "follow": 4}
     assert sum(counts.values()) == world.hub.flusher.delivered
+
+
+async def test_an_entry_that_matched_nobody_does_not_make_the_next_delivery_late() -> None:
+    world = World(replace(LIMITS, buffer_bytes=100_000))  # both entries are of one wave
+    world.open(track="tea")
+    await world.until_live(1)
+    world.post("coffee")
+    world.now_ms += 60_000
+    world.post("tea")
+    await eventually(lambda: world.hub.flusher.delivered == 1)
+    (seconds,) = (seconds for _, counts, seconds in world.hub.flusher.times.histograms() if any(counts))
+    assert seconds < 1
