@@ -130,6 +130,8 @@ def open_export(path: Path) -> Iterator[ExportFile]:
         _require_extra()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
+        partial.unlink(missing_ok=True)
+        partial.touch(exist_ok=False)  # in a folder of many users, somebody may have put a link to another file there
         file = _OPENERS[ending](partial)
     except OSError as error:
         raise CommandFailure(f"--to {path}: {error.strerror or error}") from None

@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -38,6 +39,18 @@ FOLLOW = {
     "kind": "follow", "cursor": "c3", "at": "2026-05-01T11:00:02.000Z",
     "source": {"id": "7", "login": "ann"}, "target": {"id": "8", "login": "bob"},
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["ndjson", "ndjson.gz", "ndjson.zst", "parquet"])
+def test_a_link_in_the_place_of_the_unfinished_file_is_not_followed(tmp_path: Path, ending: str) -> None:
+    path, other = tmp_path / f"events.{ending}", tmp_path / "other"
+    other.write_bytes(b"precious")
+    path.with_name(f".{path.name}.{os.getpid()}.partial").symlink_to(other)
+    with open_export(path) as file:
+        file.write([POST])
+    assert other.read_bytes() == b"precious"
+    assert not path.is_symlink()
+    assert path.stat().st_size > 0
 
 
 def test_a_row_has_the_columns_of_its_event() -> None:
