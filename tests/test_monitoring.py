@@ -35,7 +35,7 @@ def rendered() -> bytes:
     metrics.http.refusals["not_found"] += 1
     metrics.http.add_time("/", 0.1)
     times = DeliveryTimes()
-    times.events[0] = 1
+    times.add(0, 1)
     times.end_slice(1)
     metrics.watch_times(times)
     return metrics.render()

@@ -31,28 +31,29 @@ def filter_kind(subscription: Subscription) -> int:
 
 
 class DeliveryTimes:
-    """The histograms of all kinds of filters.
+    """The histograms of all kinds of filters."""
 
-    ``events`` counts the events of the slice that is being written, by kind, once for each client. The flusher adds to
-    it directly, because a call for each write would cost more.
-    """
-
-    __slots__ = ("_counts", "_sums", "events")
+    __slots__ = ("_counts", "_events", "_sums")
 
     def __init__(self) -> None:
-        self.events = [0] * len(FILTER_KINDS)
+        self._events: dict[int, int] = {}
         self._counts = [[0] * (len(BUCKET_SECONDS) + 1) for _ in FILTER_KINDS]
         self._sums = [0.0] * len(FILTER_KINDS)
 
+    def add(self, kind: int, events: int) -> None:
+        """Count events of the slice that is being written, once for each client."""
+        self._events[kind] = self._events.get(kind, 0) + events
+
     def end_slice(self, age_ms: float) -> None:
         """Add the events of the slice to the histograms. ``age_ms`` is the age of the oldest one in milliseconds."""
-        seconds = max(0.0, age_ms / 1000)
+        if not self._events:
+            return
+        seconds = age_ms / 1000 if age_ms > 0 else 0.0
         bucket = bisect_left(BUCKET_SECONDS, seconds)
-        for kind, count in enumerate(self.events):
-            if count:
-                self._counts[kind][bucket] += count
-                self._sums[kind] += count * seconds
-                self.events[kind] = 0
+        for kind, count in self._events.items():
+            self._counts[kind][bucket] += count
+            self._sums[kind] += count * seconds
+        self._events.clear()
 
     def histograms(self) -> Iterator[tuple[str, list[int], float]]:
         """Yield each kind of filter, the counts of its buckets (the last one is unbounded), and the sum of seconds."""

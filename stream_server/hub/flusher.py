@@ -216,21 +216,29 @@ class Flusher:
 
     def _write_due_groups(self, writes_left: int) -> None:
         """Write the frames of due groups, up to the end of the slice. There must be no older frames, in batches."""
-        due, limits, wrapped, events_by_kind = self._due_groups, self._limits, self._wrapped, self.times.events
-        delivered = 0
+        due, limits, wrapped = self._due_groups, self._limits, self._wrapped
+        kind, delivered = -1, 0  # the groups of one kind mostly stand together, so they are counted together
         try:
             while due and writes_left > 0:
                 group, _ = due.popitem()
                 events = group.write_to_only_member(limits, wrapped)
                 if events is not None:
+                    if group.filter_kind != kind:
+                        self._count(kind, delivered)
+                        kind, delivered = group.filter_kind, 0
                     delivered += events
-                    events_by_kind[group.filter_kind] += events
                     writes_left -= 1
                 else:
                     self._append_batch(group)
                     writes_left = self._write_batches(writes_left)
         finally:
-            self.delivered += delivered
+            self._count(kind, delivered)
+
+    def _count(self, filter_kind: int, events: int) -> None:
+        """Count events that were written to clients with filters of one kind."""
+        if events:
+            self.delivered += events
+            self.times.add(filter_kind, events)
 
     def _finish_flush(self) -> None:
         self.pause.end_flush(self._flush_seconds)
@@ -259,6 +267,4 @@ class Flusher:
             return  # written completely by `flush_group`
         served = batch.served_count
         batch.write_slice(self._limits, max_writes)
-        events = (batch.served_count - served) * batch.event_count
-        self.delivered += events
-        self.times.events[batch.filter_kind] += events
+        self._count(batch.filter_kind, (batch.served_count - served) * batch.event_count)

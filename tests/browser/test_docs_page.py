@@ -95,4 +95,5 @@ async def test_the_form_posts_and_its_curl_command_does_too(site_api: Api, windo
     mine = await site_api.done("GET", f"/v1/users/{user['id']}/statuses", token=mint(user["id"]))
     assert [(status["message"], status["lang"]) for status in mine["statuses"]] == [(text, "en")] * 2
     assert await window.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert await window.faults() == []
     await window.page.set_viewport_size(DESKTOP)

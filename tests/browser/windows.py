@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Request, ViewportSize, expect
+from playwright.async_api import Browser, ConsoleMessage, Locator, Page, ViewportSize, expect
 
 from tests.browser import axe
 from tests.end_to_end.api import Api, mint
@@ -50,7 +50,8 @@ class Window:
         self.page.set_default_timeout(PATIENCE_MS)
         self.page.on("pageerror", lambda error: self.failures.append(f"script: {error}"))
         self.page.on("console", self._hear)
-        self.page.on("request", self._see)
+        self.page.on("request", lambda request: self._see(request.url))
+        self.page.on("websocket", lambda socket: self._see(socket.url.replace("ws", "http", 1)))
         self.page.on("dialog", lambda dialog: self.failures.append(f"dialog: {dialog.message}"))
 
     def _hear(self, message: ConsoleMessage) -> None:
@@ -58,9 +59,9 @@ class Window:
         if message.type in {"error", "warning"} and not is_wanted:
             self.failures.append(f"console: {message.text} {message.location['url']}")
 
-    def _see(self, request: Request) -> None:
-        if not request.url.startswith((self.server.address, "data:", "about:")):
-            self.failures.append(f"foreign request: {request.url}")
+    def _see(self, url: str) -> None:
+        if not url.startswith((self.server.address, "data:", "about:")):
+            self.failures.append(f"foreign request: {url}")
 
     async def open(self, path: str) -> None:
         """Open a path of the server, such as ``/#/people``, as from a bookmark."""

@@ -87,6 +87,7 @@ class Operations {
     this.asking = true;
     try {
       this.history.add(await this.app.client.request("GET", "/v1/admin/operations"));
+      if (this.ended) return;
       this.wait = POLL_MS;
       this.app.setStatus("live", "live");
       fill(this.problem);
@@ -101,10 +102,11 @@ class Operations {
 
   /** @param {unknown} error */
   fail(error) {
+    if (this.ended) return;
     const known = error instanceof ApiError ? error : null;
     this.wait = Math.min(LONGEST_WAIT_MS, Math.max(this.wait * 2, (known?.retryAfter ?? 0) * 1000));
     this.app.setStatus("no answer", "bad");
-    if (!this.ended) fill(this.problem, explain(error), this.history.last ? " The numbers below are the last that arrived." : "");
+    fill(this.problem, explain(error), this.history.last ? " The numbers below are the last that arrived." : "");
   }
 
   draw() {

@@ -33,8 +33,8 @@ LINE_MEDIA_TYPES = frozenset({NDJSON, "application/ndjson", "application/jsonl",
 BATCH_LINES = 100
 """Most lines of one round trip. Redis needs about 20 ms for them, between which it serves others."""
 
-BATCH_BYTES = 256 * 1024
-"""Size in bytes after which a batch takes no further line."""
+BATCH_BYTES = 64 * 1024
+"""Size in bytes after which a batch takes no further line. The event loop is held while a batch is parsed."""
 
 CHECK_SECONDS = 0.5
 """Seconds between two looks at the token and at the shutdown, while no line arrives."""

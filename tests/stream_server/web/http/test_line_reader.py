@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from aiohttp import StreamReader
 from aiohttp.base_protocol import BaseProtocol
 from hypothesis import given
@@ -21,7 +22,7 @@ def new_content() -> StreamReader:
     loop = asyncio.get_running_loop()
     protocol = BaseProtocol(loop)
     protocol.transport = asyncio.Transport()  # a connected one
-    return StreamReader(protocol, 1 << 16, loop=loop)
+    return StreamReader(protocol, 1 << 20, loop=loop)  # no transport to pause
 
 
 async def read(chunks: list[bytes], at_once: int) -> tuple[list[Line], int]:
@@ -52,3 +53,28 @@ def test_a_batch_ends_at_its_size() -> None:
         return [len(await reader.take(100, 16, 1)) for _ in range(3)]
 
     assert asyncio.run(sizes()) == [2, 2, 1]
+
+
+@pytest.mark.parametrize("chunk", [b"x\n" * 5000, b"\n" * 100_000])
+def test_others_have_their_turn_while_a_chunk_of_many_lines_is_read(chunk: bytes) -> None:
+    """Between two batches other tasks run, and a batch passes over few empty lines."""
+
+    async def turns() -> int:
+        content = new_content()
+        content.feed_data(chunk)
+        content.feed_eof()
+        reader, count = LineReader(content, MAX_LINE), 0
+
+        async def other() -> None:
+            nonlocal count
+            while True:
+                await asyncio.sleep(0)
+                count += 1
+
+        task = asyncio.create_task(other())
+        while not reader.is_finished:
+            await reader.take(100, 1 << 20, 1)
+        task.cancel()
+        return count
+
+    assert asyncio.run(turns()) >= 40
