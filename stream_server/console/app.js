@@ -26,7 +26,7 @@
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
 import { compose } from "./compose.js";
-import { fill, h, icon } from "./dom.js";
+import { decoded, fill, h, icon } from "./dom.js";
 import { explain, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
@@ -109,8 +109,8 @@ function route() {
   const code = takeCode();
   if (code) return void signInByCode(code);
   const [, name = "", ...path] = location.hash.split("?")[0].split("/");
-  const view = name in VIEWS ? name : "streams";
-  app.path = path.filter(Boolean).map(decodeURIComponent);
+  const view = Object.hasOwn(VIEWS, name) ? name : "streams";
+  app.path = path.filter(Boolean).map(decoded);
   if (!client.user) return showDoor();
   if (view === state.view && state.userId === client.user.id) return state.mounted?.navigate?.(app.path);
   show(view);

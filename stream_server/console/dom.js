@@ -59,6 +59,15 @@ export function outside(url, text) {
   return h("a", { href: url, rel: "noopener noreferrer nofollow", target: "_blank" }, text);
 }
 
+/** A part of an address as text. What is escaped wrongly, such as a bare `%`, stays as it is. @param {string} part */
+export function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 /** A name or login that others chose: its direction of writing must not turn the text around it. @param {any} text */
 export function isolate(text, attributes = {}) {
   return h("bdi", attributes, text);

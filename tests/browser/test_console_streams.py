@@ -135,6 +135,16 @@ async def test_a_hostile_post_is_text(api: Api, server: Server, console: Console
     assert await column.locator(".post .text").last.evaluate(direction) == "isolate"
 
 
+async def test_an_address_that_names_nothing_breaks_no_view(api: Api, server: Server, console: ConsolePage) -> None:
+    """Such links come from strangers: escapes that are none, and names that every object of JavaScript has."""
+    await console.open(await sign_in_link(server, await api.user()))
+    await expect(console.page.locator("main.streams")).to_be_visible()
+    for address in ("#/people/%", "#/constructor/%", "#/people/constructor", "#/toString", "docs#%"):
+        await console.page.goto(f"{server.address}/{address}")
+        await expect(console.page.locator("main")).not_to_be_empty()
+    console.problems[:] = [one for one in console.problems if "404" not in one]  # there is no such user
+
+
 async def test_a_flood_does_not_freeze_the_page(
     api: Api, server: Server, console: ConsolePage, record_property: pytest.FixtureRequest
 ) -> None:

@@ -1,7 +1,7 @@
 // @ts-check
 /** The page `/docs`: all routes of the server, from its own `/openapi.json`. */
 
-import { fill, h } from "../dom.js";
+import { decoded, fill, h } from "../dom.js";
 import { openAccount } from "./account.js";
 import { allErrors, routesOf, search } from "./document.js";
 import { RouteSection } from "./route.js";
@@ -64,7 +64,7 @@ class Page {
 
   /** Open the route that the address names. */
   follow() {
-    const name = decodeURIComponent(location.hash.slice(1));
+    const name = decoded(location.hash.slice(1));
     const section = this.sections.get(name);
     if (section?.root.hidden) this.clear();
     section?.setOpen(true);

@@ -49,7 +49,7 @@ function draw(page, path) {
   if (name === "requests") return requests(page, argument || undefined);
   if (name === "privacy") return privacy(page, argument || undefined);
   const plain = /** @type {Record<string, (page: Page) => any>} */ ({ home, notifications, mentions, kept });
-  return name in plain ? plain[name](page) : profile(page, name, path[1]);
+  return Object.hasOwn(plain, name) ? plain[name](page) : profile(page, name, path[1]);
 }
 
 class People {
