@@ -13,7 +13,7 @@ from stream_server.errors import ApiError, BadRequest, Unauthorized
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.token_expiry import EMPTY_CONTEXT
 from stream_server.store.redis import admission
-from stream_server.web.http.app_keys import CLAIMS, HUB, METRICS, STORE
+from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.request_limits import LIMITS, StreamPlace
 from stream_server.web.limits.rate_limit import CONNECTS
@@ -25,6 +25,7 @@ from stream_server.web.websocket.operations import (
     Operation,
     as_refusal,
     check_token,
+    count_refusal,
     encode_error,
     parse_operation,
     start_stream,
@@ -99,7 +100,7 @@ class FirstMessage:
 
     def _refuse(self, error: ApiError, echo: dict[str, object]) -> None:
         """Tell the client what is wrong, and close the socket."""
-        self._app[METRICS].http.refusals[error.error_code] += 1
+        count_refusal(self._app, error)
         self._connection.send(encode_error(error, echo))
         self._close(_CLOSE_CODE_BY_STATUS.get(error.status, CloseCode.POLICY_VIOLATION), error.message)
 

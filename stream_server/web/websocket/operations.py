@@ -120,6 +120,13 @@ def as_refusal(error: Exception) -> ApiError:
     return refused
 
 
+def count_refusal(app: web.Application, error: ApiError) -> None:
+    """Count an error that a client was told, as those of HTTP are counted."""
+    app[METRICS].http.refusals[error.error_code] += 1
+    if isinstance(error, RateLimited):
+        app[LIMITS].hits.add(error.limit)
+
+
 class Update:
     """Other filters for an open stream, see `stream_server.hub.filter_change`."""
 
@@ -198,7 +205,7 @@ class Operations:
         self._connection.set_busy(is_busy=False)
 
     def _answer_error(self, error: ApiError, echo: dict[str, object]) -> None:
-        self._app[METRICS].http.refusals[error.error_code] += 1
+        count_refusal(self._app, error)
         self._connection.send(encode_error(error, echo))
 
     async def _update(self, operation: Operation) -> None:

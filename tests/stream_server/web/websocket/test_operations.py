@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.streaming.stream_plan import bind_filters
 from stream_server.web.websocket import operations
 from tests.stream_server import tokens
@@ -37,3 +38,16 @@ async def test_another_token_does_not_take_over_what_the_first_one_may(
         refused = await socket.receive_json()
         assert (refused["kind"], refused["id"]) == ("error", 1)
         assert refused["error"]["code"] == "insufficient_scope"
+
+
+async def test_a_limit_that_an_operation_meets_is_counted(redis_url: str) -> None:
+    """The operator sees it as one that a request has met."""
+    limits = {"limits": "on", "limit_connects": 1, "shutdown_seconds": 1.0}
+    async with (
+        running_server(redis_url, limits) as server,
+        server.session.ws_connect("/v1/stream?track=a", headers=server.authorization) as socket,
+    ):
+        assert (await socket.receive_json())["kind"] == "hello"
+        await socket.send_json({"op": "update", "parameters": {"track": "b"}})
+        assert (await socket.receive_json())["error"]["code"] == "rate_limited"
+        assert server.app[LIMITS].hits.counts() == {"limit_connects": 1}
