@@ -86,9 +86,11 @@ export class Client {
    */
   async request(method, path, more = {}) {
     const query = toQuery(more.query ?? {});
+    let used = "";
     const send = async () => {
       const headers = { Accept: "application/json", ...more.headers };
-      if (!more.open) Object.assign(headers, { Authorization: `Bearer ${await this.token()}` });
+      if (!more.open) used = await this.token();
+      if (!more.open) Object.assign(headers, { Authorization: `Bearer ${used}` });
       if (more.body !== undefined) Object.assign(headers, { "Content-Type": "application/json" });
       const body = more.body === undefined ? undefined : JSON.stringify(more.body);
       return this.send(`${path}${query && "?"}${query}`, { method, headers, body, signal: more.signal });
@@ -98,7 +100,7 @@ export class Client {
     } catch (error) {
       const ended = error instanceof ApiError && error.code === "token_expired" && !more.open && !this.options.token;
       if (!ended) throw error; // a token that this machine's clock believed alive is exchanged, once
-      await this.refresh(this.store.load()?.token);
+      await this.refresh(used);
       return send();
     }
   }
@@ -154,7 +156,7 @@ export class Client {
   /**
    * Exchanges the refresh token. It works once, and a second use ends the session: so one caller at a time asks, among
    * all that share the store, and the others take what it got.
-   * @param {string} [used] the token that is too old; a session with another one is fresh already.
+   * @param {string} used the token that is too old; a session with another one is fresh already.
    */
   refresh(used) {
     return this.store.lock(async () => {

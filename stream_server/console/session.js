@@ -37,14 +37,51 @@ export function tabStore() {
     try {
       if (session) localStorage.setItem(KEY, JSON.stringify(session));
       else localStorage.removeItem(KEY);
+      if (!session) shelve(null);
     } catch {
       shared = false;
     }
   };
-  const lock = (/** @type {() => Promise<any>} */ work) =>
-    navigator.locks ? navigator.locks.request(LOCK, work) : inTurn(shared ? () => withClaim(work) : work);
+  const lock = (/** @type {() => Promise<any>} */ work) => {
+    const agreed = async () => {
+      const latest = await shelved();
+      const own = load();
+      if (latest && own && latest.user.id === own.user.id && latest.expires > own.expires) save(latest);
+      try {
+        return await work();
+      } finally {
+        await shelve(load());
+      }
+    };
+    return navigator.locks ? navigator.locks.request(LOCK, agreed) : inTurn(shared ? () => withClaim(agreed) : agreed);
+  };
   return { load, save, lock };
 }
+
+/**
+ * Runs one request in a transaction of the browser's database. Unlike `localStorage`, which reaches other processes a
+ * moment late, a transaction sees all that ended before it: so no tab uses a refresh token that another one has used.
+ * @param {IDBTransactionMode} mode @param {(store: IDBObjectStore) => IDBRequest} ask @returns {Promise<any>} undefined without a database
+ */
+function transact(mode, ask) {
+  return new Promise((resolve) => {
+    const opening = indexedDB.open("stream-server", 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("session");
+    opening.onerror = () => resolve(undefined);
+    opening.onsuccess = () => {
+      const transaction = opening.result.transaction("session", mode);
+      const request = ask(transaction.objectStore("session"));
+      const finish = (/** @type {any} */ value) => (opening.result.close(), resolve(value));
+      transaction.oncomplete = () => finish(request.result);
+      transaction.onerror = transaction.onabort = () => finish(undefined);
+    };
+  }).catch(() => undefined);
+}
+
+const shelved = () => transact("readonly", (store) => store.get(KEY));
+
+/** @param {any} session */
+const shelve = (session) => transact("readwrite", (store) => (session ? store.put(session, KEY) : store.delete(KEY)));
 
 /** @type {Promise<any>} */ let last = Promise.resolve();
 

@@ -8,6 +8,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("filters", "stream_server")
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Return the file of every module of the two packages by its dotted name."""
     found = {}

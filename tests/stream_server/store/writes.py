@@ -156,5 +156,8 @@ FORMS = frozenset({
 })  # fmt: skip
 """Rows that are another form of a script with a row."""
 
-ELSEWHERE = frozenset({"batch_claim_key", "stream_command", "talk_answer"})
-"""Scripts with tests elsewhere: they write only their answer, or use up a token."""
+ELSEWHERE = frozenset({
+    "batch_claim_key", "stream_command", "talk_answer",
+    "ingest_user", "ingest_post", "ingest_delete", "ingest_follow", "ingest_unfollow",
+})  # fmt: skip
+"""Scripts with tests elsewhere: they write only their answer, use up a token, or count once by the id of another site."""
