@@ -44,13 +44,17 @@ class CommandToken(msgspec.Struct):
 
 
 class StreamCommand(msgspec.Struct):
-    """A command for one stream of the user ``uid``: ``close`` it with a code, or ``prolong`` it with a token."""
+    """A command for one stream of the user ``uid``: ``close`` it with a code, or ``prolong`` it with a token.
+
+    ``scopes`` are those of the token. A process of an earlier version leaves them out.
+    """
 
     uid: str
     connection: str
     action: str
     code: str = ""
     token: CommandToken | None = None
+    scopes: list[str] | None = None
 
 
 class SavedRule(msgspec.Struct, frozen=True):

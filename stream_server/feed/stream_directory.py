@@ -221,15 +221,18 @@ class StreamDirectory:
         other = await self._find_elsewhere(uid, connection)
         return None if other is None else frozenset(filter(None, other.scopes.split("+")))
 
-    async def prolong(self, uid: str, connection: str, token: StreamToken) -> None:
-        """Let a stream go on with another token. The caller has checked the token and its scopes."""
+    async def prolong(self, uid: str, connection: str, token: StreamToken, scopes: frozenset[str]) -> None:
+        """Let a stream go on with another token that has ``scopes``. The caller has checked both.
+
+        Another process checks the scopes again: an update of the stream may have come into force there.
+        """
         client = self._find(uid, connection)
         if client is not None:
             self._hub.registry.prolong(client, token)
             return
         other = await self._find_elsewhere(uid, connection)
         if other is not None:
-            await self._send(other, action="prolong", token=token._asdict())
+            await self._send(other, action="prolong", token=token._asdict(), scopes=sorted(scopes))
 
     async def _send(self, stream: OpenStream, **command: object) -> None:
         whole = {"connection": stream.connection, **command}

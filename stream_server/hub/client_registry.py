@@ -122,7 +122,7 @@ class ClientRegistry:
                 continue
             if command.action == "close":
                 client.disconnect(_CLOSING_REASONS.get(command.code, CLOSED_BY_USER))
-            elif command.action == "prolong" and command.token is not None:
+            elif command.action == "prolong" and command.token is not None and _suffices(command, client):
                 self.prolong(client, StreamToken(*msgspec.structs.astuple(command.token)))
 
     def prolong(self, client: Client, token: StreamToken) -> None:
@@ -163,6 +163,11 @@ class ClientRegistry:
         except MalformedEntry:
             return []
         return [group for group in groups if group.private_view and group.private_view.is_follow_change(entry)]
+
+
+def _suffices(command: StreamCommand, client: Client) -> bool:
+    """Whether the token has the scopes of the filters, which may be others than when the command was sent."""
+    return command.scopes is None or client.subscription.required_scopes.issubset(command.scopes)
 
 
 def _framing_name(client: Client) -> str:

@@ -64,7 +64,8 @@ async def prolong(request: web.Request) -> web.Response:
         raise _no_such_stream()
     if missing := required - claims.scopes:
         raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}")
-    await directory.prolong(claims.sub, connection, StreamToken(claims.jti, claims.session, claims.iat, claims.exp))
+    token = StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
+    await directory.prolong(claims.sub, connection, token, claims.scopes)
     return encode_response(ProlongedStream(format_iso_time(int(claims.exp * 1000))))
 
 

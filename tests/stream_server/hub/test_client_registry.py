@@ -1,7 +1,8 @@
-"""The registry of all clients: the open streams are counted by their framing."""
+"""The registry of all clients: open streams are counted by their framing, and obey commands of other processes."""
 
 import asyncio
 
+from stream_server.events.entry import CommandToken, StreamCommand
 from stream_server.hub.client_registry import POLL
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.streaming.framing import NDJSON, SSE, select_framing
@@ -38,3 +39,17 @@ async def test_open_streams_are_counted_by_framing(world: World) -> None:
         stream.connection_lost()
         stream.connection_lost()
     assert not any(count.values())
+
+
+async def test_a_token_from_another_process_must_have_the_scopes_of_the_present_filters(world: World) -> None:
+    """The other process may have read the scopes of the filters before an update."""
+    stream, _ = world.open(firehose="true")
+    request, token = stream.client.request, CommandToken("new", "", 0, 2_000_000_000)
+
+    def prolong(*scopes: str) -> str:
+        command = StreamCommand(request.user_id, request.connection_id, "prolong", token=token, scopes=list(scopes))
+        world.hub.registry.obey(command)
+        return stream.client.token.jti
+
+    assert prolong("read", "stream") != "new"
+    assert prolong("firehose", "stream") == "new"
