@@ -65,7 +65,7 @@ function groupForm(title, button, given, send, onCancel) {
 export async function groupPage(page, id, tab = "posts") {
   const { site } = page;
   page.show("Group");
-  const found = await page.attempt(async () => [await site.get(`/v1/groups/${id}`), await isMember(site, id)]);
+  const found = await page.attempt(async () => [await site.get(`/v1/groups/${encodeURIComponent(id)}`), await isMember(site, id)]);
   if (!found || page.ended) return;
   const [group, member] = found;
   const own = group.uid === site.me.id;

@@ -72,7 +72,7 @@ export async function conversation(page, id) {
   const place = h("div", { class: "thread" });
   const reply = h("div", {});
   page.show("Conversation", place, reply);
-  const status = await page.attempt(() => site.get(`/v1/statuses/${id}`), place);
+  const status = await page.attempt(() => site.get(`/v1/statuses/${encodeURIComponent(id)}`), place);
   if (!status || page.ended) return;
   await markExactly(site, status);
   const shown = new Map();
@@ -84,7 +84,7 @@ export async function conversation(page, id) {
   };
   await page.attempt(async () => {
     for (let next = null, more = true; more && shown.size < 600;) {
-      const answer = await site.get(`/v1/statuses/${id}/conversation`, { before: next, count: 200 });
+      const answer = await site.get(`/v1/statuses/${encodeURIComponent(id)}/conversation`, { before: next, count: 200 });
       answer.statuses.forEach(add);
       next = answer.next;
       more = next !== null;

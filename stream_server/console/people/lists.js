@@ -46,7 +46,7 @@ function listForm(title, button, given, send, onCancel) {
 export async function listPage(page, id, tab = "posts") {
   const { site } = page;
   page.show("List");
-  const list = await page.attempt(() => site.get(`/v1/lists/${id}`));
+  const list = await page.attempt(() => site.get(`/v1/lists/${encodeURIComponent(id)}`));
   if (!list || page.ended) return;
   const own = list.uid === site.me.id;
   const [owner] = (await page.attempt(() => site.usersById([list.uid]))) ?? [];
@@ -57,7 +57,7 @@ export async function listPage(page, id, tab = "posts") {
 
 /** @param {Page} page @param {string} id */
 function listPosts(page, id) {
-  return page.statuses(`/v1/lists/${id}/statuses`, { label: "Posts of the members", empty: "The members have posted nothing yet." }).root;
+  return page.statuses(`/v1/lists/${encodeURIComponent(id)}/statuses`, { label: "Posts of the members", empty: "The members have posted nothing yet." }).root;
 }
 
 /** @param {Page} page @param {Json} list */

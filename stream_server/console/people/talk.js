@@ -18,7 +18,7 @@ const MAX_SHOWN = 400;
 export async function talkPage(page, id) {
   const { site } = page;
   page.show("Talk");
-  const talk = await page.attempt(() => site.get(`/v1/talks/${id}`));
+  const talk = await page.attempt(() => site.get(`/v1/talks/${encodeURIComponent(id)}`));
   if (!talk) return;
   await page.attempt(() => site.usersById(talk.people));
   if (!page.ended) new Talk(page, talk).start();
