@@ -9,6 +9,7 @@ from bench import against
 from bench.site import ROOT
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="the checkout has no history")
 def test_a_commit_is_copied_and_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The copy is a checkout of its own."""

@@ -160,4 +160,4 @@ ELSEWHERE = frozenset({
     "batch_claim_key", "stream_command", "talk_answer",
     "ingest_user", "ingest_post", "ingest_delete", "ingest_follow", "ingest_unfollow",
 })  # fmt: skip
-"""Scripts with tests elsewhere: they write only their answer, use up a token, or count once by a site's own id."""
+"""Scripts with tests elsewhere: they write only their answer, use up a token, or count once by a foreign id."""

@@ -80,6 +80,7 @@ def _paths(world: Populated, row: Route) -> list[str]:
     return [row.path.format(**dict(zip(names, one, strict=True))) for one in itertools.product(*ids)]
 
 
+@pytest.mark.extended
 async def test_each_route_makes_as_many_round_trips_as_its_row_says(
     app: web.Application, url: str, session: requests.Session
 ) -> None:
