@@ -45,6 +45,7 @@ class OpenApiDocument(msgspec.Struct):
     tags: list[dict[str, Any]]
     paths: dict[str, Any]
     components: dict[str, Any]
+    dialects: list[dict[str, Any]] = msgspec.field(name="x-dialects")
 
 
 class ServerIndex(msgspec.Struct):
