@@ -11,7 +11,7 @@ from playwright.async_api import expect
 from tests.browser.console import ConsolePage, opened, sign_in_link, texts
 from tests.command_line import Running, clean_environment, running
 from tests.end_to_end.api import Api, mint
-from tests.end_to_end.server import ROOT, Server
+from tests.end_to_end.server import ROOT, Server, restartable
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
@@ -204,13 +204,8 @@ async def test_a_copied_program_runs_as_it_is(api: Api, server: Server, console:
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Server]:
     """Start a server on a port that it keeps after a restart."""
-    server = Server(tmp_path / "own", "--heartbeat-seconds", "0.5").start()
-    server.flags = (*server.flags, "--port", server.address.rpartition(":")[2])
-    try:
+    with restartable(tmp_path / "own", "--heartbeat-seconds", "0.5") as server:
         yield server
-        server.stop()
-    finally:
-        server.kill()
 
 
 async def test_two_tabs_share_a_session_that_is_refreshed(tmp_path: Path) -> None:

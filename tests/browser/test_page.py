@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.conftest import served
 from tests.end_to_end.api import Api
-from tests.end_to_end.server import Server
+from tests.end_to_end.server import Server, restartable
 
 pytestmark = pytest.mark.extended
 
@@ -18,13 +18,8 @@ PASSWORD = "correct horse"  # of those who sign up by the front door
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Server]:
     """Start a server with short-lived tokens, on a port that it keeps after a restart."""
-    server = Server(tmp_path / "own", "--token-ttl-seconds", "3", "--heartbeat-seconds", "0.2").start()
-    server.flags = (*server.flags, "--port", server.address.rpartition(":")[2])
-    try:
+    with restartable(tmp_path / "own", "--token-ttl-seconds", "3", "--heartbeat-seconds", "0.2") as server:
         yield server
-        server.stop()
-    finally:
-        server.kill()
 
 
 async def listen(tab: Page, address: str, login: str, track: str) -> None:

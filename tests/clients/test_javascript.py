@@ -12,7 +12,7 @@ import pytest
 
 from tests.clients.venvs import PROGRAMS, environment
 from tests.end_to_end.api import Api, mint
-from tests.end_to_end.server import Server
+from tests.end_to_end.server import Server, restartable
 from tests.program import ROOT, Program
 from tests.waiting import eventually
 
@@ -43,13 +43,8 @@ def node() -> str:
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Server]:
     """Start a server on a port that it keeps after a restart."""
-    server = Server(tmp_path / "own", "--heartbeat-seconds", "0.5").start()
-    server.flags = (*server.flags, "--port", server.address.rpartition(":")[2])
-    try:
+    with restartable(tmp_path / "own", "--heartbeat-seconds", "0.5") as server:
         yield server
-        server.stop()
-    finally:
-        server.kill()
 
 
 def test_the_unit_tests_pass(node: str) -> None:

@@ -6,7 +6,8 @@ import re
 import signal
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -118,6 +119,18 @@ class Server:
     @property
     def _workers(self) -> int:
         return int(self.flags[self.flags.index("--workers") + 1]) if "--workers" in self.flags else 1
+
+
+@contextmanager
+def restartable(folder: Path, *flags: str) -> Iterator[Server]:
+    """Run a server that a test may kill and start again: it keeps its port."""
+    server = Server(folder, *flags).start()
+    server.flags = (*server.flags, "--port", server.address.rpartition(":")[2])
+    try:
+        yield server
+        server.stop()
+    finally:
+        server.kill()
 
 
 def environment() -> dict[str, str]:
