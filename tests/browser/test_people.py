@@ -1,5 +1,7 @@
 """The view People in the windows of two users: what one does, the other sees, and nothing is lost or misread."""
 
+import asyncio
+
 import pytest
 from playwright.async_api import Route, expect
 
@@ -164,6 +166,32 @@ async def test_a_failed_post_keeps_its_text_and_is_posted_once(site_api: Api, wi
     await window.page.locator(".composer textarea").fill("x" * 281)
     await expect(window.page.locator(".composer-count")).to_have_text("-1")
     await expect(window.button("Post").last).to_be_disabled()
+
+
+async def test_a_late_answer_closes_no_other_form(site_api: Api, windows: Windows) -> None:
+    """The stream shows a reply before its request is answered. A form that was opened meanwhile stays with its text."""
+    lea = await named_user(site_api, "lea")
+    await site_api.post(lea["id"], "hold the line")
+    window = await windows.open(lea, "/#/people")
+    await live(window)
+    may_answer = asyncio.Event()
+
+    async def answer_late(route: Route) -> None:
+        answer = await route.fetch()
+        await may_answer.wait()
+        await route.fulfill(response=answer)
+
+    await window.page.route("**/v1/statuses", answer_late)
+    card = window.post("hold the line")
+    await card.get_by_role("button", name="Reply").click()
+    await card.locator("textarea").fill("on my way")
+    await card.locator("textarea").press("Control+Enter")
+    await expect(window.post("on my way").last).to_be_visible()
+    await card.get_by_role("button", name="Quote").click()
+    await card.locator("textarea").fill("not yet sent")
+    may_answer.set()
+    await expect(window.page.get_by_text("Replied")).to_be_visible()
+    await expect(card.locator("textarea")).to_have_value("not yet sent")
 
 
 async def test_new_posts_are_announced_while_one_reads_below(site_api: Api, windows: Windows) -> None:

@@ -128,9 +128,14 @@ export class PostCard {
 
   /** @param {Json} draft */
   openComposer(draft) {
+    const close = () => {
+      if (!composer.root.isConnected) return; // the answer came late, and another form is open now
+      fill(this.slot);
+      this.root.focus();
+    };
     const composer = new Composer(this.site.app, draft, {
-      onPosted: (made) => { fill(this.slot); this.site.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); this.root.focus(); },
-      onCancel: () => { fill(this.slot); this.root.focus(); },
+      onPosted: (made) => { close(); this.site.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); },
+      onCancel: close,
       hint: draft.origin ? `Quote @${this.status?.login}` : `Reply to @${this.status?.login}`,
     });
     fill(this.slot, composer.root);
