@@ -24,7 +24,7 @@ from bench.process import cpu_seconds, end_cleanly, last_core, pin
 from bench.site import Site, site
 
 MARK = 3000
-"""What is asked for: lines a second."""
+"""The asked rate, in lines a second."""
 
 AUTHORS = 200
 FOLLOWS_EACH = 5

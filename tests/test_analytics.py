@@ -175,7 +175,7 @@ def test_a_batch_that_fails_leaves_neither_counts_nor_cursor(tmp_path: Path) -> 
     file = results.Results(tmp_path / "results.db")
     assert file.begin(1, 2) is None
     file.add("1/2", batch("c1", "lantern #one"))
-    broken = batch("c2", "lantern #two")._replace(missed=object())  # type: ignore[attr-defined]
+    broken = batch("c2", "lantern #two")._replace(missed=object())  # type: ignore[attr-defined]  # the example has no types
     with pytest.raises(sqlite3.Error):
         file.add("1/2", broken)
     assert file.begin(1, 2) == "c1"

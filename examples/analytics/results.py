@@ -51,7 +51,7 @@ COMMON_WORDS = frozenset(COMMON_TEXT.split())
 
 
 class Post(NamedTuple):
-    """What is counted of one post."""
+    """The parts of one post that are counted."""
 
     at: datetime
     login: str

@@ -25,7 +25,7 @@ Token = str | Callable[[], str | Awaitable[str]] | LogIn | SavedSession
 """A JWT, a function or coroutine function that returns one, or what is needed to log in."""
 
 class ClientOptions(TypedDict, total=False):
-    """How a client behaves; the constructor of :class:`Client` explains each."""
+    """The options of a client; the constructor of :class:`Client` explains each."""
 
     attempts: int
     seconds: float
@@ -106,7 +106,7 @@ class Client(StatusCalls, PeopleCalls, ListCalls, GroupCalls, TalkCalls, NoticeC
 
     @property
     def repeats(self) -> int:
-        """How many requests were sent again after a temporary failure."""
+        """The number of requests that were sent again after a temporary failure."""
         return self._transport.repeats
 
     async def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:

@@ -11,7 +11,7 @@ from stream_server.client.errors import Malformed, RequestRefused, parse_refusal
 from stream_server.client.framing import MAX_MESSAGE_BYTES, Frame, FrameParser, NdjsonParser, SseParser
 
 Framing = Literal["sse", "ndjson", "websocket"]
-"""How messages come over the wire; they are the same in all framings."""
+"""The formats of messages on the wire; the messages are the same in all framings."""
 
 MAX_QUERY_CHARS = 2000
 """Most characters of parameters in a URL. The client sends longer parameters in a body, because proxies limit URLs."""
@@ -25,7 +25,7 @@ _STATUS_BY_CODE = {"rate_limited": 429, "unavailable": 503, "outcome_unknown": 5
 
 
 class StreamRequest(NamedTuple):
-    """What opens a connection. ``silence_seconds`` is the time without bytes after which it counts as dead."""
+    """The options of a connection. After ``silence_seconds`` without a byte it counts as dead."""
 
     url: str
     parameters: Mapping[str, str]

@@ -55,7 +55,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Where the text matched, in code points, in ascending order. Needs ``explain=True``."""
+        """The places where the text matched, in code points, in ascending order. Needs ``explain=True``."""
         parts = (part for item in self.matched for part in (item, *_dicts(item.get("parts"))))
         return tuple(sorted({span for part in parts for span in _spans(part.get("indices"))}))
 

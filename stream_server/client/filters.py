@@ -8,7 +8,7 @@ Box = tuple[float, float, float, float]
 """West, south, east and north in degrees."""
 
 Since = str | datetime | timedelta
-"""Where to start: a cursor, an ISO 8601 time, an age such as ``-15m``, a time with a zone, or an age."""
+"""The start of a stream: a cursor, an ISO 8601 time, an age such as ``-15m``, a time with a zone, or an age."""
 
 
 class Filters(TypedDict, total=False):

@@ -112,7 +112,7 @@ class Status(Model, frozen=True):
 
 
 class Ids(Model, frozen=True):
-    """What a deletion leaves of an object: its id, and that of its author or owner."""
+    """The rest of a deleted object: its id, and the id of its author or owner."""
 
     id: str
     uid: str
@@ -201,7 +201,7 @@ class Talk(Model, frozen=True):
 
 
 class Notification(Model, frozen=True):
-    """What another user (``source``) did that concerns the caller, such as ``like``, ``reply`` or ``follow``."""
+    """A notification: an action of another user (``source``), such as ``like``, ``reply`` or ``follow``."""
 
     id: str
     kind: str
@@ -255,7 +255,7 @@ class PreviewExample(Model, frozen=True):
 
 
 class Preview(Model, frozen=True, rename={"start": "from", "end": "to"}):
-    """How many statuses between ``start`` and ``end`` match a rule; ``complete`` if that is the whole asked time."""
+    """The number of statuses from ``start`` to ``end`` that match a rule; ``complete`` if it is all the asked time."""
 
     matched: int
     scanned: int

@@ -14,7 +14,7 @@ from stream_server.client.events import Event, Gap, Goodbye, parse_event
 from stream_server.client.transport import Transport
 
 MARGIN_SECONDS = 15.0
-"""How much longer than ``wait`` an answer may take."""
+"""Seconds that an answer may take beyond ``wait``."""
 
 
 class _Page(msgspec.Struct):

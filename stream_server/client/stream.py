@@ -18,7 +18,7 @@ from stream_server.client.framing import Frame
 from stream_server.client.transport import Transport
 
 MAX_REMEMBERED_CURSORS = 4096
-"""How many cursors of the latest events the client remembers, to drop an event that arrives twice."""
+"""Number of cursors of the latest events that the client remembers, to drop an event that arrives twice."""
 MAX_SILENCE_SECONDS = 45.0
 """Seconds of silence after which a connection counts as dead: three of the server's default heartbeat intervals."""
 
@@ -29,7 +29,7 @@ def _say_nothing(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """How a stream behaves, apart from what it selects.
+    """The options of a stream, besides its filters.
 
     Attributes:
         control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``.

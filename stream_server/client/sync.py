@@ -22,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 CANCEL_SECONDS = 5.0
-"""How long to wait for the end of a call that Ctrl-C broke off."""
+"""Seconds to wait for the end of a call that Ctrl-C broke off."""
 
 
 class LoopThread:
@@ -177,7 +177,7 @@ class Client:
 
     @property
     def repeats(self) -> int:
-        """How many requests were sent again after a temporary failure."""
+        """The number of requests that were sent again after a temporary failure."""
         return self._client.repeats
 
     def stream(self, *, since: Since | None = None, control: bool = False, **more: Unpack[Filters]) -> Events:

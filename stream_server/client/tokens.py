@@ -1,4 +1,4 @@
-"""Where a client's token comes from, and how it is renewed before it ends.
+"""The sources of a client's token, which renew it before it ends.
 
 A token is renewed at 80 % of its lifetime. However many calls need the new token at the same time, it is fetched once:
 a refresh token works only once, and its second use would end the session.
@@ -17,7 +17,7 @@ RENEWAL_SHARE = 0.8
 """The part of a token's lifetime after which the client gets the next one."""
 
 RETRY_SECONDS = 5.0
-"""How long to wait before another attempt, if a renewal failed while the token is still valid."""
+"""Seconds before another attempt, if a renewal failed while the token is still valid."""
 
 
 class Grant(NamedTuple):

@@ -28,7 +28,7 @@ CONNECT_SECONDS = 10.0
 
 
 class RequestOptions(TypedDict, total=False):
-    """What a request may have besides its method and path."""
+    """The options of a request, besides its method and path."""
 
     body: object
     """A value to send as JSON."""

@@ -41,7 +41,7 @@ class Gap(msgspec.Struct):
 
 
 class ExportSummary(msgspec.Struct):
-    """What was exported. ``cursor`` continues the export: give it to ``--since`` of the next one."""
+    """The result of an export. ``cursor`` continues the export: give it to ``--since`` of the next one."""
 
     file: str
     events: int = 0

@@ -26,18 +26,18 @@ from stream_server.config.settings import Config
 
 MAX_STREAMS, MAX_WRITERS, MAX_SECONDS, MAX_RATE = 1000, 64, 3600, 10_000
 STREAMS_PER_USER = 30
-"""How many streams one account opens; a server allows 32 by default."""
+"""Number of streams that one account opens; a server allows 32 by default."""
 
 TOKEN_TTL_SECONDS = MAX_SECONDS + 600
 
 OPENING_SECONDS = 60.0
-"""How long the streams may take to open."""
+"""Seconds in which the streams must open."""
 
 SETTLE_SECONDS = 5.0
-"""How long the streams may take to receive the last posts."""
+"""Seconds in which the streams must receive the last posts."""
 
 STEP_SECONDS = 0.1
-"""How often the progress is shown, and the end is looked for."""
+"""Seconds between two looks at the progress and the end."""
 
 EPILOG = """
 \b

@@ -1,4 +1,4 @@
-"""How commands print: for people on a console, or with ``--json`` for programs."""
+"""The output of commands: for people on a console, or with ``--json`` for programs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How long events take from the log to the sockets of live clients, as a histogram for each kind of filter.
+"""Histograms of the time from the log to the sockets of live clients, one for each kind of filter.
 
 The clock is read once for each slice of a flush, and not for each client. All events of the slice count with the age
 of the oldest one, so a time is an upper bound: at most by the pause between two flushes. The age is measured by the

@@ -1,4 +1,4 @@
-"""What an operator sees of a running server: metrics, the state of all workers, the last errors.
+"""The figures of a running server for its operator: metrics, the state of all workers, the last errors.
 
 The one decision: **counting is cheap, and reading does the work.** The parts of a server count in plain integers. Only
 a request of an operator reads them, and then asks the other workers of this server over unix sockets.

@@ -99,7 +99,7 @@ class ErrorState(msgspec.Struct):
 
 
 class SharedState(msgspec.Struct):
-    """What one worker tells besides its own state."""
+    """The report of one worker about other things than its own state."""
 
     redis: RedisState
     log: LogState

@@ -27,7 +27,7 @@ _BUCKET_NAMES = (*map(str, BUCKET_SECONDS), "+Inf")
 
 
 class RouteTimes:
-    """How long the requests of one route took."""
+    """The durations of the requests of one route."""
 
     __slots__ = ("counts", "sum_seconds")
 

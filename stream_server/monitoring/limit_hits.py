@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class LimitHit(NamedTuple):
-    """How often a limit was met, and when it last was, in ms since 1970."""
+    """The number of times that a limit was met, and the last time, in ms since 1970."""
 
     times: int
     last_ms: int

@@ -35,7 +35,7 @@ REPORT, METRICS = "report", "metrics"
 
 
 class Operations:
-    """What an operator sees of this server. Any worker answers for all of them.
+    """The state of this server for its operator. Any worker answers for all of them.
 
     Args:
         metrics: The metrics of this process, whose values the report uses too.

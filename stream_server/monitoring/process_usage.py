@@ -1,4 +1,4 @@
-"""What this process uses: memory, processor time and open files. Read from ``/proc`` (proc(5)) where there is one."""
+"""The resources of this process: memory, CPU time and open files, from ``/proc`` (proc(5)) if there is one."""
 
 import os
 import resource

@@ -163,7 +163,7 @@ async def test_a_flood_does_not_freeze_the_page(
     column = await console.add_column("flood")
     await console.page.evaluate("window.floodTag = document.querySelector('.column').dataset.tag")
     found = await console.page.evaluate(FLOOD)
-    record_property("frame_ms", found)  # type: ignore[operator]
+    record_property("frame_ms", found)  # type: ignore[operator]  # the fixture has no type
     print(found)  # noqa: T201 - the figure is what a person runs this test for
     await expect(column.locator(".post").first).to_contain_text("flood 2499")
     assert await column.locator(".post").count() == 300

@@ -92,7 +92,7 @@ async def test_a_client_that_sends_without_reading_is_not_read(api: Api) -> None
     ann = await api.user()
     authorization = f"Authorization: Bearer {mint(ann)}\r\n"
     async with await RawSocket.open(api.server, "/v1/stream?track=a", authorization) as raw:
-        raw.reader._transport.pause_reading()  # type: ignore[attr-defined]
+        raw.reader._transport.pause_reading()  # type: ignore[attr-defined]  # a private member
         pings = frame(PING, b"*" * 125) * 1000
         sent = 0
         try:

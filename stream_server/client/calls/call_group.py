@@ -11,14 +11,14 @@ T = TypeVar("T")
 
 
 class WriteOptions(TypedDict, total=False):
-    """What every write may have: the token of another user, and a key by which it happens once across several calls."""
+    """The options of every write: the token of another user, and a key by which it happens once in several calls."""
 
     token: str | None
     key: str | None
 
 
 class PageOptions(TypedDict, total=False):
-    """Which page of a list: ``before`` takes the ``next`` of another page, ``after`` its ``prev``."""
+    """The choice of a page of a list: ``before`` takes the ``next`` of another page, ``after`` its ``prev``."""
 
     count: int
     before: str | None

@@ -1,4 +1,4 @@
-"""What one traced request did in Redis: its calls, and the position of what it wrote."""
+"""The trace of one request in Redis: its calls, and the position of its entry."""
 
 from typing import NamedTuple
 

@@ -52,7 +52,7 @@ FAULT_CODES = {code: name for name, code in CLOSE_CODES.items() if code in {1002
 
 
 class Receiver(Protocol):
-    """What handles the messages of a client."""
+    """The handler of the messages of a client."""
 
     def on_text(self, payload: bytes) -> None:
         """Handle a text message."""

@@ -14,7 +14,7 @@ COMPRESSED = 0x40
 
 
 class Opcode(IntEnum):
-    """What a frame contains (RFC 6455 §11.8)."""
+    """The kinds of frames (RFC 6455 §11.8)."""
 
     CONTINUATION = 0
     TEXT = 1
@@ -25,7 +25,7 @@ class Opcode(IntEnum):
 
 
 class CloseCode(IntEnum):
-    """Why a WebSocket is closed (RFC 6455 §7.4.1). The names are those of the registry."""
+    """The reasons to close a WebSocket (RFC 6455 §7.4.1). The names are those of the registry."""
 
     NORMAL = 1000
     GOING_AWAY = 1001

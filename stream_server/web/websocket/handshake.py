@@ -23,7 +23,7 @@ from stream_server.web.websocket.deflate import ANSWER, accepts_deflate
 
 KEY_BYTES = 16
 ACCEPT_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-"""What a server appends to the client's key (RFC 6455 §1.3)."""
+"""The bytes that a server appends to the client's key (RFC 6455 §1.3)."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 

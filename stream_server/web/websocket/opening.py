@@ -35,7 +35,7 @@ async def user_socket(request: web.Request) -> web.StreamResponse:
 
 
 class _Socket(NamedTuple):
-    """What the handshake of a WebSocket has determined."""
+    """The results of the handshake of a WebSocket."""
 
     parameters: dict[str, str]
     framing: Framing

@@ -45,7 +45,7 @@ class Log:
 
     def add(self, after_ms: int, **more: object) -> Entry:
         self.n += 1
-        added = entry(self.n, self.start_ms + after_ms, **more)  # type: ignore[arg-type]
+        added = entry(self.n, self.start_ms + after_ms, **more)  # type: ignore[arg-type]  # of any type
         self.hub.ring.append(added)
         return added
 
