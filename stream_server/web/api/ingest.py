@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple, cast
@@ -39,6 +40,10 @@ BATCH_BYTES = 64 * 1024
 
 CHECK_SECONDS = 0.5
 """Seconds between two looks at the token and at the shutdown, while no line arrives."""
+
+MAX_BATCHES_BEHIND = 2
+"""Most batches that are answered while their timelines are still written. With one, Redis would stand still until the
+server has heard of the timelines and has sent the next batch."""
 
 MAX_FUTURE_SECONDS = 60
 """Seconds by which the clock of the site may be ahead of this server's."""
@@ -227,7 +232,7 @@ class IngestExchange:
         self._response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: NDJSON, **STREAM_HEADERS})
         self._next_line = 1
         self._reading: asyncio.Task[Batch] | None = None
-        self._timelines: Awaitable[object] | None = None
+        self._timelines = deque[Awaitable[object]]()
 
     async def run(self) -> web.StreamResponse:
         """Answer all lines. A failure of this server, or the end of the token, is the last answer."""
@@ -239,8 +244,8 @@ class IngestExchange:
             self._response.force_close()
         finally:
             await self._stop_reading()
-        if self._timelines is not None:
-            await self._timelines
+        while self._timelines:
+            await self._timelines.popleft()
         await self._response.write_eof()
         return self._response
 
@@ -307,9 +312,9 @@ class IngestExchange:
         if not writes:
             return [each for each in parsed if isinstance(each, ApiError)]
         written, timelines = await self._ingest.write(writes)
-        if self._timelines is not None:
-            await self._timelines
-        self._timelines = timelines
+        self._timelines.append(timelines)
+        if len(self._timelines) > MAX_BATCHES_BEHIND:
+            await self._timelines.popleft()
         results = iter(written)
         return [each if isinstance(each, ApiError) else _named(next(results)) for each in parsed]
 
