@@ -33,7 +33,7 @@ NDJSON = "application/x-ndjson"
 LINE_MEDIA_TYPES = frozenset({NDJSON, "application/ndjson", "application/jsonl", "application/x-jsonlines"})
 
 BATCH_LINES = 100
-"""Most lines of one round trip. Redis needs about 20 ms for them, between which it serves others."""
+"""Most lines of one round trip. Redis needs 10 to 30 ms for them, between which it serves others."""
 
 BATCH_BYTES = 64 * 1024
 """Size in bytes after which a batch takes no further line. The event loop is held while a batch is parsed."""
