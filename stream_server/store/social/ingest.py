@@ -108,29 +108,25 @@ class Ingest(Noun):
             for line, reply in zip(lines, replies, strict=True)
             if isinstance(reply, WriteReply) and reply.first_time_extra
         ]
-        posted = [
-            FanOut(_actor(reply), _result_of(reply).id, *reply.first_time_extra[1:])
-            for line, reply in done
-            if line.op == "post"
-        ]
+        posted = [_fan_out_of(reply) for line, reply in done if line.op == "post"]
         others = [self._follow_up(line, reply) for line, reply in done if line.op != "post"]
         return [_result(reply) for reply in replies], asyncio.gather(self._syndication.fan_out_each(posted), *others)
 
     async def _follow_up(self, line: IngestWrite, reply: WriteReply) -> None:
         """Update the timelines of the first readers. A failure is left to a job worker."""
-        own_id, (_, fence, *readers) = _result_of(reply).id, reply.first_time_extra
         if line.op == "delete":
-            await self._syndication.withdraw(_actor(reply), own_id, fence, *readers)
+            await self._syndication.withdraw(*_fan_out_of(reply))
         else:
-            mode = _TIMELINE_MODES[line.op]
-            change = TimelineChange("home", _actor(reply), own_id, mode, fence, *readers)
+            actor, fence, newest = reply.first_time_extra
+            mode, own_id = _TIMELINE_MODES[line.op], _result_of(reply).id
+            change = TimelineChange("home", actor.decode(), own_id, mode, fence, newest.split())
             await self._syndication.apply_changes(change)
 
 
-def _actor(reply: WriteReply) -> str:
-    """Return the id of the user who posted, deleted or followed."""
-    uid: bytes = reply.first_time_extra[0]
-    return uid.decode()
+def _fan_out_of(reply: WriteReply) -> FanOut:
+    """Return the timelines that follow from a reply to ``post`` or ``delete``."""
+    actor, fence, followers, lists = reply.first_time_extra
+    return FanOut(actor.decode(), _result_of(reply).id, fence, followers.split(), lists.split())
 
 
 def _result(reply: WriteReply | ResponseError) -> Ingested | ApiError:
