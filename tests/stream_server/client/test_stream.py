@@ -177,6 +177,13 @@ async def test_long_parameters_are_sent_in_a_form() -> None:
     assert script.asked[0].body.endswith(b"&since=-1m")
 
 
+async def test_the_length_of_parameters_is_that_of_the_encoded_url() -> None:
+    """A character of most scripts takes nine bytes there, and a server reads at most eight thousand."""
+    async with streaming(Answer([post(1)]), track="日本語" * 500) as (script, client):
+        assert texts(await read(client)) == ["post 1"]
+    assert script.asked[0].method == "POST"
+
+
 async def test_a_stream_of_another_program_is_malformed() -> None:
     async with streaming(Answer([b'data: {"hello": "world"}\n\n'])) as (_, client):
         with pytest.raises(Malformed):
