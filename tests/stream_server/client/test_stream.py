@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from stream_server.client import Client, Event, Malformed, Post, RequestRefused, Stream, StreamEnded, Unreachable
+from stream_server.client import (
+    Backoff,
+    Client,
+    Event,
+    Malformed,
+    Post,
+    RequestRefused,
+    Stream,
+    StreamEnded,
+    Unreachable,
+)
 from tests.stream_server.client.scripted_server import (
     Answer,
     RecordedBackoff,
@@ -230,6 +240,41 @@ async def test_a_cancelled_wait_loses_nothing() -> None:
         await script.left()
         assert texts([await anext(stream)]) == ["post 3"]
     assert script.asked[1].query["since"] == "1700000000000-0.2"
+
+
+async def test_a_cancelled_wait_does_not_shorten_the_delay_before_a_reconnect() -> None:
+    """A program that waits with a timeout does not ask a server again and again that is away."""
+    first = Answer([sse("hello", 0), post(1)], cut=True)
+    async with streaming(first, Answer([post(2)]), backoff=Backoff(initial_seconds=3600, max_seconds=3600)) as (
+        script, stream
+    ):  # fmt: skip
+        assert texts([await anext(stream)]) == ["post 1"]
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(stream), 0.02)
+    assert len(script.asked) == 1
+
+
+async def test_a_second_task_that_waits_is_refused_and_the_first_goes_on() -> None:
+    async with streaming(Answer([sse("hello", 0), post(1)])) as (script, stream):
+        script.hold = 1
+        await anext(stream)
+        first = asyncio.create_task(anext(stream))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="another task waits"):
+            await anext(stream)
+        assert not first.done()
+        first.cancel()
+        await script.left()
+        assert texts(await read(stream)) == []
+    assert script.asked[1].query["since"] == "1700000000000-0.1"
+
+
+async def test_after_a_rollback_nothing_counts_as_repeated() -> None:
+    """The entries after it may have the cursors of those that were lost."""
+    answer = Answer([sse("hello", 0), post(1), sse("gap", 0, reason="rolled_back"), post(1), post(1)])
+    async with streaming(answer) as (_, stream):
+        assert [one.kind for one in await read(stream)] == ["post", "gap", "post"]
 
 
 async def test_the_cursor_is_that_of_the_last_yielded_event() -> None:

@@ -185,6 +185,21 @@ async def test_a_cancelled_caller_does_not_cancel_the_renewal() -> None:
     assert (await source.get(), calls) == ("t", 1)
 
 
+async def test_a_cancelled_end_closes_the_connections() -> None:
+    client = Client("http://127.0.0.1:9", lambda: asyncio.Event().wait())  # type: ignore[arg-type]  # no token comes
+    await client.__aenter__()
+    call = asyncio.create_task(client.me())
+    await asyncio.sleep(0)
+    end = asyncio.create_task(client.__aexit__())
+    await asyncio.sleep(0)
+    end.cancel()
+    await asyncio.wait([end])
+    with pytest.raises(RuntimeError, match="open the client"):
+        client.stream(track="x")._transport.stream_session  # noqa: B018 - is it closed?
+    call.cancel()
+    await asyncio.wait([call])
+
+
 def jwt(**claims: float) -> str:
     payload = base64.urlsafe_b64encode(msgspec.json.encode(claims)).decode().rstrip("=")
     return f"e30.{payload}.sig"

@@ -9,9 +9,13 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from stream_server.client import Client, Malformed, Post, RequestRefused, Stream
+from stream_server.client.connection import WebSocketConnection
 from tests.stream_server.client.scripted_server import RecordedBackoff, message, status
+from tests.waiting import eventually
 
 Script = Sequence[str | bytes]
+
+CUT = "(the server breaks the connection)"
 
 
 @asynccontextmanager
@@ -26,6 +30,10 @@ async def streaming(*scripts: Script) -> AsyncIterator[tuple[Stream, list[dict[s
         socket = web.WebSocketResponse()
         await socket.prepare(request)
         for each in waiting.pop(0):
+            if each is CUT:
+                assert request.transport is not None
+                request.transport.abort()
+                return socket
             await (socket.send_bytes(each) if isinstance(each, bytes) else socket.send_str(each))
         await socket.close()
         return socket
@@ -72,6 +80,39 @@ async def test_an_error_for_now_reconnects_and_another_one_is_raised() -> None:
         with pytest.raises(RequestRefused, match="400 x: m"):
             await anext(stream)
         assert await texts(stream) == ["post 2"]
+
+
+async def test_an_update_of_a_lost_connection_holds_for_the_next_one() -> None:
+    async with streaming([hello(0), post(1), CUT], [hello(1), post(2)]) as (stream, queries):
+        await anext(stream)
+        await eventually(lambda: is_lost(stream), what="the end of the connection")
+        await stream.update(track="y")
+        assert await texts(stream) == ["post 2"]
+    assert [query["track"] for query in queries[:2]] == ["x", "y"]
+
+
+def is_lost(stream: Stream) -> bool:
+    """Whether the connection is at its end, which the stream has not read yet."""
+    connection = stream._connection
+    assert isinstance(connection, WebSocketConnection)
+    writer = connection._socket._writer
+    return writer.transport is None or writer.transport.is_closing()
+
+
+async def test_a_handshake_that_is_refused_for_now_says_how_long() -> None:
+    """Also if the second request, which asks for the reason, is accepted."""
+
+    async def handle(request: web.Request) -> web.Response:
+        if request.headers.get("Upgrade"):
+            return web.Response(status=503, headers={"Retry-After": "7"})
+        return web.Response(headers={"Content-Type": "text/event-stream"})
+
+    app = web.Application()
+    app.router.add_get("/v1/stream", handle)
+    async with TestServer(app) as server, Client(str(server.make_url("")), "jwt") as client:
+        with pytest.raises(RequestRefused, match="refuses WebSockets") as refused:
+            await anext(client.stream(track="x", framing="websocket"))
+    assert (refused.value.status, refused.value.retry_after) == (503, 7)
 
 
 @pytest.mark.parametrize("text", [b"bytes", "{", "[]"])
