@@ -20,7 +20,7 @@ const MAX_REMEMBERED = 4096; // cursors of the latest events, to drop one that c
 const MAX_WAITING = 1000; // events that an iterator holds; with more, its stream waits, and continues by its cursor
 
 const CONTROL_KINDS = new Set(["hello", "heartbeat", "warning", "gap", "effective", "goodbye", "error"]);
-const FINAL_GOODBYES = new Set(["token_revoked", "suspended", "closed_by_user", "too_many_streams"]);
+const FINAL_GOODBYES = new Set(["suspended", "closed_by_user", "too_many_streams"]);
 
 /** A refusal by the server, in the one shape of its errors. `status` is 0 if the server could not be reached. */
 export class ApiError extends Error {
@@ -98,8 +98,8 @@ export class Client {
     try {
       return await send();
     } catch (error) {
-      const ended = error instanceof ApiError && error.code === "token_expired" && !more.open && !this.options.token;
-      if (!ended) throw error; // a token that this machine's clock believed alive is exchanged, once
+      const isOver = error instanceof ApiError && error.status === 401 && used && !this.options.token;
+      if (!isOver) throw error; // a token that the server no longer takes is exchanged, once, or the session has ended
       await this.refresh(used);
       return send();
     }
@@ -265,6 +265,7 @@ export class Stream {
     this.options = options;
     this.path = options.path ?? "/v1/stream";
     /** The position after the last message, to continue there. */ this.cursor = options.since ?? "";
+    /** When the message of the cursor happened, in ms by the server's clock, or NaN. */ this.cursorTime = NaN;
     /** The connection's id of `GET /v1/streams`, or "". */ this.connection = "";
     /** What to add to the server's time to get this machine's, in ms. */ this.clockOffset = 0;
     /** @type {StreamState} */ this.state = { name: "connecting" };
@@ -394,7 +395,7 @@ export class Stream {
     this.watch();
     const isEvent = !CONTROL_KINDS.has(message.kind);
     if (isEvent && this.hadBefore(message.cursor)) return;
-    if (message.cursor) this.cursor = message.cursor;
+    if (message.cursor) [this.cursor, this.cursorTime] = [message.cursor, Date.parse(message.at)];
     if (message.id && ["effective", "error"].includes(message.kind)) this.answered = message.id;
     if (message.kind === "hello") this.greeted(message);
     else if (message.kind === "gap" && message.reason === "rolled_back") this.seen.clear();
@@ -435,10 +436,11 @@ export class Stream {
 
   /** @param {any} message */
   goodbye(message) {
-    const renews = message.code === "token_expired" && !this.client.options.token;
-    if (FINAL_GOODBYES.has(message.code) || (message.code === "token_expired" && !renews)) {
+    const isOfToken = ["token_expired", "token_revoked"].includes(message.code);
+    const renews = isOfToken && !this.client.options.token;
+    if (FINAL_GOODBYES.has(message.code) || (isOfToken && !renews)) {
       this.finish({ name: "ended", reason: message.reason, error: new ApiError(403, { code: message.code, message: message.reason }) });
-    } else if (renews) this.connect(); // the ticket's request refreshes the token
+    } else if (renews) this.connect(); // the ticket's request refreshes the token, or finds that the session has ended
     else this.retry(message.reason, (message.retry_after ?? 0) * 1000);
   }
 
