@@ -14,6 +14,7 @@ const REFRESH_SHARE = 0.8; // of a token's life, after which it is exchanged
 const MIN_DELAY_MS = 500;
 const MAX_DELAY_MS = 20_000;
 const SPREAD = 0.25; // the server's wait grows by up to this share, since the server may name the same to all clients
+const LIVED_MS = 1000; // a connection that lived so long is replaced at once if its token ended
 const STEADY_MS = 30_000; // a connection that lived so long begins the back-off anew
 const SILENCE_MS = 45_000; // three heartbeats: a connection that was silent for longer is dead
 const ANSWER_MS = 90_000; // longer than the longest poll: a request that has no answer by then failed
@@ -24,7 +25,6 @@ const MAX_WAITING = 1000; // events that an iterator holds; with more, its strea
 const CONTROL_KINDS = new Set(["hello", "heartbeat", "warning", "gap", "effective", "goodbye", "error"]);
 const TEMPORARY_CODES = new Set(["rate_limited", "unavailable", "outcome_unknown"]); // of a refused operation
 const TOKEN_ID = "token"; // of the operation that brings a new token; updates have numbers
-const FINAL_GOODBYES = new Set(["token_revoked", "suspended", "closed_by_user", "too_many_streams"]);
 
 /** A refusal by the server, in the one shape of its errors. `status` is 0 if the server could not be reached. */
 export class ApiError extends Error {
@@ -101,8 +101,8 @@ export class Client {
     try {
       return await send();
     } catch (error) {
-      const ended = error instanceof ApiError && error.code === "token_expired" && !more.open && !this.options.token;
-      if (!ended) throw error; // a token that this machine's clock believed alive is exchanged, once
+      const isOver = error instanceof ApiError && error.status === 401 && used && !this.options.token;
+      if (!isOver) throw error; // a token that the server no longer takes is exchanged, once, or the session has ended
       await this.refresh(used);
       return send();
     }
@@ -281,6 +281,7 @@ export class Stream {
     this.options = options;
     this.path = options.path ?? "/v1/stream";
     /** The position after the last message, to continue there. */ this.cursor = options.since ?? "";
+    /** When the message of the cursor happened, in ms by the server's clock, or NaN. */ this.cursorTime = NaN;
     /** The connection's id of `GET /v1/streams`, or "". */ this.connection = "";
     /** What to add to the server's time to get this machine's, in ms. */ this.clockOffset = 0;
     /** @type {StreamState} */ this.state = { name: "connecting" };
@@ -413,7 +414,7 @@ export class Stream {
     const before = this.cursor;
     const isEvent = !CONTROL_KINDS.has(message.kind);
     if (isEvent && this.hadBefore(message.cursor)) return;
-    if (message.cursor) this.cursor = message.cursor;
+    if (message.cursor) [this.cursor, this.cursorTime] = [message.cursor, Date.parse(message.at)];
     if (message.id && ["effective", "error"].includes(message.kind)) this.answered = message.id;
     if (message.kind === "hello") this.greeted(message);
     else if (message.kind === "gap" && message.reason === "rolled_back") this.seen.clear();
@@ -467,11 +468,12 @@ export class Stream {
 
   /** @param {any} message */
   goodbye(message) {
-    const renews = message.code === "token_expired" && !this.client.options.token;
-    if (FINAL_GOODBYES.has(message.code) || (message.code === "token_expired" && !renews)) {
+    const isOfToken = ["token_expired", "token_revoked"].includes(message.code);
+    const wait = message.retry_after ?? (isOfToken && !this.client.options.token ? 0 : null);
+    if (wait === null) {
       this.finish({ name: "ended", reason: message.reason, error: new ApiError(403, { code: message.code, message: message.reason }) });
-    } else if (renews) this.connect(); // the ticket's request refreshes the token
-    else this.retry(message.reason, (message.retry_after ?? 0) * 1000);
+    } else if (isOfToken && Date.now() - this.helloAt > LIVED_MS) this.connect(); // whose ticket needs a fresh token, or ends the session
+    else this.retry(message.reason, wait * 1000);
   }
 
   /** The connection broke. One that never began may have been refused, which only an ordinary request can tell. */

@@ -153,6 +153,34 @@ test("a goodbye is final, or says when to come back", async () => {
   }
 });
 
+test("a goodbye that this client does not know is final unless it says when to come back", async () => {
+  for (const [retry_after, name] of [[null, "ended"], [undefined, "ended"], [0, "waiting"], [3, "waiting"]]) {
+    const { made, stream } = streaming();
+    await until(() => made.length === 1);
+    made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+    made[0].say({ kind: "goodbye", cursor: "c", code: "of_a_later_server", reason: "r", retry_after });
+    assert.equal(stream.state.name, name, String(retry_after));
+    stream.close();
+  }
+});
+
+test("a token that ends at once does not let the stream reconnect without a wait", async () => {
+  const store = memoryStore();
+  store.save({ token: "a", refreshToken: "r", user: { id: "1" }, expires: Date.now() + 9e6, refreshAt: Date.now() + 8e6 });
+  const { made, stream } = streaming({}, { token: undefined, store });
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  made[0].say({ kind: "goodbye", cursor: "c", code: "token_expired", reason: "r", retry_after: null });
+  assert.equal(stream.state.name, "waiting");
+  stream.retryNow();
+  await until(() => made.length === 2);
+  made[1].say({ kind: "hello", cursor: "c", connection: "y" });
+  stream.helloAt -= 2000;
+  made[1].say({ kind: "goodbye", cursor: "c", code: "token_expired", reason: "r", retry_after: null });
+  assert.equal(stream.state.name, "connecting", "one that lived is replaced at once");
+  stream.close();
+});
+
 test("what cannot be opened is refused for good only if an ordinary request says so", async () => {
   const refused = streaming({ "GET /v1/stream": () => [400, { error: { code: "invalid_parameter", message: "bad", param: "track" } }] });
   await until(() => refused.made.length === 1);
