@@ -22,6 +22,10 @@ MAX_REMEMBERED_CURSORS = 4096
 MAX_SILENCE_SECONDS = 45.0
 """Seconds of silence after which a connection counts as dead: three of the server's default heartbeat intervals."""
 
+STEADY_SECONDS = 30.0
+"""Seconds of a connection after which the delays begin anew. One that breaks soon after its first events may do so
+again, such as when a proxy or the server restarts in a loop."""
+
 
 def _say_nothing(_: str) -> None:
     pass
@@ -102,6 +106,7 @@ class Stream:
         self._is_receiving = False
         self._updates = 0
         self._reconnects_now = False
+        self._connected_at: float | None = None  # since when the present connection, or the last one, was open
         self._connect_at = 0.0  # the loop's time before which the stream does not connect, also after a cancelled wait
 
     async def __aenter__(self) -> Self:
@@ -216,6 +221,7 @@ class Stream:
 
     def _connected(self, connection: Connection, parameters: dict[str, str]) -> None:
         self._connection, self._parameters = connection, parameters
+        self._connected_at = asyncio.get_running_loop().time()
         if parameters is self._wanted:
             self._wanted = None
         if self.connections:
@@ -246,9 +252,7 @@ class Stream:
             self._parameters, self._wanted = self._wanted, None
         elif isinstance(event, Goodbye):
             self._goodbye = event
-        else:
-            self._failures = 0  # the stream works; a server that only sends hello and goodbye does not count
-        if isinstance(event, Gap) and event.reason == "rolled_back":
+        elif isinstance(event, Gap) and event.reason == "rolled_back":
             self._seen = RememberedCursors(MAX_REMEMBERED_CURSORS)  # other entries may take the places of the lost ones
         if event.is_control:
             self._move(event.cursor, event if self._options.control or isinstance(event, Gap) else None)
@@ -265,6 +269,9 @@ class Stream:
         Raises StreamEnded if ``goodbye`` forbids to reconnect.
         """
         named, self._retry_seconds = self._retry_seconds, None
+        began, self._connected_at = self._connected_at, None
+        if began is not None and asyncio.get_running_loop().time() - began >= STEADY_SECONDS:
+            self._failures = 0
         is_updating, self._reconnects_now = self._reconnects_now, False
         if is_updating and self._goodbye is None:
             return 0.0

@@ -18,6 +18,7 @@ from stream_server.client import (
     StreamEnded,
     Unreachable,
 )
+from stream_server.client import stream as stream_of_client
 from tests.stream_server.client.scripted_server import (
     Answer,
     RecordedBackoff,
@@ -132,12 +133,17 @@ async def test_a_retry_after_a_503_waits_as_long_as_retry_after() -> None:
     assert noted.waits[:2] == [(0, None), (1, 7.0)]
 
 
-async def test_the_delay_grows_while_connections_end_after_hello() -> None:
+@pytest.mark.parametrize(("steady_seconds", "expected"), [(30.0, [0, 1, 2, 3]), (0.0, [0, 0, 0, 0])])
+async def test_the_delay_grows_until_a_connection_was_steady(
+    monkeypatch: pytest.MonkeyPatch, steady_seconds: float, expected: list[int]
+) -> None:
+    """Also if each connection brings an event before it ends."""
+    monkeypatch.setattr(stream_of_client, "STEADY_SECONDS", steady_seconds)
     noted = RecordedBackoff()
-    answers = [Answer([sse("hello", 0)])] * 3 + [Answer([sse("hello", 0), post(1)])]
+    answers = [Answer([sse("hello", 0)])] * 2 + [Answer([sse("hello", 0), post(n)]) for n in (1, 2)]
     async with streaming(*answers, backoff=noted) as (_, client):
-        await read(client)
-    assert [failures for failures, _ in noted.waits] == [0, 1, 2, 0]
+        assert texts(await read(client)) == ["post 1", "post 2"]
+    assert [failures for failures, _ in noted.waits] == expected
 
 
 async def test_a_refusal_names_the_parameter() -> None:
