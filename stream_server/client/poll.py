@@ -46,6 +46,7 @@ class Poll:
         self._waiting: deque[Event] = deque()
         self._answers = 0
         self._failures = 0
+        self._is_asking = False
         self._ask_at = 0.0  # the loop's time before which iterating sends no request, also after a cancelled wait
 
     async def next_page(self) -> list[Event]:
@@ -87,7 +88,13 @@ class Poll:
         return event
 
     async def _fetch(self) -> None:
-        events = await self._ask_until_answered()
+        if self._is_asking:
+            raise RuntimeError("another task waits for the events of this poll already")
+        self._is_asking = True
+        try:
+            events = await self._ask_until_answered()
+        finally:
+            self._is_asking = False
         self._waiting.extend(event for event in events if not event.is_control or isinstance(event, Gap))
         if not self._waiting:
             self.cursor = self._head

@@ -297,8 +297,8 @@ export class Stream {
     this.answered = 0; // by `effective`, or by a refusal
     /** @type {Record<string, any>} */ this.timers = {};
     this.wake = () => {};
-    this.onOnline = () => this.isFinal || this.connect();
-    this.onOffline = () => this.isFinal || (this.drop(), this.tell({ name: "offline" }));
+    this.onOnline = () => this.isFinal || (this.isLocal && this.connection) || this.connect();
+    this.onOffline = () => this.isFinal || this.isLocal || (this.drop(), this.tell({ name: "offline" }));
     globalThis.addEventListener?.("online", this.onOnline);
     globalThis.addEventListener?.("offline", this.onOffline);
     client.streams.add(this);
@@ -308,6 +308,11 @@ export class Stream {
 
   get isFinal() {
     return ["refused", "ended", "closed"].includes(this.state.name);
+  }
+
+  /** Whether the server is on this machine, which reaches it without a network. */
+  get isLocal() {
+    return /^(localhost|127\.[\d.]+|\[::1\])$/.test(new URL(this.absolute("/")).hostname);
   }
 
   /** Ends the stream for good. The cursor stays, for a later stream. */

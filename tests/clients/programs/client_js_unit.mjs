@@ -280,6 +280,21 @@ test("the wait in the header of a proxy's error page counts", async () => {
   stream.close();
 });
 
+test("without a network only a server on this machine is still there", async () => {
+  for (const [address, name] of [["http://127.0.0.1:8000", "live"], ["http://localhost:8000", "live"], ["http://[::1]:8000", "live"], ["http://localhost.example:8000", "offline"], ["http://host", "offline"]]) {
+    const { made, Socket } = sockets();
+    const { fetch } = server(TICKET);
+    const stream = new Client(address, { token: "a", WebSocket: Socket, fetch }).stream({ track: "tea" });
+    await until(() => made.length === 1);
+    made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+    stream.onOffline();
+    assert.equal(stream.state.name, name, address);
+    stream.onOnline();
+    assert.equal(stream.state.name, name === "live" ? "live" : "connecting", address);
+    stream.close();
+  }
+});
+
 test("a request without an answer fails in the end, and its stream goes on", async (context) => {
   let gone = 0;
   const hangs = (url, init) => new Promise((_, reject) => init.signal.addEventListener("abort", () => reject((gone++, new Error("aborted")))));

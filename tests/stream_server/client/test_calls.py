@@ -166,6 +166,19 @@ async def test_a_poll_yields_events_from_cursor_to_cursor() -> None:
     assert [asked.query["since"] for asked in script.asked] == ["c1", "c10", "c11"]
 
 
+async def test_a_second_task_that_polls_is_refused() -> None:
+    """It would ask from the same cursor, and get the same events."""
+    answer = Answer([b'{"events":[%s],"cursor":"c9"}' % message("post", 9, status=status(9, "hi"))])
+    async with scripted(answer, answer) as script, Client(script.url, "jwt") as api:
+        poll = api.poll(track="hi")
+        first = asyncio.create_task(anext(poll))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="another task waits"):
+            await anext(poll)
+        assert (await first).kind == "post"
+    assert len(script.asked) == 1
+
+
 async def test_a_goodbye_delays_the_next_request_and_no_event() -> None:
     """Also if the wait is cancelled."""
     events = [message("post", 9, status=status(9, "hi")), message("goodbye", 9, code="shutdown", retry_after=3600)]
