@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from stream_server.client import Client, LogIn, RequestRefused, SavedSession, SessionLost
+from stream_server.client import Client, LogIn, RequestRefused, SavedSession, SessionLost, Unreachable
 from stream_server.client.tokens import Grant, RenewedToken, grant_of
 from tests.stream_server.client.scripted_server import (
     TIME,
@@ -120,6 +120,15 @@ async def test_a_wrong_password_is_a_refusal() -> None:
     async with logged_in(Answer([error("wrong_password")], 403)) as (_, client):
         with pytest.raises(RequestRefused, match="wrong_password"):
             await client.post("hi")
+
+
+async def test_a_lost_log_in_is_no_unknown_outcome_of_the_call_that_needs_it() -> None:
+    """The call was not sent, and its caller must not look for its effect by the key of the log-in."""
+    async with logged_in(*[Answer([b"{"], cut=True)] * 6) as (script, client):
+        with pytest.raises(Unreachable):
+            await client.post("hi")
+    assert {asked.path for asked in script.asked} == {"/v1/sessions"}
+    assert len(script.asked) == 6
 
 
 class Clock:
