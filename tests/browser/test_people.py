@@ -298,6 +298,8 @@ async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Wind
     found["report"] = await window.faults()
     await window.button("Send report").click()
     await expect(window.page.get_by_text("Thank you.")).to_be_visible()
+    await window.page.evaluate("document.querySelector('main').append(document.createElement('button'))")
+    assert [fault.partition(":")[0] for fault in await window.faults()] == ["button-name"], "a fault is found"
     await window.page.set_viewport_size(DESKTOP)
     await window.page.emulate_media(color_scheme=None)
     assert {page: faults for page, faults in found.items() if faults} == {}
