@@ -20,6 +20,9 @@ in a body, because servers and proxies limit URLs."""
 
 CONNECT_SECONDS = 10.0
 
+CLOSE_SECONDS = 2.0
+"""Longest wait for the server's part in closing a WebSocket. A server that is dead does not take part."""
+
 _FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
 
 _STATUS_BY_CODE = {"rate_limited": 429, "unavailable": 503, "outcome_unknown": 503}
@@ -161,7 +164,7 @@ async def _refusal(response: aiohttp.ClientResponse) -> RequestRefused:
 async def _connect_websocket(
     session: aiohttp.ClientSession, request: StreamRequest
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    timeout = aiohttp.ClientWSTimeout(ws_receive=request.silence_seconds, ws_close=CONNECT_SECONDS)
+    timeout = aiohttp.ClientWSTimeout(ws_receive=request.silence_seconds, ws_close=CLOSE_SECONDS)
     try:
         opening = await session.ws_connect(
             request.url, params=request.parameters, headers=request.headers("*/*"), timeout=timeout,

@@ -1,5 +1,6 @@
 """A stream by WebSocket: the same events, and answers to operations in between."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -9,6 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from stream_server.client import Client, Malformed, Post, RequestRefused, Stream
+from stream_server.client import connection as connection_of_client
 from stream_server.client.connection import WebSocketConnection
 from tests.stream_server.client.scripted_server import RecordedBackoff, message, status
 from tests.waiting import eventually
@@ -97,6 +99,29 @@ def is_lost(stream: Stream) -> bool:
     assert isinstance(connection, WebSocketConnection)
     writer = connection._socket._writer
     return writer.transport is None or writer.transport.is_closing()
+
+
+async def test_a_dead_server_does_not_hold_up_the_end_of_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All streams wait together, and not long, for a server that does not answer their close frames."""
+    monkeypatch.setattr(connection_of_client, "CLOSE_SECONDS", 0.5)
+    ended = asyncio.Event()
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.send_str(hello(0))
+        await socket.send_str(post(1))
+        await ended.wait()  # without reading
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/v1/stream", handle)
+    async with TestServer(app) as server:
+        async with asyncio.timeout(5), Client(str(server.make_url("")), "jwt") as client:
+            streams = [client.stream(track="x", framing="websocket") for _ in range(20)]
+            for stream in streams:
+                await anext(stream)
+        ended.set()
 
 
 async def test_a_handshake_that_is_refused_for_now_says_how_long() -> None:
