@@ -73,7 +73,7 @@ MIN_BUFFER_BYTES = 4096
 """Least number of bytes that may wait unsent for a client, besides the kernel's buffer."""
 
 ONLY_PROCESS = WorkerSockets()
-"""The way to the other workers for a server of one process: there are none."""
+"""The sockets of a server of one process, which has no other workers."""
 
 APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_settings")
 """The function that passes reloaded settings to all running parts."""
@@ -148,7 +148,7 @@ async def serve_application(
 ) -> AsyncIterator[web.Application]:
     """Run a server on the socket that ``listen`` returns. After the block, send clients a ``goodbye`` and stop it.
 
-    ``workers`` is the way to the other workers of the server.
+    ``workers`` sends questions to the other workers of the server.
     """
     async with running_application(config, workers) as app, app[app_keys.OPERATIONS].offered():
         runner = http_connection.make_runner(app)

@@ -20,7 +20,7 @@ MAX_REMEMBERED_SUBJECTS = 4096
 
 
 class Deleted(NamedTuple):
-    """Which parts of an entry users have deleted since the entry was written.
+    """The parts of an entry that users have deleted since the entry was written.
 
     ``subject``: whether the status or comment in the entry is deleted. ``original``: whether the status that it reposts
     or quotes is deleted.

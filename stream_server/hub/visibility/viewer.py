@@ -1,4 +1,4 @@
-"""What one user may see in streams: the user's relations as sets, kept at the hub's head.
+"""The relations of one user as sets, kept at the hub's head. They decide what the user may see in streams.
 
 All streams of a user in this process share one viewer. It decides by the table of
 `stream_server.events.visibility.decide_visibility`, which the Lua scripts use too.

@@ -18,7 +18,7 @@ CODE_TTL_SECONDS = 900
 
 
 class SignIn(NamedTuple):
-    """Whose session a code begins, and the scopes of its tokens."""
+    """The user whose session a code begins, and the scopes of the session's tokens."""
 
     uid: str
     scopes: frozenset[str]

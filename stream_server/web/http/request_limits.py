@@ -28,7 +28,7 @@ from stream_server.web.limits.refusal_delay import RefusalDelay
 from stream_server.web.limits.turns import Turn, Turns
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
-"""What the caller has left of the tightest limit of the request. Absent if no limit applies."""
+"""The rest of the tightest limit of the request, for the ``RateLimit`` headers. Absent if no limit applies."""
 
 MAX_CONCURRENT_POLLS = 32
 """Most long polls of one user that wait at the same time in one process. A client needs one for each filter."""

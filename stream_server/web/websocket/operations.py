@@ -248,7 +248,7 @@ class Operations:
 
     @property
     def _scopes(self) -> frozenset[str]:
-        """The scopes of the stream's token. If another one came by HTTP, those that it surely has."""
+        """The scopes of the stream's token. If the token was replaced over HTTP, only the scopes that it must have."""
         client = self._session.client
         if client.token.jti == self._grant.jti:
             return self._grant.scopes
