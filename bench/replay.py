@@ -141,7 +141,7 @@ class Rates:
 
 @contextmanager
 def servers(shared: Site, options: argparse.Namespace) -> Iterator[tuple[dict[str, Running], str]]:
-    """Start the server that hears all posts, write the posts, and start the one that finds them on the log."""
+    """Start the server that receives all posts, write the posts, and start the server that reads them from the log."""
     with ExitStack() as stack:
         token = shared.token(shared.admin, "stream")
         hearing = stack.enter_context(StreamServer(shared).running())

@@ -1,4 +1,4 @@
-"""The table: one column a peer, one row a figure. What was not measured is an en dash."""
+"""The table: one column a peer, one row a figure. A figure that was not measured is an en dash."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -76,7 +76,7 @@ class WorkThread:
             raise
 
     def _give_turn(self) -> None:
-        """Let the next caller work, unless somebody does. Then this caller stands at the end of the row."""
+        """Start the work of the next caller, unless other work runs. The caller then moves to the end of the queue."""
         while self._turns and not self._is_working:
             caller, waiting = next(iter(self._turns.items()))
             turn = waiting.popleft()

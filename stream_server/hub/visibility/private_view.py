@@ -1,4 +1,4 @@
-"""The state of one stream that does not see the public view: whom its filter follows, and what was sent to it.
+"""The state of one stream that does not see the public view: the users whom it follows, and the ids that it was sent.
 
 A stream whose filter is `follow=@me` has its own copy of the followed users, not the set that all streams of the user
 share. The copy is exactly as old as the position of the stream, also while the stream catches up. Which entries the

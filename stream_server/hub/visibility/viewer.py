@@ -282,7 +282,7 @@ class ViewerCache:
                 return viewer
 
     def start_reading(self, user_id: str) -> "asyncio.Future[Viewer | None]":
-        """Begin to read the relations of a user for all callers that ask meanwhile. Nobody may cancel the future.
+        """Begin to read the relations of a user for all callers that ask meanwhile. No caller may cancel the future.
 
         The cache does not keep the viewer until :meth:`get` returns it. The future gives None if the relations must be
         read again.
