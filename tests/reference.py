@@ -31,7 +31,7 @@ UNSPACED = (
     *("CJK UNIFIED", "CJK COMPATIBILITY", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA"),
     *("THAI", "LAO", "KHMER", "MYANMAR"),
 )
-"""How the names begin of the characters of scripts that are written without blanks."""
+"""The beginnings of the Unicode names of characters whose scripts put no spaces between words."""
 
 
 def receives(

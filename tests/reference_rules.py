@@ -417,7 +417,7 @@ VALUES = {
     "sample": r"\d+(\.\d{1,2})?",
     **dict.fromkeys(("followers_count", "following_count", "tweets_count"), _COUNT),
 }
-"""What stands behind each operator."""
+"""The patterns of the values of each operator."""
 
 STANDALONE = VALUES.keys() - {"is", "has", "lang", "sample", "followers_count", "following_count", "tweets_count"}
 

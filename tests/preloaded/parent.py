@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 MODULES = ("stream_server.cli", "stream_server.runtime.process", "stream_server.app", "uvloop")
-"""What a server imports before it is ready."""
+"""The modules that a server imports before it is ready."""
 
 MAX_REQUEST_BYTES = 1 << 18
 

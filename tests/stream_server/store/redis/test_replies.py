@@ -1,4 +1,4 @@
-"""How the client reads each reply of Redis: a write is `unavailable` only if Redis surely did not execute it."""
+"""The client's reading of each reply of Redis: a write is `unavailable` only if Redis surely did not execute it."""
 
 import asyncio
 from collections.abc import Sequence
