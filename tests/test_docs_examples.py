@@ -39,6 +39,7 @@ pid {folder}/nginx.pid;
 error_log stderr;
 events {{ worker_connections 64; }}
 http {{
+  access_log off;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
 {text}

@@ -51,7 +51,7 @@ class Connection(Protocol):
     async def update(self, parameters: Mapping[str, str], update_id: str) -> bool:
         """Ask for other filters. Return False if that needs another connection: then this one ends at once.
 
-        The ``effective`` by which the server answers has the id.
+        The server answers with an ``effective`` that has this id.
         """
 
 

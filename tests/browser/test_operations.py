@@ -7,7 +7,7 @@ from tests.browser.windows import Windows, named_user
 from tests.end_to_end.api import Api
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.extended
 
 expect.set_options(timeout=20_000)
 ADMIN = "read write stream firehose admin"

@@ -8,7 +8,7 @@ from playwright.async_api import Route, expect
 from tests.browser.windows import DESKTOP, PHONE, Window, Windows, named_user
 from tests.end_to_end.api import Api, mint
 
-pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.extended
 
 MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 RTL = "\u202eesrever\u202c \u2067\u05e9\u05dc\u05d5\u05dd\u2069"

@@ -34,7 +34,7 @@ LEAVE = """() => {
 """Signs out in the same way."""
 
 REFUSED = "Failed to load resource"
-"""How the browser reports an answer of 4xx or 5xx, which a test may want."""
+"""The browser's message for an answer of 4xx or 5xx, which a test may want."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Windows:
         self._used = 0
 
     async def open(self, user: dict[str, Any] | None, path: str, *, scope: str = "read write stream") -> Window:
-        """Open a path in a window of a user, with a session as the console keeps it. None is nobody."""
+        """Open a path in a window of a user, with a session as the console keeps it. None: without a session."""
         if self._used == len(self._all):
             context = await self.browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
             await context.route("**/favicon.ico", lambda route: route.fulfill(status=204))  # the picture has no other

@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 MODULES = ("stream_server.cli", "stream_server.runtime.process", "stream_server.app", "uvloop")
-"""What a server imports before it is ready."""
+"""The modules that a server imports before it is ready."""
 
 COMMANDS = "stream_server.commands"
 """The package of the commands, each of which the command line imports only when it is used."""

@@ -23,7 +23,7 @@ PROGRAM = Path(__file__).with_name("notebook.py")
 
 
 def test_every_call_has_a_blocking_twin() -> None:
-    """It has the same name and arguments; closing is `close` there."""
+    """The blocking twin has the same name and arguments; the twin of closing is `close`."""
     calls = {name: call for name, call in inspect.getmembers(Client, inspect.iscoroutinefunction) if name[0] != "_"}
     for name, call in calls.items():
         twin = getattr(BlockingClient, name)

@@ -233,7 +233,7 @@ def test_the_lifetime_of_a_jwt_is_read_from_its_claims(token: str, expected: tup
 
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_function_may_give_the_token(*, is_async: bool) -> None:
-    """It is called for each request if the token does not tell its lifetime."""
+    """The function is called for each request if the token does not tell its lifetime."""
     tokens = iter(["a", "b"])
 
     async def later() -> str:

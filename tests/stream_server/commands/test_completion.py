@@ -1,4 +1,4 @@
-"""What the shell completes."""
+"""Completion by the shell."""
 
 import shutil
 import subprocess

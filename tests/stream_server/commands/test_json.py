@@ -1,4 +1,4 @@
-"""What commands print with ``--json``: the members that the documentation names, and nothing besides."""
+"""The output of commands with ``--json``: the members that the documentation names, and no others."""
 
 import json
 import re
