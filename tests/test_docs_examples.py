@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
@@ -109,7 +110,9 @@ def test_systemd_units_start_an_existing_command() -> None:
         unit.read_string(block.text)
         program, command, *options = unit["Service"]["ExecStart"].split()
         assert program.endswith("/stream-server")
-        names = {name for option in cli.commands[command].params for name in option.opts}
+        found = cli.get_command(click.Context(cli), command)
+        assert found is not None
+        names = {name for option in found.params for name in option.opts}
         assert {option for option in options if option.startswith("--")} <= names
 
 

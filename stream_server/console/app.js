@@ -8,7 +8,8 @@
 // `root` is an empty <main> of this view alone. `unmount` has to stop timers, streams and listeners outside `root`.
 // `navigate` and `key` may be absent: `navigate(path)` is called instead of a new mount when the address changes within
 // the view; `key(event)` gets the keys that were pressed outside of fields, and returns true if it used one.
-// A view is mounted for a signed-in user only, and anew after another user signed in.
+// A view is mounted for a signed-in user only, and anew after another user signed in. If a session ends by itself, a view
+// with `resume()` leaves the page, but is not unmounted before somebody else signs in; the same user gets it back.
 //
 // app.client            the Client of client.js: `await app.client.request("GET", "/v1/users/me")`, `app.client.stream(…)`
 // app.user              the user who is signed in: {id, login, name, …}
@@ -27,7 +28,7 @@
 
 import { compose } from "./compose.js";
 import { decoded, fill, h, icon } from "./dom.js";
-import { explain, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
+import { askToReplace, explain, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
 import * as streams from "./views/streams.js";
@@ -46,7 +47,7 @@ const KEYS = [
 ];
 
 const client = openClient();
-const state = { view: "", mounted: /** @type {any} */ (null), userId: "", prefix: "" };
+const state = { view: "", mounted: /** @type {any} */ (null), parked: /** @type {any} */ (null), userId: "", prefix: "" };
 const status = h("p", { class: "connection", role: "status" });
 const notes = h("div", { class: "notes", role: "status", "aria-live": "polite" });
 const bar = h("header", { class: "bar" });
@@ -104,10 +105,15 @@ function dialog(title, content, options = {}) {
   return window;
 }
 
-/** Draws what the address names; a link that signs in may also be pasted into an open page. */
-function route() {
-  const code = takeCode();
-  if (code) return void signInByCode(code);
+/** Draws what the address names; a link that signs in may also be pasted into an open page. @param {Event} [event] */
+function route(event) {
+  const before = event instanceof HashChangeEvent ? new URL(event.oldURL).hash : "";
+  const code = takeCode(before);
+  if (!code || client.user) draw();
+  if (code) followLink(code);
+}
+
+function draw() {
   const [, name = "", ...path] = location.hash.split("?")[0].split("/");
   const view = Object.hasOwn(VIEWS, name) ? name : "streams";
   app.path = path.filter(Boolean).map(decoded);
@@ -123,7 +129,28 @@ function show(view) {
   state.userId = client.user.id;
   app.title(VIEWS[view].title);
   drawBar();
-  state.mounted = VIEWS[view].mount(root, app);
+  if (!takeBack()) state.mounted = VIEWS[view].mount(root, app);
+}
+
+/** Puts the view of an ended session away. Its page may hold what only this user may see, so nobody else gets it. */
+function park() {
+  if (!state.mounted?.resume) return leave();
+  state.parked = { view: state.view, userId: state.userId, mounted: state.mounted, root };
+  state.mounted = null;
+  leave();
+}
+
+/** Puts back what was parked if it is the view to show, and of the same user. @returns {boolean} */
+function takeBack() {
+  const { parked } = state;
+  state.parked = null;
+  const isSame = parked?.view === state.view && parked?.userId === state.userId;
+  if (!isSame) return parked?.mounted.unmount(), false;
+  root.replaceWith(parked.root);
+  root = parked.root;
+  state.mounted = parked.mounted;
+  state.mounted.resume();
+  return true;
 }
 
 /** Takes the shown view away, and leaves an empty `root` for the next. */
@@ -137,9 +164,12 @@ function leave() {
   root = next;
 }
 
+/** What the door says of a session that ended while a view was shown; none was after `leaveNow`. */
+const ended = () => (state.view ? "Your session has ended. Sign in again to go on where you were." : "");
+
 /** @param {string} [reason] */
 function showDoor(reason) {
-  leave();
+  park();
   app.title("Sign in");
   drawBar();
   showSignIn(root, client, reason);
@@ -198,6 +228,7 @@ function showAccount() {
   const scopes = [...scopesOf(client.store.load()?.token ?? "")].join(", ");
   const leaveNow = async () => {
     window.close();
+    leave(); // whoever signs out leaves nothing to come back to
     await client.signOut();
   };
   const window = dialog("Your session", [
@@ -221,6 +252,20 @@ function onKey(event) {
   event.preventDefault();
 }
 
+/** A link that somebody sent must not change the user unseen: while there is a session, its user decides. @param {string} code */
+async function followLink(code) {
+  const before = client.user && (await isAlive()) && client.user;
+  if (before && !(await askToReplace(app))) return;
+  await signInByCode(code);
+  if (before && client.user && before.id !== client.user.id) say(`You are @${client.user.login} now, instead of @${before.login}.`);
+}
+
+/** Whether the server still takes the session; a client that finds that it does not forgets it. */
+async function isAlive() {
+  await client.request("GET", "/v1/users/me").catch(() => null);
+  return client.user !== null;
+}
+
 /** A link that signs in works once: what it said goes to the person if it does not. @param {string} code */
 async function signInByCode(code) {
   try {
@@ -234,7 +279,7 @@ async function signInByCode(code) {
 
 async function start() {
   document.body.append(bar, root, tabs, notes);
-  client.onSession((session) => (!session ? showDoor() : session.user.id !== state.userId ? route() : drawBar()));
+  client.onSession((session) => (!session ? showDoor(ended()) : !state.view || session.user.id !== state.userId ? route() : drawBar()));
   addEventListener("hashchange", route);
   addEventListener("keydown", onKey);
   route();

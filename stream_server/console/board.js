@@ -6,6 +6,7 @@
 import { Column } from "./column.js";
 import { fill, h } from "./dom.js";
 import { aloneParameters, toHash, toParameters } from "./filter.js";
+import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
 import { explain } from "./session.js";
 
@@ -25,11 +26,13 @@ export class Board {
     /** @type {import("./client.js").Stream | null} */ this.shared = null;
     this.tags = 0;
     this.history = Promise.resolve();
+    this.floor = new LogFloor(app.client);
     this.timer = setInterval(() => document.hidden || this.tick(), 1000);
   }
 
-  /** @param {import("./filter.js").Filter[]} filters */
+  /** Shows these columns instead of those that are open. @param {import("./filter.js").Filter[]} filters */
   open(filters) {
+    for (const column of [...this.columns]) this.take(column);
     for (const filter of filters.slice(0, MAX_COLUMNS)) this.place(new Column(this, filter, `c${++this.tags}`), this.columns.length);
     this.changed();
   }
@@ -95,6 +98,12 @@ export class Board {
     this.actions.changed();
   }
 
+  /** The same user signed in again. Open streams go on by themselves, each after its cursor; ended ones begin there. */
+  resume() {
+    for (const column of this.columns) if (column.own?.isFinal) this.connectOwn(column);
+    this.changed();
+  }
+
   connectShared() {
     const parts = this.columns.filter((column) => !column.isAlone).map((column) => toParameters(column.filter, column.tag).shared ?? {});
     const rules = parts.flatMap(({ rule }) => rule ?? []);
@@ -105,9 +114,11 @@ export class Board {
       return;
     }
     const parameters = { ...(rules.length && { rule: rules }), ...(follow && { follow }), explain: "true" };
-    if (JSON.stringify(parameters) === JSON.stringify(this.shared?.parameters)) return;
-    if (this.shared && !this.shared.isFinal) return this.shared.update(parameters);
+    const isOpen = this.shared && !this.shared.isFinal;
+    if (isOpen && JSON.stringify(parameters) === JSON.stringify(this.shared?.parameters)) return;
+    if (isOpen) return this.shared?.update(parameters);
     this.shared = this.app.client.stream(parameters, {
+      since: placeOf(this.shared),
       onMessage: (/** @type {any} */ message) => this.route(message),
       onState: () => this.showStates(),
       onRefusedUpdate: (/** @type {Error} */ error) => this.app.say(`The filters were not changed: ${explain(error)}`, "danger"),
@@ -119,7 +130,7 @@ export class Board {
     const { own } = column.isAlone ? { own: aloneParameters(column.filter) } : toParameters(column.filter, column.tag);
     if (!own) return;
     column.own = this.app.client.stream(own, {
-      since: column.isAlone ? undefined : OWN_SINCE,
+      since: placeOf(column.own) || (column.isAlone ? undefined : OWN_SINCE),
       onMessage: (/** @type {any} */ message) => this.deliver([column], message, () => message.matched ?? []),
       onState: () => this.showStates(),
     });
@@ -182,11 +193,14 @@ export class Board {
   }
 
   tick() {
+    if (!this.strip.isConnected) return; // its user's session has ended
+    if (this.columns.some((column) => column.pausedAt)) this.floor.follow();
     for (const column of this.columns) column.tick();
     this.showTotal();
   }
 
   showTotal() {
+    if (!this.strip.isConnected) return;
     const streams = new Set(this.columns.map((column) => column.stream));
     const [kind, text] = [...streams].map((stream) => this.describe(stream)).sort((a, b) => rank(b[0]) - rank(a[0]))[0] ?? ["", ""];
     const rate = this.columns.reduce((sum, column) => sum + column.plot.rate(), 0);
@@ -195,9 +209,13 @@ export class Board {
     this.app.setStatus(kind === "live" ? `live · ${showRate(rate)}${p99}` : text, kind === "refused" ? "bad" : kind);
   }
 
+  get filters() {
+    return this.columns.map((column) => column.filter);
+  }
+
   /** The address of these columns. */
   get hash() {
-    return `#/streams/${toHash(this.columns.map((column) => column.filter))}`;
+    return `#/streams/${toHash(this.filters)}`;
   }
 
   close() {
@@ -206,6 +224,9 @@ export class Board {
     for (const column of this.columns) column.close();
   }
 }
+
+/** Where a stream that has ended was, for the next one. @param {import("./client.js").Stream | null} stream */
+const placeOf = (stream) => (stream?.state.error?.code === "invalid_cursor" ? "" : stream?.cursor);
 
 /** Waits until the column's filter is in force: what happens before is then in the history, and the rest comes live. @param {Column} column */
 async function settled(column) {

@@ -32,6 +32,7 @@ export class Column {
     /** @type {any[] | null} */ this.buffer = null; // arrivals while the pages after a pause are read
     this.isAlone = false; // whether its rule has a stream to itself, see board.js
     this.pausedAt = ""; // the cursor of the pause, while there is one
+    this.pausedTime = NaN; // of that cursor, in ms by the server's clock
     this.missed = 0;
     this.element = this.draw();
   }
@@ -86,6 +87,13 @@ export class Column {
     this.rows.add(this.item(message.status, message, matched));
   }
 
+  /** @returns {[string, string]} a kind of state and its words */
+  describePause() {
+    const warning = this.board.floor.warn(this.pausedTime, Date.now() - (this.stream?.clockOffset ?? 0));
+    const text = `paused, ${this.missed} waiting`;
+    return warning ? ["fading", `${text}. ${warning}`] : ["paused", text];
+  }
+
   /** Counts an event. Its age tells of the delivery only if it happened after the connection began. @param {string} at */
   measure(at) {
     const { clockOffset = 0, helloAt = 0 } = this.stream ?? {};
@@ -132,6 +140,7 @@ export class Column {
     const cursor = this.stream?.cursor;
     if (!cursor || this.buffer) return;
     this.pausedAt = cursor;
+    this.pausedTime = this.stream?.cursorTime ?? NaN;
     this.missed = 0;
     this.showPause();
     this.showState();
@@ -147,6 +156,7 @@ export class Column {
         const body = { ...aloneParameters(this.filter), since: cursor, wait: "0", limit: String(PAGE) };
         const answer = await this.app.client.request("POST", "/v1/events", { body });
         ({ cursor, more } = answer);
+        this.pausedTime = Date.parse(answer.events.at(-1)?.at) || this.pausedTime;
         answer.events.forEach((/** @type {any} */ event) => this.takeOld(event));
       }
       if (more) this.note("warn", `More than ${PAGE * MAX_PAGES} events came during the pause; those that follow here are the newest.`);
@@ -178,7 +188,7 @@ export class Column {
 
   /** @param {string} [doing] instead of what the connection does */
   showState(doing) {
-    const [kind, text] = doing ? ["wait", doing] : this.pausedAt ? ["paused", `paused, ${this.missed} waiting`] : this.board.describe(this.stream);
+    const [kind, text] = doing ? ["wait", doing] : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
     const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
     const shown = isEmpty ? "live; nothing has matched yet" : text;
     if (this.state.textContent === shown) return;

@@ -248,7 +248,8 @@ async def test_nothing_is_missed_or_doubled_when_the_server_is_killed(own: Serve
         posted = [f"{side} {n}" for n in range(3) for side in ("left", "right")]
         for text in posted:
             await api.post(uid, text)
-        await expect(right.locator(".post")).to_have_count(3)
+        for column in (left, right):
+            await expect(column.locator(".post")).to_have_count(3)
         await right.get_by_role("button", name="Pause").click()
         await api.post(uid, "right while paused")
         await expect(right.locator(".state")).to_have_text("paused, 1 waiting")
