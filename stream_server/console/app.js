@@ -42,7 +42,7 @@ const VIEWS = {
 const THEMES = ["", "light", "dark"];
 const KEYS = [
   ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"],
-  ["c, /", "add a column"], ["1, 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
+  ["c, /", "add a column"], ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
   ["space", "pause a column, or go on"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
 ];
 

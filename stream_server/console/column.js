@@ -30,6 +30,7 @@ export class Column {
     this.rows = new Rows(`Posts: ${this.title}`, () => {});
     /** @type {import("./client.js").Stream | null} */ this.own = null;
     /** @type {any[] | null} */ this.buffer = null; // arrivals while the pages after a pause are read
+    /** @type {Error | null} */ this.refusal = null; // what the server says of its rule, if it does not take it
     this.isAlone = false; // whether its rule has a stream to itself, see board.js
     this.pausedAt = ""; // the cursor of the pause, while there is one
     this.pausedTime = NaN; // of that cursor, in ms by the server's clock
@@ -38,7 +39,7 @@ export class Column {
   }
 
   get stream() {
-    return this.own ?? this.board.shared;
+    return this.own ?? (this.refusal ? null : this.board.shared);
   }
 
   draw() {
@@ -54,7 +55,7 @@ export class Column {
         this.menu()),
       h("div", { class: "column-meter" }, this.plot.canvas, this.rate, this.age),
       this.state,
-      this.rows.newer,
+      h("div", { class: "newer-place" }, this.rows.newer),
       this.rows.scroller);
   }
 
@@ -188,7 +189,7 @@ export class Column {
 
   /** @param {string} [doing] instead of what the connection does */
   showState(doing) {
-    const [kind, text] = doing ? ["wait", doing] : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
+    const [kind, text] = doing ? ["wait", doing] : this.refusal ? ["refused", `refused: ${this.refusal.message}`] : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
     const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
     const shown = isEmpty ? "live; nothing has matched yet" : text;
     if (this.state.textContent === shown) return;

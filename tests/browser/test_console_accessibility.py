@@ -38,7 +38,7 @@ async def look(found: dict[str, list[str]], browser: Browser, server: Server, lo
         await page.keyboard.press("c")
         await page.keyboard.type("tea,cake,")
         await page.get_by_role("button", name="Try the past hour").click()
-        await expect(page.locator(".trial")).to_contain_text("1 posts")
+        await expect(page.locator(".trial")).to_contain_text("1 post in")
         await check(found, console, f"{mode}: the builder")
         await page.get_by_role("button", name="Add column").click()
         await page.locator(".column").last.get_by_role("button", name="Why").first.click()

@@ -28,9 +28,13 @@ KEPT = "JSON.parse(decodeURIComponent(localStorage.getItem('stream-server.column
 SCOPES = "read write stream"
 
 
-def columns(*words: str) -> str:
-    """Return the address of columns with one word each, as a person sends it to another."""
-    return f"/#/streams/{quote(json.dumps([{'words': [word]} for word in words]))}"
+def columns(*words: str, rule: str = "") -> str:
+    """Return the address of columns with one word each, and one with a rule, as a person sends it to another."""
+    filters = [*({"words": [word]} for word in words), *([{"rule": rule}] if rule else [])]
+    return f"/#/streams/{quote(json.dumps(filters))}"
+
+
+ADDRESS = columns("good", rule="bad AND (")
 
 
 async def rows(column: Locator) -> list[str]:
@@ -148,6 +152,21 @@ async def test_a_link_replaces_no_columns_unasked(site_api: Api, windows: Window
     assert await window.page.evaluate(KEPT) == ["foreign"]
     await window.page.get_by_role("link", name="Streams").first.click()
     await expect(titles).to_have_text(["foreign"])
+
+
+async def test_a_bad_rule_of_a_link_stops_its_own_column_only(site_api: Api, windows: Windows) -> None:
+    """It says what the server says. The others are live, whether the rules came to an open connection or opened one."""
+    user = await named_user(site_api, "zoe")
+    window = await windows.open(user, columns("fine"))
+    window.expects_refusals = True
+    column = window.page.locator(".column")
+    await expect(column.locator(".state")).to_contain_text("live")
+    for open_link in (window.page.evaluate("hash => { location.hash = hash; }", ADDRESS[1:]), window.open(ADDRESS)):
+        await open_link
+        await expect(column.locator(".state").last).to_contain_text("refused: a space means AND")
+        await expect(column.locator(".state").first).to_contain_text("live")
+        await site_api.post(user["id"], "good things")
+        await expect(column.first.locator(".post").first).to_contain_text("good things")
 
 
 async def test_a_sign_in_link_asks_before_it_changes_the_user(

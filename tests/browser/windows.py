@@ -33,7 +33,7 @@ LEAVE = """() => {
 }"""
 """Signs out in the same way."""
 
-REFUSED = "Failed to load resource"
+REFUSED = ("Failed to load resource", "WebSocket connection to")
 """How the browser reports an answer of 4xx or 5xx, which a test may want."""
 
 
