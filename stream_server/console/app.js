@@ -39,7 +39,7 @@ const VIEWS = {
   people: { title: "People", icon: "user", mount: people.mount },
   operations: { title: "Operations", icon: "check", mount: operations.mount },
 };
-const THEMES = ["", "light", "dark"];
+const THEMES = matchMedia("(prefers-color-scheme: dark)").matches ? ["", "light", "dark"] : ["", "dark", "light"]; // the first press changes something
 const KEYS = [
   ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"],
   ["c, /", "add a column"], ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
@@ -170,6 +170,7 @@ const ended = () => (state.view ? "Your session has ended. Sign in again to go o
 /** @param {string} [reason] */
 function showDoor(reason) {
   park();
+  for (const window of document.querySelectorAll("dialog")) window.close(); // it would lie over the door
   app.title("Sign in");
   drawBar();
   showSignIn(root, client, reason);
@@ -277,9 +278,16 @@ async function signInByCode(code) {
   route(); // also if somebody else was signed in, or the same user with other scopes
 }
 
+/** @param {any} session */
+function sessionChanged(session) {
+  if (!session) return void (root.querySelector(".sign-in") || showDoor(ended())); // several tabs may tell; what was typed stays
+  if (!state.view || session.user.id !== state.userId) route();
+  else drawBar();
+}
+
 async function start() {
   document.body.append(bar, root, tabs, notes);
-  client.onSession((session) => (!session ? showDoor(ended()) : !state.view || session.user.id !== state.userId ? route() : drawBar()));
+  client.onSession(sessionChanged);
   addEventListener("hashchange", route);
   addEventListener("keydown", onKey);
   route();

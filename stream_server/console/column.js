@@ -63,7 +63,7 @@ export class Column {
     const { board } = this;
     const item = (/** @type {string} */ text, /** @type {() => void} */ work) =>
       h("button", { class: "quiet", onclick: () => ((menu.open = false), work()) }, text);
-    const menu = h("details", { class: "menu", onfocusout: closeMenu }, h("summary", { class: "button quiet", "aria-label": `More about ${this.title}` }, icon("more")),
+    const menu = h("details", { class: "menu", onfocusout: closeMenu, onkeydown: closeByEscape }, h("summary", { class: "button quiet", "aria-label": `More about ${this.title}` }, icon("more")),
       h("div", { class: "menu-items" },
         item("Change the filter", () => board.edit(this)),
         item("Copy as a program", () => board.copy(this)),
@@ -209,6 +209,14 @@ export class Column {
     this.own?.close();
     this.element.remove();
   }
+}
+
+/** @param {KeyboardEvent} event */
+function closeByEscape(event) {
+  const menu = /** @type {HTMLDetailsElement} */ (event.currentTarget);
+  if (event.key !== "Escape" || !menu.open) return;
+  menu.open = false;
+  menu.querySelector("summary")?.focus();
 }
 
 /** @param {FocusEvent} event */

@@ -96,7 +96,13 @@ async def test_columns_go_on_after_a_session_that_ended(trimmed: Trimmed) -> Non
     """They miss nothing and repeat nothing, also of more posts than the past hour shows. What the log lost is a gap."""
     await trimmed.post(2)
     await expect(trimmed.column.locator(".post")).to_have_count(2)
+    await trimmed.column.locator(".menu summary").press("Enter")
+    await expect(trimmed.column.get_by_role("button", name="Close the column")).to_be_visible()
+    await trimmed.window.page.keyboard.press("Escape")
+    await expect(trimmed.column.get_by_role("button", name="Close the column")).to_be_hidden()
+    await trimmed.window.page.keyboard.press("c")  # an open window does not lie over the question
     await trimmed.end_session()
+    await expect(trimmed.window.page.get_by_role("dialog")).to_have_count(0)
     await trimmed.post(12)
     await trimmed.sign_in()
     await expect(trimmed.column.locator(".post")).to_have_count(14)
