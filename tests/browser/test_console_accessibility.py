@@ -55,7 +55,7 @@ async def look(found: dict[str, list[str]], browser: Browser, server: Server, lo
 async def test_the_views_have_no_fault(api: Api, server: Server) -> None:
     """The policy of the page is off here, since it lets no foreign script in; the other tests run under it."""
     uid = await api.user()
-    await api.post(uid, "tea for two")
+    await api.post(uid, "tea for two, and #cake at https://example.com")
     found: dict[str, list[str]] = {}
     async with chromium() as browser:
         for one in LOOKS:
