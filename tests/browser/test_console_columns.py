@@ -139,6 +139,20 @@ async def test_a_paused_column_warns_before_its_posts_leave_the_log(trimmed: Tri
     assert (await rows(trimmed.column))[-3:] == [f"tea {trimmed.posted - 4}", gap, f"tea {trimmed.posted - 1}"]
 
 
+async def test_nobody_else_gets_the_columns_of_a_session(trimmed: Trimmed) -> None:
+    """They may show what only their user may see. After a session that ended, another user's columns begin anew."""
+    page = trimmed.window.page
+    await page.evaluate("window.left = document.querySelector('.column')")
+    await trimmed.end_session()
+    await trimmed.sign_in()
+    assert await page.evaluate("window.left.isConnected")
+    await trimmed.end_session()
+    await trimmed.window.enter(session(await named_user(trimmed.api, "viktor"), SCOPES), "/#/streams")
+    await expect(page.locator(".who")).to_contain_text("viktor")
+    await expect(trimmed.column.locator(".state")).to_contain_text("live")
+    assert not await page.evaluate("window.left.isConnected")
+
+
 async def test_a_link_replaces_no_columns_unasked(site_api: Api, windows: Windows) -> None:
     """The columns of a link stand there until one goes back, adds them to the own ones, or keeps them instead."""
     window = await windows.open(await named_user(site_api, "wilma"), columns("own"))
