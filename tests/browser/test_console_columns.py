@@ -124,7 +124,9 @@ async def test_a_paused_column_warns_before_its_posts_leave_the_log(trimmed: Tri
     newest = trimmed.column.locator(".post .text").first
     await expect(newest).to_have_text(f"tea {trimmed.posted - 1}")
     await trimmed.column.get_by_role("button", name="Pause").click()
+    await trimmed.window.go("#/people", "Home")  # a pause outlasts a look at another view
     await trimmed.post(1)
+    await page.evaluate("location.hash = '#/streams'")
     await expect(state).to_have_text("paused, 1 waiting")
     trimmed.trim(2)
     await page.evaluate(ADVANCE, 300_000)
