@@ -99,10 +99,11 @@ export class Board {
     this.actions.changed();
   }
 
-  /** The same user signed in again. Open streams go on by themselves, each after its cursor; ended ones begin there. */
+  /** The view is shown again, perhaps after a new sign-in. Open streams go on by themselves; ended ones begin at their cursor. */
   resume() {
     for (const column of this.columns) if (column.own?.isFinal) this.connectOwn(column);
     this.changed();
+    this.tick();
   }
 
   connectShared() {
