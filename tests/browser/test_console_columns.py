@@ -74,7 +74,7 @@ class Trimmed:
 
     async def sign_in(self) -> None:
         await self.window.enter(session(self.user, SCOPES), columns("tea"))
-        await expect(self.column.locator(".state")).to_have_text("live")
+        await expect(self.column.locator(".state")).to_contain_text("live")
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")
