@@ -8,8 +8,8 @@
 // `root` is an empty <main> of this view alone. `unmount` has to stop timers, streams and listeners outside `root`.
 // `navigate` and `key` may be absent: `navigate(path)` is called instead of a new mount when the address changes within
 // the view; `key(event)` gets the keys that were pressed outside of fields, and returns true if it used one.
-// A view is mounted for a signed-in user only, and anew after another user signed in. If a session ends by itself, a view
-// with `resume()` leaves the page, but is not unmounted before somebody else signs in; the same user gets it back.
+// A view is mounted for a signed-in user only, and anew after another user signed in. A view with `resume()` is not
+// unmounted when another one is shown, or when the session ends by itself: the same user gets it back by `resume`.
 //
 // app.client            the Client of client.js: `await app.client.request("GET", "/v1/users/me")`, `app.client.stream(…)`
 // app.user              the user who is signed in: {id, login, name, …}
@@ -39,10 +39,10 @@ const VIEWS = {
   people: { title: "People", icon: "user", mount: people.mount },
   operations: { title: "Operations", icon: "check", mount: operations.mount },
 };
-const THEMES = ["", "light", "dark"];
+const THEMES = matchMedia("(prefers-color-scheme: dark)").matches ? ["", "light", "dark"] : ["", "dark", "light"]; // the first press changes something
 const KEYS = [
   ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"],
-  ["c, /", "add a column"], ["1, 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
+  ["c, /", "add a column"], ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
   ["space", "pause a column, or go on"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
 ];
 
@@ -132,20 +132,12 @@ function show(view) {
   if (!takeBack()) state.mounted = VIEWS[view].mount(root, app);
 }
 
-/** Puts the view of an ended session away. Its page may hold what only this user may see, so nobody else gets it. */
-function park() {
-  if (!state.mounted?.resume) return leave();
-  state.parked = { view: state.view, userId: state.userId, mounted: state.mounted, root };
-  state.mounted = null;
-  leave();
-}
-
-/** Puts back what was parked if it is the view to show, and of the same user. @returns {boolean} */
+/** Puts the parked view back if it is the one to show. It may hold what only its user may see: nobody else gets it. @returns {boolean} */
 function takeBack() {
   const { parked } = state;
+  if (parked && parked.userId !== state.userId) discard();
+  if (state.parked?.view !== state.view) return false;
   state.parked = null;
-  const isSame = parked?.view === state.view && parked?.userId === state.userId;
-  if (!isSame) return parked?.mounted.unmount(), false;
   root.replaceWith(parked.root);
   root = parked.root;
   state.mounted = parked.mounted;
@@ -153,9 +145,16 @@ function takeBack() {
   return true;
 }
 
+function discard() {
+  state.parked?.mounted.unmount();
+  state.parked = null;
+}
+
 /** Takes the shown view away, and leaves an empty `root` for the next. */
 function leave() {
-  state.mounted?.unmount();
+  const { mounted, view, userId } = state;
+  if (mounted?.resume) state.parked = { mounted, view, userId, root };
+  else mounted?.unmount();
   state.mounted = null;
   state.view = "";
   app.setStatus("");
@@ -169,7 +168,8 @@ const ended = () => (state.view ? "Your session has ended. Sign in again to go o
 
 /** @param {string} [reason] */
 function showDoor(reason) {
-  park();
+  leave();
+  for (const window of document.querySelectorAll("dialog")) window.close(); // it would lie over the door
   app.title("Sign in");
   drawBar();
   showSignIn(root, client, reason);
@@ -228,7 +228,8 @@ function showAccount() {
   const scopes = [...scopesOf(client.store.load()?.token ?? "")].join(", ");
   const leaveNow = async () => {
     window.close();
-    leave(); // whoever signs out leaves nothing to come back to
+    leave();
+    discard(); // whoever signs out leaves nothing to come back to
     await client.signOut();
   };
   const window = dialog("Your session", [
@@ -277,9 +278,16 @@ async function signInByCode(code) {
   route(); // also if somebody else was signed in, or the same user with other scopes
 }
 
+/** @param {any} session */
+function sessionChanged(session) {
+  if (!session) return void (root.querySelector(".sign-in") || showDoor(ended())); // several tabs may tell; what was typed stays
+  if (!state.view || session.user.id !== state.userId) route();
+  else drawBar();
+}
+
 async function start() {
   document.body.append(bar, root, tabs, notes);
-  client.onSession((session) => (!session ? showDoor(ended()) : !state.view || session.user.id !== state.userId ? route() : drawBar()));
+  client.onSession(sessionChanged);
   addEventListener("hashchange", route);
   addEventListener("keydown", onKey);
   route();

@@ -33,6 +33,7 @@ export class Board {
   /** Shows these columns instead of those that are open. @param {import("./filter.js").Filter[]} filters */
   open(filters) {
     for (const column of [...this.columns]) this.take(column);
+    this.strip.scrollLeft = 0;
     for (const filter of filters.slice(0, MAX_COLUMNS)) this.place(new Column(this, filter, `c${++this.tags}`), this.columns.length);
     this.changed();
   }
@@ -98,14 +99,15 @@ export class Board {
     this.actions.changed();
   }
 
-  /** The same user signed in again. Open streams go on by themselves, each after its cursor; ended ones begin there. */
+  /** The view is shown again, perhaps after a new sign-in. Open streams go on by themselves; ended ones begin at their cursor. */
   resume() {
     for (const column of this.columns) if (column.own?.isFinal) this.connectOwn(column);
     this.changed();
+    this.tick();
   }
 
   connectShared() {
-    const parts = this.columns.filter((column) => !column.isAlone).map((column) => toParameters(column.filter, column.tag).shared ?? {});
+    const parts = this.columns.filter((column) => !column.isAlone && !column.refusal).map((column) => toParameters(column.filter, column.tag).shared ?? {});
     const rules = parts.flatMap(({ rule }) => rule ?? []);
     const follow = parts.find((part) => part.follow)?.follow;
     if (!rules.length && !follow) {
@@ -120,9 +122,22 @@ export class Board {
     this.shared = this.app.client.stream(parameters, {
       since: placeOf(this.shared),
       onMessage: (/** @type {any} */ message) => this.route(message),
-      onState: () => this.showStates(),
-      onRefusedUpdate: (/** @type {Error} */ error) => this.app.say(`The filters were not changed: ${explain(error)}`, "danger"),
+      onState: (state) => (this.showStates(), state.name === "refused" && this.findRefused(state.error)),
+      onRefusedUpdate: (error) => this.findRefused(error),
     });
+  }
+
+  /**
+   * The server refuses the rules together. A rule of an address was not checked before: asks for each, so that a column
+   * whose rule is bad says so, and the others go on without it.
+   * @param {import("./client.js").ApiError | undefined} error
+   */
+  async findRefused(error) {
+    if (error?.status !== 400) return;
+    const shared = this.columns.filter((column) => column.rule && !column.isAlone && !column.refusal);
+    await Promise.all(shared.map(async (column) => (column.refusal = await refusalOf(this.app.client, column.rule))));
+    if (shared.some((column) => column.refusal)) this.changed();
+    else if (!this.shared?.isFinal) this.app.say(`The filters were not changed: ${explain(error)}`, "danger");
   }
 
   /** @param {Column} column */
@@ -138,7 +153,7 @@ export class Board {
 
   /** @param {any} message of the shared stream */
   route(message) {
-    const concerned = this.columns.filter((column) => !column.own);
+    const concerned = this.columns.filter((column) => !column.own && !column.refusal);
     const matchesOf = (/** @type {Column} */ column) => (message.matched ?? []).filter((/** @type {any} */ match) =>
       (column.filter.following ? match.filter === "follow" : match.tag === column.tag));
     this.deliver(message.kind === "post" ? concerned.filter((column) => matchesOf(column).length) : concerned, message, matchesOf);
@@ -158,7 +173,7 @@ export class Board {
   /** Loads what the past hour has of a column. One after the other: a user may run one preview at a time. @param {Column} column */
   async loadHistory(column) {
     await settled(column);
-    if (!this.columns.includes(column)) return;
+    if (!this.columns.includes(column) || column.refusal) return;
     try {
       if (column.rule) {
         const body = { rule: column.rule, minutes: HISTORY_MINUTES };
@@ -201,7 +216,7 @@ export class Board {
 
   showTotal() {
     if (!this.strip.isConnected) return;
-    const streams = new Set(this.columns.map((column) => column.stream));
+    const streams = new Set(this.columns.filter((column) => !column.refusal).map((column) => column.stream));
     const [kind, text] = [...streams].map((stream) => this.describe(stream)).sort((a, b) => rank(b[0]) - rank(a[0]))[0] ?? ["", ""];
     const rate = this.columns.reduce((sum, column) => sum + column.plot.rate(), 0);
     const ages = this.columns.map((column) => column.plot.age(0.99)).filter((age) => !Number.isNaN(age));
@@ -225,12 +240,16 @@ export class Board {
   }
 }
 
+/** What the server says of a rule that it does not take, or null. @param {import("./client.js").Client} client @param {string} rule */
+const refusalOf = (client, rule) => client.request("POST", "/v1/rules", { body: { rules: [{ rule }], dry_run: true } }).then(
+  () => null, (error) => (error.status === 400 ? error : null));
+
 /** Where a stream that has ended was, for the next one. @param {import("./client.js").Stream | null} stream */
 const placeOf = (stream) => (stream?.state.error?.code === "invalid_cursor" ? "" : stream?.cursor);
 
 /** Waits until the column's filter is in force: what happens before is then in the history, and the rest comes live. @param {Column} column */
 async function settled(column) {
-  for (let turn = 0; turn < 100 && column.element.isConnected && !column.stream?.isSettled; turn++) await new Promise((resolve) => setTimeout(resolve, 50));
+  for (let turn = 0; turn < 100 && column.element.isConnected && !column.refusal && !column.stream?.isSettled; turn++) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 /** @param {string} kind */

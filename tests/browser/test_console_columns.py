@@ -15,7 +15,7 @@ from tests.browser.windows import Window, Windows, named_user, session
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 
-pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.extended
 
 expect.set_options(timeout=20_000)
 
@@ -28,9 +28,13 @@ KEPT = "JSON.parse(decodeURIComponent(localStorage.getItem('stream-server.column
 SCOPES = "read write stream"
 
 
-def columns(*words: str) -> str:
-    """Return the address of columns with one word each, as a person sends it to another."""
-    return f"/#/streams/{quote(json.dumps([{'words': [word]} for word in words]))}"
+def columns(*words: str, rule: str = "") -> str:
+    """Return the address of columns with one word each, and one with a rule, as a person sends it to another."""
+    filters = [*({"words": [word]} for word in words), *([{"rule": rule}] if rule else [])]
+    return f"/#/streams/{quote(json.dumps(filters))}"
+
+
+ADDRESS = columns("good", rule="bad AND (")
 
 
 async def rows(column: Locator) -> list[str]:
@@ -70,7 +74,7 @@ class Trimmed:
 
     async def sign_in(self) -> None:
         await self.window.enter(session(self.user, SCOPES), columns("tea"))
-        await expect(self.column.locator(".state")).to_have_text("live")
+        await expect(self.column.locator(".state")).to_contain_text("live")
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")
@@ -92,7 +96,13 @@ async def test_columns_go_on_after_a_session_that_ended(trimmed: Trimmed) -> Non
     """They miss nothing and repeat nothing, also of more posts than the past hour shows. What the log lost is a gap."""
     await trimmed.post(2)
     await expect(trimmed.column.locator(".post")).to_have_count(2)
+    await trimmed.column.locator(".menu summary").press("Enter")
+    await expect(trimmed.column.get_by_role("button", name="Close the column")).to_be_visible()
+    await trimmed.window.page.keyboard.press("Escape")
+    await expect(trimmed.column.get_by_role("button", name="Close the column")).to_be_hidden()
+    await trimmed.window.page.keyboard.press("c")  # an open window does not lie over the question
     await trimmed.end_session()
+    await expect(trimmed.window.page.get_by_role("dialog")).to_have_count(0)
     await trimmed.post(12)
     await trimmed.sign_in()
     await expect(trimmed.column.locator(".post")).to_have_count(14)
@@ -114,7 +124,9 @@ async def test_a_paused_column_warns_before_its_posts_leave_the_log(trimmed: Tri
     newest = trimmed.column.locator(".post .text").first
     await expect(newest).to_have_text(f"tea {trimmed.posted - 1}")
     await trimmed.column.get_by_role("button", name="Pause").click()
+    await trimmed.window.go("#/people", "Home")  # a pause outlasts a look at another view
     await trimmed.post(1)
+    await page.evaluate("location.hash = '#/streams'")
     await expect(state).to_have_text("paused, 1 waiting")
     trimmed.trim(2)
     await page.evaluate(ADVANCE, 300_000)
@@ -127,6 +139,20 @@ async def test_a_paused_column_warns_before_its_posts_leave_the_log(trimmed: Tri
     await expect(newest).to_have_text(f"tea {trimmed.posted - 1}")
     gap = "Gap: 2 entries, the log no longer reaches back so far."
     assert (await rows(trimmed.column))[-3:] == [f"tea {trimmed.posted - 4}", gap, f"tea {trimmed.posted - 1}"]
+
+
+async def test_nobody_else_gets_the_columns_of_a_session(trimmed: Trimmed) -> None:
+    """They may show what only their user may see. After a session that ended, another user's columns begin anew."""
+    page = trimmed.window.page
+    await page.evaluate("window.left = document.querySelector('.column')")
+    await trimmed.end_session()
+    await trimmed.sign_in()
+    assert await page.evaluate("window.left.isConnected")
+    await trimmed.end_session()
+    await trimmed.window.enter(session(await named_user(trimmed.api, "viktor"), SCOPES), "/#/streams")
+    await expect(page.locator(".who")).to_contain_text("viktor")
+    await expect(trimmed.column.locator(".state")).to_contain_text("live")
+    assert not await page.evaluate("window.left.isConnected")
 
 
 async def test_a_link_replaces_no_columns_unasked(site_api: Api, windows: Windows) -> None:
@@ -148,6 +174,21 @@ async def test_a_link_replaces_no_columns_unasked(site_api: Api, windows: Window
     assert await window.page.evaluate(KEPT) == ["foreign"]
     await window.page.get_by_role("link", name="Streams").first.click()
     await expect(titles).to_have_text(["foreign"])
+
+
+async def test_a_bad_rule_of_a_link_stops_its_own_column_only(site_api: Api, windows: Windows) -> None:
+    """It says what the server says. The others are live, whether the rules came to an open connection or opened one."""
+    user = await named_user(site_api, "zoe")
+    window = await windows.open(user, columns("fine"))
+    window.expects_refusals = True
+    column = window.page.locator(".column")
+    await expect(column.locator(".state")).to_contain_text("live")
+    for open_link in (window.page.evaluate("hash => { location.hash = hash; }", ADDRESS[1:]), window.open(ADDRESS)):
+        await open_link
+        await expect(column.locator(".state").last).to_contain_text("refused: a space means AND")
+        await expect(column.locator(".state").first).to_contain_text("live")
+        await site_api.post(user["id"], "good things")
+        await expect(column.first.locator(".post").first).to_contain_text("good things")
 
 
 async def test_a_sign_in_link_asks_before_it_changes_the_user(

@@ -105,6 +105,13 @@ async def test_the_builder_tries_a_rule_and_marks_a_mistake(api: Api, server: Se
     await expect(page.locator(".mistake")).to_have_text("form:ada")
     console.problems.clear()  # the browser reports the answer 400
     await rule.fill("pineapple")
+    people = page.get_by_role("combobox", name="People")
+    await people.fill("nobody_here")
+    await page.get_by_role("button", name="Add column").click()
+    await expect(page.get_by_role("alert").filter(has_text="There is no user nobody_here.")).to_be_visible()
+    await expect(people).to_have_value("nobody_here")
+    await people.fill("")
+    console.problems.clear()  # and the answer 404
     await page.get_by_role("button", name="Try the past hour").click()
     await expect(page.locator(".trial")).to_contain_text("2 posts in the past hour")
     world = page.get_by_role("application")

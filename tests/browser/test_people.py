@@ -267,6 +267,13 @@ async def test_profile_lists_groups_and_requests(site_api: Api, windows: Windows
     await his.button("Delete").click()
     for window in (hers, his):
         await expect(window.page.locator("article.status")).to_have_count(1)
+    for name in ("Reply", "Quote"):
+        await his.page.get_by_role("button", name=name).first.click()
+        await his.page.locator("article.status textarea").fill(f"a {name} in here")
+        await his.page.locator("article.status textarea").press("Control+Enter")
+        await expect(hers.post(f"a {name} in here")).to_have_count(1)
+    await his.page.locator("article.status").last.get_by_role("button", name="Repost").click()
+    await expect(hers.page.get_by_text("@kim reposted")).to_be_visible()
 
 
 async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Windows) -> None:

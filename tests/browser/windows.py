@@ -33,8 +33,8 @@ LEAVE = """() => {
 }"""
 """Signs out in the same way."""
 
-REFUSED = "Failed to load resource"
-"""The browser's message for an answer of 4xx or 5xx, which a test may want."""
+REFUSED = ("Failed to load resource", "WebSocket connection to")
+"""How the browser reports an answer of 4xx or 5xx, which a test may want."""
 
 
 @dataclass
