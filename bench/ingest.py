@@ -2,7 +2,8 @@
 
 One connection sends lines without a pause while another task reads the answers. Authors post short texts; one line in
 ten is a reply, and half of the texts have a tag or name another user. The server has one core, Redis and this program
-have the other.
+have the other. The second server, which started Redis and reads its events, is there too. With ``--alone`` that server
+is the measured one, as on a site with one server.
 """
 
 import argparse
@@ -11,6 +12,8 @@ import json
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import NamedTuple
 
@@ -20,7 +23,7 @@ from rich.table import Table
 
 from bench.lineup import Running, StreamServer
 from bench.matching_world import World
-from bench.process import cpu_seconds, end_cleanly, last_core, pin
+from bench.process import cpu_seconds, end_cleanly, first_core, last_core, pin
 from bench.site import Site, site
 
 MARK = 3000
@@ -111,6 +114,15 @@ async def _send_all(port: int, token: str, lines: list[bytes]) -> None:
         sys.exit(f"{len(answers)} answers to {len(lines)} lines, refused: {refused[:3]}")
 
 
+@contextmanager
+def owner(shared: Site) -> Iterator[Running]:
+    """Return the server that started Redis. It gets the first core, and Redis stays on the last."""
+    assert shared.writer is not None  # the site has started it
+    pin(shared.writer.pid, first_core())
+    pin(redis.Redis(unix_socket_path=shared.redis_socket).info("server")["process_id"], last_core())
+    yield Running(shared.writer, int(shared.address.rpartition(":")[2]))
+
+
 def table(found: list[Figures]) -> Table:
     """Return the table of all runs."""
     made = Table("lines a second", "server, CPU µs a line", "Redis, CPU µs a line", title=f"asked for: {MARK}")
@@ -128,10 +140,11 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.ingest", description=__doc__)
     parser.add_argument("--lines", type=int, default=20_000, help="lines of a run (20000)")
     parser.add_argument("--runs", type=int, default=3, help="runs (3)")
+    parser.add_argument("--alone", action="store_true", help="measure the server that started Redis, without a second")
     options = parser.parse_args(arguments)
     end_cleanly()
     pin(os.getpid(), last_core())
-    with site() as shared, StreamServer(shared).running() as running:
+    with site() as shared, owner(shared) if options.alone else StreamServer(shared).running() as running:
         Console().print(table(asyncio.run(measure(shared, running, options.lines, options.runs))))
 
 

@@ -60,6 +60,7 @@ class Site:
         self.bus_secret = secrets.token_urlsafe(32)
         self.data = folder / "data"
         self.address = ""
+        self.writer: subprocess.Popen[bytes] | None = None
         self.redis_socket = ""
         self.authors: list[str] = []
         self.admin = ""
@@ -146,6 +147,7 @@ def site(checkout: Path = ROOT, python: str = sys.executable) -> Iterator[Site]:
     with tempfile.TemporaryDirectory(prefix="stream-server-bench-") as folder:
         made = Site(Path(folder), checkout, python)
         writer, made.address = made.serve("writer", "--data-dir", str(made.data))
+        made.writer = writer
         try:
             pin(writer.pid, last_core())
             made.redis_socket = json.loads((made.data / "server.json").read_text())["redis"].removeprefix("unix://")

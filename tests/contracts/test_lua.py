@@ -106,7 +106,7 @@ OPENINGS = ("-- parts: idempotent", "-- parts: ingested")
 UNKEPT = {
     "job_advance.lua", "job_begin_pass.lua", "job_claim.lua", "job_delete_dependents.lua", "job_fail.lua",
     "job_unpark.lua", "timeline_refill.lua", "orphans_check.lua", "counters_check.lua", "log_record_rollback.lua",
-    "log_trim.lua", "subject_user.lua", "ingest_begin.lua",
+    "log_trim.lua", "subject_user.lua", "ingest_begin.lua", "job_finish_spreads.lua",
 }  # fmt: skip
 """Scripts of jobs, repair and trimming, the one that makes a user, and one that audits once. Each may run twice, so it
 keeps no answer."""

@@ -138,6 +138,15 @@ class JobQueue:
         """Return the command of :meth:`advance` for one result. :func:`read_outcome` reads its reply."""
         return self._scripts.call_command("job_advance", keys.META, _advance_arguments(result))
 
+    async def finish(self, jobs: Sequence[ClaimedJob]) -> list[PassOutcome]:
+        """Record that the first pass of each job wrote all timelines of its new status. Return their outcomes."""
+        words = await self._scripts.call("job_finish_spreads", keys.META, *_flat(jobs))
+        return [read_outcome(word) for word in words]
+
+    def finish_command(self, jobs: Sequence[ClaimedJob]) -> Command:
+        """Return the command of :meth:`finish`. :func:`read_outcome` reads each word of its reply."""
+        return self._scripts.call_command("job_finish_spreads", keys.META, _flat(jobs))
+
     async def delete_dependents(self, job: ClaimedJob) -> PassOutcome:
         """Delete one page of the likes and comments of a deleted status, or of the members of a deleted list."""
         word: bytes = await self._scripts.call("job_delete_dependents", keys.META, *job)
@@ -210,6 +219,10 @@ def _advance_arguments(result: PassResult) -> tuple[str | bytes | int, ...]:
     size = "" if result.timeline_size is None else result.timeline_size
     is_last = int(result.next_after is None)
     return (*result.job, result.phase, score, member, is_last, result.hold_ms, result.seen_version, size)
+
+
+def _flat(jobs: Sequence[ClaimedJob]) -> tuple[str, ...]:
+    return tuple(word for job in jobs for word in job)
 
 
 def _to_ms(clock: Sequence[bytes]) -> int:

@@ -6,6 +6,7 @@ succeeded. The process may die after any step. The first pass of a status, while
 script. Redis executes all of a transaction or, if it refuses one command of it, nothing.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -17,7 +18,7 @@ from stream_server.store.jobs.queue import ClaimedJob, JobPass, JobQueue, PassOu
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.refusals import to_api_error
-from stream_server.store.redis.scripts import JOB_LEASE_MS, REFILL_AUTHORS_PER_PASS, SizeLimits
+from stream_server.store.redis.scripts import JOB_GRACE_MS, JOB_LEASE_MS, REFILL_AUTHORS_PER_PASS, SizeLimits
 
 TIMELINE_KEY_BY_KIND = {"home": keys.home_timeline, "list": keys.list_timeline}
 
@@ -62,12 +63,35 @@ class JobRunner:
         ``in_transaction`` saves a round trip. It needs one server that has all keys, because the transaction touches
         the timelines and the job.
         """
-        timelines = _timeline_keys([member for member, _ in job_pass.people], [member for member, _ in job_pass.lists])
-        if not job_pass.phase and not job_pass.after_score:
-            timelines.append(keys.home_timeline(job_pass.author))
         result = self._result_of_page(job, job_pass, hold_ms)
         change = self._write_and_advance if in_transaction else self._write_then_advance
-        outcome = await change(self._status_commands(job_pass, timelines), result)
+        outcome = await change(self._status_commands(job_pass, _timelines_of_page(job_pass)), result)
+        return await self._leave_former_readers(job_pass, result, outcome)
+
+    async def spread_together(self, passes: Sequence[tuple[ClaimedJob, JobPass]]) -> list[PassOutcome]:
+        """Add new statuses to the timelines of their readers, in one transaction. Return how each pass ended.
+
+        Each pass has all readers of its status, and is the first of its job. A timeline that gets several statuses is
+        written once. The transaction needs one server, as in :meth:`update_reader_timelines`.
+        """
+        statuses = defaultdict[str, list[bytes]](list)
+        for _, job_pass in passes:
+            for key in _timelines_of_page(job_pass):
+                statuses[key].append(job_pass.subject.encode())
+        commands = [command for key, ids in statuses.items() for command in self._merge_commands(key, ids)]
+        jobs = [job for job, _ in passes]
+        words = await self._run_transaction(commands, self._queue.finish_command(jobs))
+        outcomes = await self._queue.finish(jobs) if words is None else [read_outcome(word) for word in words]
+        return [
+            await self._leave_former_readers(job_pass, PassResult(job, hold_ms=JOB_GRACE_MS), outcome)
+            for (job, job_pass), outcome in zip(passes, outcomes, strict=True)
+        ]
+
+    async def _leave_former_readers(self, job_pass: JobPass, result: PassResult, outcome: PassOutcome) -> PassOutcome:
+        """Remove a status from the timelines of those who stopped reading its author meanwhile.
+
+        Returns how the pass ended then, if its writes ended with ``outcome``.
+        """
         if job_pass.mode == "clean" or outcome not in {PassOutcome.MOVED, PassOutcome.STALE}:
             return outcome
         seen_version, people, lists = await self._queue.find_former_readers(job_pass)
@@ -115,17 +139,28 @@ class JobRunner:
         A timeline that cannot be written (its key has another type) does not stop the transaction. It gets a job of its
         own, so that its failure is seen as that of any job.
         """
-        *_, replies = await self._execute([("MULTI",), *commands, self._queue.advance_command(result), ("EXEC",)])
-        advanced = replies.pop()
+        advanced = await self._run_transaction(commands, self._queue.advance_command(result))
+        if advanced is None:
+            (outcome,) = await self._queue.advance(result)
+            return outcome
+        return read_outcome(advanced)
+
+    async def _run_transaction(self, commands: Sequence[Command], last: Command) -> Any:
+        """Change timelines and call a script in one transaction. Return the reply of the script.
+
+        None if Redis was restarted and does not know the script: then it must be called again. Raises the API error of
+        a script that fails.
+        """
+        *_, replies = await self._execute([("MULTI",), *commands, last, ("EXEC",)])
+        reply_of_script = replies.pop()
         for command, reply in zip(commands, replies, strict=True):
             if isinstance(reply, ResponseError):
                 await self._queue.request_refill(*_timeline_of(str(command[1])))
-        if isinstance(advanced, NoScriptError):  # Redis was restarted, and gets the scripts again
-            (outcome,) = await self._queue.advance(result)
-            return outcome
-        if isinstance(advanced, ResponseError):
-            raise to_api_error(advanced) from advanced
-        return read_outcome(advanced)
+        if isinstance(reply_of_script, NoScriptError):
+            return None
+        if isinstance(reply_of_script, ResponseError):
+            raise to_api_error(reply_of_script) from reply_of_script
+        return reply_of_script
 
     async def _remove_misplaced(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
         # The refill that follows adds a status again that is removed here by mistake.
@@ -195,6 +230,14 @@ def _timeline_of(key: str) -> tuple[str, str]:
     """Return the kind of a timeline (``home`` or ``list``) and its owner."""
     name, owner = keys.parse(key)
     return "list" if name == "timeline" else name, owner
+
+
+def _timelines_of_page(job_pass: JobPass) -> list[str]:
+    """Return the timelines of a pass of a status. The first pass also has the author's own home timeline."""
+    timelines = _timeline_keys([member for member, _ in job_pass.people], [member for member, _ in job_pass.lists])
+    if not job_pass.phase and not job_pass.after_score:
+        timelines.append(keys.home_timeline(job_pass.author))
+    return timelines
 
 
 def _timeline_keys(uids: Sequence[bytes], list_ids: Sequence[bytes]) -> list[str]:

@@ -238,12 +238,13 @@ class Scripts:
             commands = [*commands, ("WAIT", min_write_replicas, wait_ms)]
         return await self._redis.run_pipeline(commands, seconds_left)
 
-    def _parse_write_reply(self, reply: list[Any]) -> WriteReply:
-        is_repeat, value, *extra = reply
+    def _parse_write_reply(self, reply: list[Any] | bytes) -> WriteReply:
+        """Return the reply of a write: an array, or the text of an ingested line (``lua/parts/ingested.lua``)."""
+        is_repeat, value, *extra = reply.split(b"\n") if isinstance(reply, bytes) else reply
         position = replies.parse_reply_position(value)
         if position is not None and position > self.last_written:
             self.last_written = position
-        return WriteReply(bool(is_repeat), value, extra)
+        return WriteReply(bool(int(is_repeat)), value, extra)
 
 
 def _ignore_rights(user_id: str | None) -> None:

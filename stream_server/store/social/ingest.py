@@ -24,7 +24,7 @@ from stream_server.store.social.noun import Noun
 from stream_server.store.social.statuses import StatusDraft, post_arguments
 from stream_server.store.social.stored_json import encode_json, flag_text
 from stream_server.store.social.users import ProfileCard
-from stream_server.store.timelines.syndication import Syndication, TimelineChange
+from stream_server.store.timelines.syndication import FanOut, Syndication, TimelineChange
 
 _TIMELINE_MODES = {"follow": "merge", "unfollow": "remove"}
 
@@ -103,25 +103,30 @@ class Ingest(Noun):
         writes = [(f"ingest_{line.op}", IdempotencyKey("ingest", f"{line.op}:{line.name}", 0), line.arguments)
                   for line in lines]  # fmt: skip
         replies = await self._scripts.write_each(writes)
-        changes = [
-            self._follow_up(line, reply)
+        done = [
+            (line, reply)
             for line, reply in zip(lines, replies, strict=True)
             if isinstance(reply, WriteReply) and reply.first_time_extra
         ]
-        return [_result(reply) for reply in replies], asyncio.gather(*changes)
+        posted = [_fan_out_of(reply) for line, reply in done if line.op == "post"]
+        others = [self._follow_up(line, reply) for line, reply in done if line.op != "post"]
+        return [_result(reply) for reply in replies], asyncio.gather(self._syndication.fan_out_each(posted), *others)
 
     async def _follow_up(self, line: IngestWrite, reply: WriteReply) -> None:
         """Update the timelines of the first readers. A failure is left to a job worker."""
-        own_id, (actor, fence, *readers) = _result_of(reply).id, reply.first_time_extra
-        uid = actor.decode()
-        match line.op:
-            case "post":
-                await self._syndication.fan_out(uid, own_id, fence, *readers)
-            case "delete":
-                await self._syndication.withdraw(uid, own_id, fence, *readers)
-            case _:
-                mode = _TIMELINE_MODES[line.op]
-                await self._syndication.apply_changes(TimelineChange("home", uid, own_id, mode, fence, *readers))
+        if line.op == "delete":
+            await self._syndication.withdraw(*_fan_out_of(reply))
+        else:
+            actor, fence, newest = reply.first_time_extra
+            mode, own_id = _TIMELINE_MODES[line.op], _result_of(reply).id
+            change = TimelineChange("home", actor.decode(), own_id, mode, fence, newest.split())
+            await self._syndication.apply_changes(change)
+
+
+def _fan_out_of(reply: WriteReply) -> FanOut:
+    """Return the timelines that follow from a reply to ``post`` or ``delete``."""
+    actor, fence, followers, lists = reply.first_time_extra
+    return FanOut(actor.decode(), _result_of(reply).id, fence, followers.split(), lists.split())
 
 
 def _result(reply: WriteReply | ResponseError) -> Ingested | ApiError:

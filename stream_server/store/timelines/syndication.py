@@ -14,6 +14,16 @@ from stream_server.store.redis.scripts import JOB_GRACE_MS, SizeLimits
 logger = logging.getLogger(__name__)
 
 
+class FanOut(NamedTuple):
+    """A new status that enters timelines: the arguments of `Syndication.fan_out`."""
+
+    uid: str
+    status_id: str
+    fence: bytes
+    followers: Sequence[bytes]
+    lists: Sequence[bytes]
+
+
 class TimelineChange(NamedTuple):
     """A change of one timeline: an author's statuses are added (``mode`` is ``merge``) or removed (``remove``).
 
@@ -57,6 +67,33 @@ class Syndication:
         """
         await self._run_and_log_failure(self._run_first_pass("spread", uid, status_id, fence, followers, lists))
 
+    async def fan_out_each(self, statuses: Sequence[FanOut]) -> None:
+        """Do the same as :meth:`fan_out` for several statuses, in as few round trips as their readers allow.
+
+        A transaction has the timelines of about one page of readers, so that others need not wait longer for Redis
+        than behind one status of a popular author.
+        """
+        together, size = list[tuple[ClaimedJob, JobPass]](), 0
+        for status in statuses:
+            job, job_pass = _first_pass("spread", *status)
+            readers = len(job_pass.people) + len(job_pass.lists)
+            if readers >= self._size_limits.fanout_batch_size:
+                await self.fan_out(*status)
+                continue
+            if size + readers > self._size_limits.fanout_batch_size:
+                await self._run_and_log_failure(self._spread_together(together))
+                together, size = [], 0
+            together.append((job, job_pass))
+            size += readers
+        if together:
+            await self._run_and_log_failure(self._spread_together(together))
+
+    async def _spread_together(self, passes: Sequence[tuple[ClaimedJob, JobPass]]) -> None:
+        outcomes = await self._runner.spread_together(passes)
+        for (job, _), outcome in zip(passes, outcomes, strict=True):
+            if not outcome.is_final:
+                await self._runner.run_pass(job)
+
     async def withdraw(
         self, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
@@ -82,9 +119,7 @@ class Syndication:
         self, mode: str, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
     ) -> None:
         """Run the first pass of a status's job: one page of followers. If that is all, run the next pass too."""
-        job = ClaimedJob(f"status-{status_id}", fence.decode())
-        people, list_ids = member_score_pairs(followers), member_score_pairs(lists)
-        job_pass = JobPass(mode, "", "", status_id, uid, "", people, [], list_ids)
+        job, job_pass = _first_pass(mode, uid, status_id, fence, followers, lists)
         is_only_page = len(job_pass.people) < self._size_limits.fanout_batch_size
         hold_ms = JOB_GRACE_MS if is_only_page else 0
         outcome = await self._runner.update_reader_timelines(job, job_pass, hold_ms=hold_ms, in_transaction=True)
@@ -97,3 +132,12 @@ class Syndication:
         except Exception as error:  # noqa: BLE001 - the write is done, so any failure here is left to a job worker
             self.failed_passes += 1
             logger.warning("updating timelines failed; a job worker will retry (%s: %s)", type(error).__name__, error)
+
+
+def _first_pass(
+    mode: str, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
+) -> tuple[ClaimedJob, JobPass]:
+    """Return the job of a status, and its first pass with the readers that the write has returned."""
+    people, list_ids = member_score_pairs(followers), member_score_pairs(lists)
+    job_pass = JobPass(mode, "", "", status_id, uid, "", people, [], list_ids)
+    return ClaimedJob(f"status-{status_id}", fence.decode()), job_pass

@@ -56,10 +56,9 @@ class LineReader:
         Waits for the first line up to ``wait_seconds``, and returns an empty list after that. The list is also empty
         if only empty lines have come. Raises BadRequest for a body that breaks off or has invalid framing.
         """
+        await asyncio.sleep(0)  # a client that sends without a pause must not keep the others waiting
         if self._is_used_up and not self._has_ended:
             await self._receive(wait_seconds)
-        else:
-            await asyncio.sleep(0)  # a client that sends without a pause must not keep the others waiting
         taken, size, last = list[Line](), 0, self._seen + MAX_EMPTY_LINES
         while len(taken) < max_lines and size < max_bytes and self._seen - len(taken) < last:
             text = self._cut()

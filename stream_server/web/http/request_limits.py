@@ -34,7 +34,7 @@ MAX_CONCURRENT_POLLS = 32
 """Most long polls of one user that wait at the same time in one process. A client needs one for each filter."""
 
 MAX_CONCURRENT_INGESTS = 8
-"""Most ingests of one user at the same time in one process. Each holds one batch of lines in memory."""
+"""Most ingests of one user at the same time in one process. Each holds two batches of lines in memory."""
 
 STREAM_RETRY_SECONDS = 10.0
 """Seconds after which a client may try again to open a stream that had no room."""

@@ -1,9 +1,10 @@
 -- The start of every script of an ingested line. KEY.ingested keeps the reply of each line under the line's name
 -- `<op>:<foreign id>` forever. A reply is `<position> <own id>`. FINGERPRINT is the name of this line. A line that came
 -- before gets its reply again, and changes nothing. The name of a pair of users has a comma: the state of the pair
--- decides whether such a line changes something. Needs no other part.
+-- decides whether such a line changes something. The script answers with one text and no array, because Redis would
+-- write each array to the socket by itself. The lines of the text are the values of other writes. Needs no other part.
 local ingested = redis.call('HGET', KEY.ingested, FINGERPRINT)
-if ingested and not FINGERPRINT:find(',', 1, true) then return {1, ingested} end
+if ingested and not FINGERPRINT:find(',', 1, true) then return '1\n' .. ingested end
 
 -- The own id of the user or status (`op` is 'user' or 'post') that the site calls `foreign_id`, or nil.
 local function own_id(op, foreign_id)
@@ -19,8 +20,13 @@ local function replace_foreign_id(at, op, noun, parameter)
   ARGV[at] = id
 end
 
--- Keeps the reply of this line and returns it. The values behind `reply` are for the first time only.
+-- Keeps the reply of this line and returns it. The values behind `reply` are for the first time only: texts, and lists
+-- of words, which get blanks between them.
 local function keep_ingested(reply, ...)
   redis.call('HSET', KEY.ingested, FINGERPRINT, reply)
-  return {0, reply, ...}
+  local more = {...}
+  for at = 1, #more do
+    if type(more[at]) == 'table' then more[at] = table.concat(more[at], ' ') end
+  end
+  return '0\n' .. table.concat({reply, unpack(more)}, '\n')
 end

@@ -11,6 +11,7 @@ import pytest
 
 from stream_server.errors import NotFound
 from stream_server.store.redis.scripts import SizeLimits
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import (
     Interruption,
@@ -221,6 +222,38 @@ async def test_an_unfollow_during_the_fan_out_is_found_in_the_same_call(
     other = Store(redis_url, timeout_seconds=PATIENCE, size_limits=WIDE)
     interruption = Interruption(other, 2, "before", partial(_unless_gone, MEANWHILE[meanwhile], scene), dies=False)
     await posts(scene._replace(store=other))
+    await other.close()
+    assert interruption.fired
+    check_timelines(raw)
+
+
+async def ingests(scene: Scene) -> None:
+    """A batch of another site: three posts, of which two fill a transaction, and one by a user whom nobody follows."""
+    ingest = scene.store.ingest
+    for uid in (scene.author, scene.newcomer):
+        scene.raw.hset("{core}:ingested", f"user:of{uid}", f"0-0 0 {uid}")
+    authors = (scene.author, scene.newcomer, scene.author)
+    drafts = [(f"{number}", f"of{uid}", StatusDraft(message="new")) for number, uid in enumerate(authors)]
+    _, timelines = await ingest.write([ingest.post(*draft, None) for draft in drafts])
+    await timelines
+
+
+@pytest.mark.parametrize("meanwhile", sample(MEANWHILE, lambda meanwhile: meanwhile == "leaves"))
+async def test_a_batch_of_posts_dies_or_is_overtaken_between_any_two_commands(
+    wide: Store, raw: Any, redis_url: str, meanwhile: str
+) -> None:
+    interruptions = _interrupt_everywhere(wide, raw, redis_url, ingests, MEANWHILE[meanwhile], inline=True, sizes=WIDE)
+    assert await interruptions >= 2 * 3 * 3, "scripts, and two transactions"
+
+
+@pytest.mark.parametrize("meanwhile", ["leaves", "leaves_and_returns", "removes_from_list"])
+async def test_a_batch_that_is_overtaken_leaves_nothing_to_a_job_worker(
+    wide: Store, raw: Any, redis_url: str, meanwhile: str
+) -> None:
+    scene = await _make_scene(wide, raw)
+    other = Store(redis_url, timeout_seconds=PATIENCE, size_limits=WIDE)
+    interruption = Interruption(other, 2, "before", partial(_unless_gone, MEANWHILE[meanwhile], scene), dies=False)
+    await ingests(scene._replace(store=other))
     await other.close()
     assert interruption.fired
     check_timelines(raw)

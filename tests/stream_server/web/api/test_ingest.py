@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,9 +10,12 @@ from aiohttp import web
 
 from stream_server.errors import Unavailable
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.social.ingest import Ingest, IngestWrite
+from stream_server.web.api.ingest import IngestExchange
 from stream_server.web.http import app_keys
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
+from tests.waiting import eventually
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
@@ -172,8 +176,11 @@ class Dialogue:
         return cls(reader, writer)
 
     async def ask(self, part: bytes) -> Any:
-        self._writer.write(b"%x\r\n%b\r\n" % (len(part), part))
+        self.send(part)
         return await self.answer()
+
+    def send(self, part: bytes) -> None:
+        self._writer.write(b"%x\r\n%b\r\n" % (len(part), part))
 
     async def answer(self) -> Any:
         size = int(await self._reader.readuntil(b"\r\n"), 16)
@@ -181,6 +188,9 @@ class Dialogue:
 
     def close(self) -> None:
         self._writer.close()
+
+    def break_off(self) -> None:
+        self._writer.transport.abort()
 
 
 async def test_answers_come_while_the_body_arrives(world: World, address: tuple[str, int]) -> None:
@@ -219,3 +229,112 @@ async def test_a_failure_of_the_store_is_the_last_answer(
     assert await talk.answer() is None
     talk.close()
     assert world.kinds() == []
+
+
+class HeldWrites:
+    """Stands before the store of ``app``: holds back the result of each write until `release`, and notes all lines.
+
+    With a ``failure``, that is the result, and nothing is written.
+    """
+
+    def __init__(self, app: web.Application, patch: pytest.MonkeyPatch, failure: Unavailable | None = None) -> None:
+        self._store: Ingest = app[app_keys.STORE].ingest
+        self._write, self._delete = self._store.write, self._store.delete
+        self._failure = failure
+        self._let_go = asyncio.Event()
+        self.batches: list[list[str]] = []
+        self.parsed: list[str] = []
+        self.release = self._let_go.set
+        patch.setattr(self._store, "write", self._hold)
+        patch.setattr(self._store, "delete", self._parse)
+
+    def _parse(self, foreign_id: str) -> IngestWrite:
+        self.parsed.append(foreign_id)
+        return self._delete(foreign_id)
+
+    async def _hold(self, lines: Sequence[IngestWrite]) -> Any:
+        self.batches.append([line.name for line in lines])
+        result = None if self._failure else await self._write(lines)
+        await self._let_go.wait()
+        if self._failure:
+            raise self._failure
+        return result
+
+    async def with_two_batches(self, talk: Dialogue) -> None:
+        """Send HELLO, and while it is written its deletion and half a line. Wait until that has been parsed."""
+        talk.send(body_of(HELLO))
+        await eventually(lambda: self.batches == [["p1"]])
+        talk.send(body_of({"op": "delete", "status": "p1"}) + body_of(BOB)[:9])
+        await eventually(lambda: self.parsed == ["p1"], what="the next batch is parsed while this one is written")
+
+
+async def test_nothing_behind_a_failure_is_written_though_it_was_parsed(
+    world: World, app: web.Application, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = await world.user("site")
+    await ingest(world, site, ADA)
+    held, talk = HeldWrites(app, monkeypatch, Unavailable("away")), await Dialogue.open(address, site)
+    await held.with_two_batches(talk)
+    held.release()
+    assert codes([await talk.answer()]) == [(1, "unavailable", None)]
+    assert await talk.answer() is None
+    talk.close()
+    assert (held.batches, world.kinds()) == ([["p1"]], [])
+
+
+async def test_the_batch_behind_is_written_after_the_answers_of_the_first(
+    world: World, app: web.Application, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = await world.user("site")
+    await ingest(world, site, ADA)
+    held, talk = HeldWrites(app, monkeypatch), await Dialogue.open(address, site)
+    await held.with_two_batches(talk)
+    assert held.batches == [["p1"]], "the order of the lines is that of the writes"
+    held.release()
+    posted, deleted = await talk.answer(), await talk.answer()
+    assert (posted["line"], deleted["line"], posted["id"]) == (1, 2, deleted["id"])
+    assert (await talk.ask(body_of(BOB)[9:]))["line"] == 3
+    talk.close()
+    assert world.kinds() == ["post", "delete"]
+
+
+class Runs:
+    """Counts the ingests that have ended."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.ended = 0
+        run = IngestExchange.run
+
+        async def note(exchange: IngestExchange) -> web.StreamResponse:
+            try:
+                return await run(exchange)
+            finally:
+                self.ended += 1
+
+        patch.setattr(IngestExchange, "run", note)
+
+
+async def test_a_client_that_goes_away_leaves_no_line_half_done(
+    world: World, app: web.Application, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What Redis had is written. What was only parsed, and half a line, are not."""
+    site = await world.user("site")
+    await ingest(world, site, ADA)
+    runs = Runs(monkeypatch)
+    held, talk = HeldWrites(app, monkeypatch), await Dialogue.open(address, site)
+    await held.with_two_batches(talk)
+    talk.break_off()
+    await eventually(lambda: runs.ended == 1, what="the ingest has ended")
+    held.release()
+    assert (held.batches, world.kinds()) == ([["p1"]], ["post"])
+    assert "ingest batch" not in [task.get_name() for task in asyncio.all_tasks()]
+
+
+async def test_a_client_that_waits_for_each_answer_gets_it_at_once(world: World, address: tuple[str, int]) -> None:
+    talk = await Dialogue.open(address, await world.user("site"))
+    lines = [ADA, *(post(foreign_id=f"n{n}") for n in range(9)), b"{", BOB]
+    answers = [await talk.ask(body_of(line)) for line in lines]
+    assert [answer["line"] for answer in answers] == list(range(1, 13))
+    assert ["error" in answer for answer in answers] == [False] * 10 + [True, False]
+    assert world.kinds() == ["post"] * 9
+    talk.close()
