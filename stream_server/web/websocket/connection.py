@@ -71,7 +71,7 @@ class WebSocketConnection(StreamConnection):
         receiver: Handles the client's messages. Whoever makes the connection must set it.
     """
 
-    __slots__ = ("_compresses", "_is_busy", "_is_resuming", "_reader", "_state", "receiver")
+    __slots__ = ("_compresses", "_has_sent_close", "_is_busy", "_is_resuming", "_reader", "_state", "receiver")
 
     receiver: Receiver
 
@@ -81,10 +81,17 @@ class WebSocketConnection(StreamConnection):
         """``compresses`` is whether compression was agreed on. For the sizes see `StreamConnection`."""
         super().__init__(transport, chunked=False, buffer_bytes=buffer_bytes, send_buffer_bytes=send_buffer_bytes)
         self._compresses = compresses
+        self._has_sent_close = False
         self._is_busy = False
         self._is_resuming = False
         self._reader: FrameReader | None = None
         self._state = _OPEN
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the frames that wait: nobody would end the stream or the task that they begin."""
+        self._state = _DEAF
+        self._reader = None
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Handle what the client sent. After a fault or a close frame it is ignored."""
@@ -217,9 +224,10 @@ class WebSocketConnection(StreamConnection):
         self._drop_later()
 
     def _send_close(self, code: CloseCode, reason: str) -> None:
-        """Send a close frame. The client answers it and waits for the end of the connection."""
-        if self._transport.is_closing():
+        """Send a close frame, the last frame of all. The client answers it and waits for the end of the connection."""
+        if self._has_sent_close or self._transport.is_closing():
             return
+        self._has_sent_close = True
         self.write(encode_close(code, reason))
         if self._state >= _DEAF:  # the client's answer would not be understood
             self._transport.write_eof()
