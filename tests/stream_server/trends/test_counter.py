@@ -1,13 +1,15 @@
 """Which posts of the ring are counted, and which terms a post has."""
 
 import json
+from functools import partial
 
 import pytest
 
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
 from stream_server.hub.hub import Hub
-from stream_server.trends.counter import TrendCounter
+from stream_server.trends.counter import LATE_MS, TrendCounter
+from stream_server.trends.sketch import HOUR_MS
 from stream_server.trends.terms import PostFields, terms_of
 from tests.stream_server.hub.world import World
 
@@ -87,6 +89,25 @@ async def test_each_entry_is_counted_once_and_a_second_that_lasts_is_awaited() -
     log.add(2000)
     await counting.count_new_posts()
     assert counting.report("tag", "").posts == 5
+
+
+async def test_the_present_hour_goes_on_while_nobody_posts() -> None:
+    """What was a trend last night is none in the morning, even if it was quiet in between."""
+    log = Log()
+    for at in range(4):
+        log.add(at)
+    counting = TrendCounter(log.hub)
+    now_ms = log.hub.now_ms()
+
+    def hours_later(hours: float) -> int:
+        return now_ms + round(hours * HOUR_MS)
+
+    for hours, posts in ((0, 4), (1.5, 0), (5, 0)):
+        log.hub.now_ms = partial(hours_later, hours)
+        await counting.count_new_posts()
+        report = counting.report("tag", "")
+        assert (report.posts, len(report.trends)) == (posts, min(posts, 1)), hours
+        assert report.from_ms > log.hub.now_ms() - HOUR_MS - LATE_MS, hours
 
 
 async def test_of_a_busy_second_some_entries_are_counted_whoever_counts() -> None:
