@@ -2,9 +2,12 @@
 
 import asyncio
 import importlib
+import json
 import runpy
+import socket
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -77,6 +80,24 @@ def test_the_outbox_sends_each_row_once(server: Server, jwt: str, tmp_path: Path
         assert sender.interrupt() == 0
     assert sender.out.splitlines()[:2] == [f"1 {first[0]['id']}", f"2 {first[1]['id']}"]
     assert site.unanswered() == []
+
+
+@pytest.mark.parametrize("code", ["token_revoked", "token_expired", "invalid_token", "unavailable"])
+def test_the_outbox_repeats_a_row_in_whose_place_an_error_ends_the_answers(code: str) -> None:
+    """A token may end between two batches of a request. The last answer then is no answer to its row."""
+    outbox = runpy.run_path(str(EXAMPLES / "ingest" / "outbox.py"))
+    answers = [{"line": 1, "id": "7", "cursor": "c"}, {"line": 2, "error": {"code": code, "message": "the end"}}]
+    body = b"".join(json.dumps(answer).encode() + b"\n" for answer in answers)
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        sending = thread.submit(lambda: list(outbox["send"](url, "token", ["{}", "{}"])))
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(head.encode() + body)
+        with pytest.raises(outbox["Failed"], match=code):
+            sending.result(10)
 
 
 @pytest.mark.parametrize("example", ["sse_consumer.py", "long_polling.py"])
