@@ -37,6 +37,10 @@ class Failed(Exception):
     """The server could not go on. Its answers so far are valid; the other rows are sent again."""
 
 
+FAILURES = (Failed, OSError, http.client.HTTPException)
+"""What :func:`send` may raise. The last one: the server ended in the middle of its answers."""
+
+
 class Site:
     """The outbox of the site."""
 
@@ -64,7 +68,7 @@ class Site:
 
 
 def send(url: str, token: str, lines: list[str]) -> Iterator[dict[str, Any]]:
-    """Send lines as one request and yield their answers. Raises Failed or OSError if they are not all answered."""
+    """Send lines as one request and yield their answers. Raises one of FAILURES if something went wrong."""
     parts = urllib.parse.urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"}
@@ -74,6 +78,8 @@ def send(url: str, token: str, lines: list[str]) -> Iterator[dict[str, Any]]:
             if response.status != 200:
                 raise Failed(response.read().decode())
             for text in response:
+                if not text.endswith(b"\n"):
+                    raise Failed("the server ended in the middle of an answer")
                 answer = json.loads(text)
                 if answer.get("error", {}).get("code") in END_CODES:
                     raise Failed(text.decode())
@@ -88,7 +94,7 @@ def run(site: Site, url: str, token: str) -> None:
         try:
             found = send(url, token, [line for _, line in rows]) if rows else ()
             answers.extend((rows[answer["line"] - 1][0], answer) for answer in found)
-        except (Failed, OSError) as error:
+        except FAILURES as error:
             print(f"will be repeated: {error}", file=sys.stderr, flush=True)
         site.mark(answers)
         for number, answer in answers:
