@@ -23,9 +23,10 @@ SLICE_PAUSE_SECONDS = 0.01
 
 LONG_BYTES = 4096
 LONG_BYTES_PER_SECOND = 2**20
-"""A client that sends more than ``LONG_BYTES`` at once is then not read for as long as this rate needs for them.
+"""A client that is more than ``LONG_BYTES`` ahead of this rate is not read until the rate has caught up.
 
 64 KiB of hostile JSON hold the event loop for about 5 ms. So one client takes less than a tenth of the loop's time.
+What a client sends compressed counts once more when it is expanded: 64 KiB may come in a hundred bytes.
 """
 
 CLOSE_SECONDS = 5.0
@@ -71,7 +72,9 @@ class WebSocketConnection(StreamConnection):
         receiver: Handles the client's messages. Whoever makes the connection must set it.
     """
 
-    __slots__ = ("_compresses", "_has_sent_close", "_is_busy", "_is_resuming", "_reader", "_state", "receiver")
+    __slots__ = (
+        "_compresses", "_has_sent_close", "_is_busy", "_is_resuming", "_paid_until", "_reader", "_state", "receiver",
+    )  # fmt: skip
 
     receiver: Receiver
 
@@ -84,6 +87,7 @@ class WebSocketConnection(StreamConnection):
         self._has_sent_close = False
         self._is_busy = False
         self._is_resuming = False
+        self._paid_until = 0.0
         self._reader: FrameReader | None = None
         self._state = _OPEN
 
@@ -101,8 +105,7 @@ class WebSocketConnection(StreamConnection):
             self._reader = FrameReader(compresses=self._compresses)
         self._reader.feed(data)
         if not self._is_resuming:
-            if len(data) > LONG_BYTES:
-                self._rest(len(data) / LONG_BYTES_PER_SECOND)
+            self._charge(len(data))
             self._read_slice()
 
     def _read_slice(self) -> None:
@@ -123,7 +126,19 @@ class WebSocketConnection(StreamConnection):
                 self._wait_for_bytes(reader)
                 return
             self._handle(received)
+            if self._compresses and self._charge(len(received.payload)):
+                return
         self._rest(SLICE_PAUSE_SECONDS)
+
+    def _charge(self, size: int) -> bool:
+        """Count bytes of the client. Return whether it is so far ahead of the rate that it is not read for a while."""
+        now = asyncio.get_running_loop().time()
+        self._paid_until = max(self._paid_until, now) + size / LONG_BYTES_PER_SECOND
+        ahead = self._paid_until - now
+        if ahead <= LONG_BYTES / LONG_BYTES_PER_SECOND:
+            return False
+        self._rest(ahead)
+        return True
 
     def _rest(self, seconds: float) -> None:
         """Read nothing for a while, unless such a pause runs already."""
@@ -148,7 +163,8 @@ class WebSocketConnection(StreamConnection):
 
     def _resume(self) -> None:
         self._is_resuming = False
-        self._go_on()
+        if not self._charge(0):  # more was expanded meanwhile
+            self._go_on()
 
     def _go_on(self) -> None:
         """Go on with the frames that wait, if nothing else holds them up."""

@@ -11,7 +11,7 @@ import pytest
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.web.websocket.connection import LONG_BYTES, WebSocketConnection
 from stream_server.web.websocket.frames import CloseCode, encode_close
-from tests.stream_server.web.websocket.client_frames import BINARY, TEXT, frame
+from tests.stream_server.web.websocket.client_frames import BINARY, FIN, RSV1, TEXT, deflated, frame
 from tests.waiting import eventually
 
 
@@ -34,12 +34,14 @@ class Messages:
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[tuple[WebSocketConnection, asyncio.Transport, Messages]]:
+async def connected(
+    *, compresses: bool = False
+) -> AsyncIterator[tuple[WebSocketConnection, asyncio.Transport, Messages]]:
     """Yield an open WebSocket, its transport, and what it receives."""
     ours, theirs = socket.socketpair()
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_accepted_socket(asyncio.Protocol, ours)
-    connection = WebSocketConnection(transport, buffer_bytes=65_536, send_buffer_bytes=0, compresses=False)
+    connection = WebSocketConnection(transport, buffer_bytes=65_536, send_buffer_bytes=0, compresses=compresses)
     connection.receiver = messages = Messages(theirs)
     transport.set_protocol(connection)
     with theirs:
@@ -60,6 +62,21 @@ async def test_a_client_that_sends_much_is_not_read_for_a_while() -> None:
         await eventually(lambda: len(messages.texts) == 3)
         await eventually(transport.is_reading)
     assert messages.texts == [b"{}", long, long]
+
+
+async def test_a_message_counts_as_it_is_when_expanded() -> None:
+    """Else a client could have the loop parse 64 KiB of JSON, again and again in one turn, for a hundred bytes each."""
+    short, long = b"{}", b"[" + b"{}," * 20_000 + b"{}]"
+    messages_sent = [short, short, long, long, short]
+    data = b"".join(frame(TEXT, deflated(message), FIN | RSV1) for message in messages_sent)
+    assert len(data) < LONG_BYTES
+    async with connected(compresses=True) as (connection, transport, messages):
+        connection.data_received(data)
+        assert (transport.is_reading(), messages.texts) == (False, messages_sent[:3])
+        await eventually(lambda: len(messages.texts) > 3)
+        assert (transport.is_reading(), messages.texts) == (False, messages_sent[:4])
+        await eventually(transport.is_reading)
+    assert messages.texts == messages_sent
 
 
 async def test_what_a_lost_client_had_sent_begins_nothing() -> None:
