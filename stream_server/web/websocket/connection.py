@@ -29,6 +29,12 @@ LONG_BYTES_PER_SECOND = 2**20
 What a client sends compressed counts once more when it is expanded: 64 KiB may come in a hundred bytes.
 """
 
+OPERATION_BYTES = LONG_BYTES // 2
+"""An operation that takes a task counts as so many bytes more, so a client has at most 512 of them in a second.
+
+It takes up to a third of a millisecond, also if a limit refuses it.
+"""
+
 CLOSE_SECONDS = 5.0
 """Seconds in which a client takes the last bytes, and answers a close frame, before its connection is dropped."""
 
@@ -178,7 +184,9 @@ class WebSocketConnection(StreamConnection):
     def set_busy(self, *, is_busy: bool) -> None:
         """Stop or go on with reading: the answer to a message takes longer than a call."""
         self._is_busy = is_busy
-        if not is_busy:
+        if is_busy:
+            self._charge(OPERATION_BYTES)
+        else:
             self._go_on()
 
     def resume_writing(self) -> None:

@@ -5,6 +5,7 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
@@ -103,3 +104,19 @@ async def test_the_first_close_frame_is_the_last_one(*, is_faulty: bool) -> None
         connection.close(CloseCode.POLICY_VIOLATION, "enough")
         connection.close(CloseCode.GOING_AWAY, "the server is stopping")
         assert messages.client.recv(4096) == encode_close(CloseCode.POLICY_VIOLATION, "enough")
+
+
+async def test_operations_that_take_a_task_are_few_in_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their messages are short, so their bytes on the wire alone would allow thousands."""
+    loop = asyncio.get_running_loop()
+    async with connected() as (connection, transport, _):
+        with monkeypatch.context() as stopped:
+            stopped.setattr(loop, "time", partial(float, loop.time()))
+            is_read = []
+            for _ in range(2):
+                connection.data_received(frame(TEXT, b'{"op":"update"}'))
+                connection.set_busy(is_busy=True)
+                connection.set_busy(is_busy=False)
+                is_read.append(transport.is_reading())
+        assert is_read == [True, False]
+        await eventually(transport.is_reading)
