@@ -128,7 +128,7 @@ class Bench:
             yield from ((server, parts.fan_out(server, clients, plan, kind)) for server in self._receiving(part))
 
     def _websockets(self) -> list[StreamServer]:
-        """Return our servers with WebSockets, and with Server-Sent Events as their yardstick."""
+        """Return our servers with WebSockets and, for comparison, with Server-Sent Events."""
         servers: list[StreamServer] = [WebSocketServer(one.site, one.column) for one in self._ours]
         return [*servers, SseServer(self._shared)] if self._shared else servers
 
@@ -143,7 +143,7 @@ class Bench:
 
 
 class Disturbance:
-    """How much other programs work during the run. It is known when all processes of the run have ended."""
+    """The processor time of other programs during the run. It is known when all processes of the run have ended."""
 
     def __init__(self) -> None:
         self._start, self._before = time.monotonic(), busy_seconds() - own_seconds()

@@ -30,7 +30,7 @@ BODIES = 500
 """Number of different posts that the clients of the requests send in turn."""
 
 Kind = Literal["firehose", "tracks"]
-"""What the clients receive: every post, or each client the posts of its own filter."""
+"""The posts that the clients receive: every post, or each client the posts of its own filter."""
 
 
 class Running(NamedTuple):
@@ -95,7 +95,7 @@ class WebSocketServer(StreamServer):
 
 
 class SseServer(StreamServer):
-    """Our server as the yardstick of its own WebSockets."""
+    """Our server with Server-Sent Events, with which its WebSockets are compared."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(site, "sse")

@@ -108,7 +108,7 @@ def idle(server: Server, clients: Clients, plan: Plan) -> Measured:
 
 
 def websocket(server: StreamServer, clients: Clients, plan: Plan) -> Measured:
-    """Measure fan-out and idle memory, for WebSockets or for the streams beside which they are measured."""
+    """Measure fan-out and idle memory, for WebSockets, or for Server-Sent Events to compare with them."""
     kinds: tuple[Kind, ...] = ("firehose", "tracks")
     for kind in kinds:
         yield from ((f"websocket {name}", figures) for name, figures in fan_out(server, clients, plan, kind))

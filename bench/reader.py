@@ -5,8 +5,8 @@
 The mark ``"t":<digits>`` identifies an event; the digits are the CLOCK_MONOTONIC nanoseconds of its post. If another
 server opens a WebSocket (101), the mark is ``"time_us":<digits>``, microseconds of the wall clock, as Jetstream sends.
 
-Python reads about 100,000 events a second, and sends about 20,000 requests. If this process is saturated, the latency
-is its own.
+Python reads about 100,000 events a second, and sends about 20,000 requests. If this process is saturated, it measures
+its own delay, and not that of the server.
 """
 
 import argparse

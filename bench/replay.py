@@ -28,7 +28,7 @@ from bench.process import cpu_seconds, last_core, pin
 from bench.site import Site, site
 
 MARKS = {"ring": 200_000, "log": 50_000}
-"""What is asked for: entries a second of one client."""
+"""The goals: entries a second of one client."""
 
 MAX_TEXT_CHARS = 240
 """Longest text of a post, so that two tags fit behind it."""
@@ -40,7 +40,7 @@ READ_BYTES = 1 << 18
 """Most bytes of one read of a client."""
 
 POST_MARK = b'{"kind":"post"'
-"""How each post of a stream begins."""
+"""The first bytes of each post of a stream."""
 
 
 class Case(NamedTuple):
@@ -141,7 +141,7 @@ class Rates:
 
 @contextmanager
 def servers(shared: Site, options: argparse.Namespace) -> Iterator[tuple[dict[str, Running], str]]:
-    """Start the server that hears all posts, write the posts, and start the one that finds them on the log."""
+    """Start the server that receives all posts, write the posts, and start the server that reads them from the log."""
     with ExitStack() as stack:
         token = shared.token(shared.admin, "stream")
         hearing = stack.enter_context(StreamServer(shared).running())

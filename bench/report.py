@@ -291,7 +291,7 @@ REACHED = ("asked", "reached")
 """The columns that only a comparison with yardsticks has."""
 
 NOTHING = "\N{EN DASH}"
-"""What stands for a figure that was not measured."""
+"""The cell of a figure that was not measured."""
 
 
 def _cells(line: dict[str, Any], *, against: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""How the small servers that the benchmark compares with serve their apps."""
+"""Serves the apps of the small servers that the benchmark compares with."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What all measured servers share: a folder, a Redis, a writer, users and their tokens."""
+"""The parts that all measured servers share: a folder, a Redis, a writer, users and their tokens."""
 
 import json
 import os

@@ -114,7 +114,7 @@ async def _chromium() -> AsyncIterator[Browser]:
 
 
 async def _sign_in(browser: Browser, link: str) -> Any:
-    """Use up the link, and return the storage of the page, with which the other tabs are signed in."""
+    """Open the link, which works once, and return the storage of the page. It signs the other tabs in."""
     context = await browser.new_context()
     page = await context.new_page()
     await page.goto(link)
@@ -146,7 +146,7 @@ def _save(png: bytes, path: Path) -> None:
 
 
 async def _animate(browser: Browser, address: str, options: dict[str, Any], path: Path) -> None:
-    """Film how somebody adds a column and posts into it. Equal frames cost nothing, so the film stays small."""
+    """Film a user who adds a column and posts into it. The file leaves out equal frames, so it stays small."""
     context = await browser.new_context(**options)
     page = await context.new_page()
     await page.goto(f"{address}#/streams")

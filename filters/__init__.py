@@ -1,4 +1,4 @@
-"""What an event is, what a client may ask for, and which clients an event matches.
+"""Events as filters see them, the filters of streams, and the index that finds the clients of an event.
 
 This package is pure: it does no I/O, does not know asyncio, Redis or HTTP, and imports only the standard library.
 

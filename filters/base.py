@@ -10,7 +10,7 @@ from filters.grid import Box, box_in_range
 from filters.index_keys import Clause, IndexTerms, Key
 
 Role: TypeAlias = Literal["combinable", "standalone", "narrowing"]
-"""How a filter combines with others.
+"""The way in which a filter combines with others.
 
 A stream matches if one of its ``combinable`` filters matches. A ``standalone`` filter cannot be combined with these. A
 ``narrowing`` filter must match in addition.

@@ -1,4 +1,4 @@
-"""What all stream parameters share: the exception for a refused value, and the syntax of lists."""
+"""The common parts of all stream parameters: the exception for a refused value, and the syntax of lists."""
 
 
 class ParameterError(ValueError):

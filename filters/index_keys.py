@@ -16,10 +16,10 @@ Clause: TypeAlias = frozenset[Key]
 
 
 class IndexTerms(NamedTuple):
-    """How the index finds a filter: each event that matches has all keys of a clause (a set of keys) or touches a box.
+    """The terms by which the index finds a filter: a matching event has all keys of a clause, or touches a box.
 
     Attributes:
-        exact: Clauses that prove a match. If an event has all keys of one of them, it matches.
+        exact: Clauses (sets of keys) that prove a match. If an event has all keys of one of them, it matches.
         candidates: Clauses that do not prove a match. If an event has all keys of one, the server calls ``matches``.
         dynamic_keys: Keys to which the server later adds and from which it removes some, as users are followed. If an
             event has one of them, the server calls ``matches``. None if the keys never change.

@@ -1,4 +1,4 @@
-"""How much time the rules of one filter may take, so that the rules of one user cannot block the event loop.
+"""Limits the time that the rules of one filter take, so that the rules of one user cannot block the event loop.
 
 One event may cost FREE_SECONDS. More than that is taken from an allowance, which refills slowly. A filter that is
 costly again and again uses its allowance up. It then raises `TooCostly`, and the server disables it on its stream.

@@ -91,7 +91,7 @@ def _load_entry_point(point: EntryPoint) -> type[Filter]:
 
 
 class _Origin(NamedTuple):
-    """Where an installed filter comes from. It is read only for errors, because the name of a distribution is slow."""
+    """The package of an installed filter. It is read only for errors, because finding the name of a package is slow."""
 
     point: EntryPoint
 

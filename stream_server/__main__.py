@@ -9,11 +9,12 @@ def main() -> None:
     """Run the command ``stream-server``. Without the libraries of the server, print how to install them."""
     try:
         from stream_server import cli  # noqa: PLC0415 - the client alone is installed without these libraries
+
+        cli.main()
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in {"stream_server", "filters"}:
             raise
         sys.exit(f"{MISSING_SERVER} ({error.name} is missing)")
-    cli.main()
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ MIN_BUFFER_BYTES = 4096
 """Least number of bytes that may wait unsent for a client, besides the kernel's buffer."""
 
 ONLY_PROCESS = WorkerSockets()
-"""The way to the other workers for a server of one process: there are none."""
+"""The sockets of a server of one process, which has no other workers."""
 
 APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_settings")
 """The function that passes reloaded settings to all running parts."""
@@ -148,7 +148,7 @@ async def serve_application(
 ) -> AsyncIterator[web.Application]:
     """Run a server on the socket that ``listen`` returns. After the block, send clients a ``goodbye`` and stop it.
 
-    ``workers`` is the way to the other workers of the server.
+    ``workers`` sends questions to the other workers of the server.
     """
     async with running_application(config, workers) as app, app[app_keys.OPERATIONS].offered():
         runner = http_connection.make_runner(app)
@@ -178,7 +178,7 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
 
 
 def _make_token_statuses(store: Store, hub: Hub, feed: Feed) -> TokenStatuses:
-    """Return the memory of valid tokens. It hears of changed rights from the log and from this process's writes."""
+    """Return the memory of valid tokens. The log and the writes of this process report changed rights to it."""
     statuses = TokenStatuses(store.sessions, feed.heard_log.until, lambda: MAX_UNHEARD_CANARIES * feed.canary_seconds)
     hub.on_rights_change = statuses.forget
     store.watch_rights(statuses.forget)

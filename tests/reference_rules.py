@@ -11,6 +11,7 @@ of its original too. A repost without words has its original's text and the repo
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
@@ -44,7 +45,7 @@ class Text:
     def says(self, term: str) -> bool:
         return reference.is_said(term, self.terms, self.runs)
 
-    def saysin_a_row(self, words: list[str]) -> bool:
+    def saysin_a_row(self, words: tuple[str, ...]) -> bool:
         return in_a_row(words, self.words) and all(map(self.says, words))
 
 
@@ -252,11 +253,11 @@ def _unquoted(value: str) -> str:
     return value.partition("~")[0].strip('"') if value.startswith('"') else value
 
 
-def sequence(text: str) -> list[str]:
+@lru_cache(maxsize=20_000)
+def sequence(text: str) -> tuple[str, ...]:
     """Return the words of a text. A pictograph and a character of a script without spaces are words of their own."""
-    return "".join(
-        f" {c} " if _stands_alone(c) else c if reference.is_word_character(c) else " " for c in fold(text)
-    ).split()
+    spread = (f" {c} " if _stands_alone(c) else c if reference.is_word_character(c) else " " for c in fold(text))
+    return tuple("".join(spread).split())
 
 
 def _stands_alone(character: str) -> bool:
@@ -273,7 +274,7 @@ def distance_km(a: tuple[float, float], b: tuple[float, float]) -> float:
 # What each operator asks.
 
 
-def in_a_row(words: list[str], said: list[str]) -> bool:
+def in_a_row(words: tuple[str, ...], said: tuple[str, ...]) -> bool:
     return any(said[i : i + len(words)] == words for i in range(len(said)))
 
 
@@ -292,7 +293,7 @@ def _says_near(seen: Seen, value: str) -> bool:
     return any(_near(words, most, text.words) for text in seen.texts)
 
 
-def _near(words: list[str], most: int, said: list[str]) -> bool:
+def _near(words: tuple[str, ...], most: int, said: tuple[str, ...]) -> bool:
     """Whether the words occur within ``most`` moves from the phrase. Two words in reverse order are two moves."""
     places = [[i for i, word in enumerate(said) if word == wanted] for wanted in words]
     for taken in product(*places):
@@ -417,7 +418,7 @@ VALUES = {
     "sample": r"\d+(\.\d{1,2})?",
     **dict.fromkeys(("followers_count", "following_count", "tweets_count"), _COUNT),
 }
-"""What stands behind each operator."""
+"""The patterns of the values of each operator."""
 
 STANDALONE = VALUES.keys() - {"is", "has", "lang", "sample", "followers_count", "following_count", "tweets_count"}
 

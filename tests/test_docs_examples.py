@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
@@ -38,6 +39,7 @@ pid {folder}/nginx.pid;
 error_log stderr;
 events {{ worker_connections 64; }}
 http {{
+  access_log off;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
 {text}
@@ -108,7 +110,9 @@ def test_systemd_units_start_an_existing_command() -> None:
         unit.read_string(block.text)
         program, command, *options = unit["Service"]["ExecStart"].split()
         assert program.endswith("/stream-server")
-        names = {name for option in cli.commands[command].params for name in option.opts}
+        found = cli.get_command(click.Context(cli), command)
+        assert found is not None
+        names = {name for option in found.params for name in option.opts}
         assert {option for option in options if option.startswith("--")} <= names
 
 

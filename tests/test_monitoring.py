@@ -70,7 +70,7 @@ def test_the_table_has_exactly_the_metrics_that_are_rendered() -> None:
 
 @pytest.mark.parametrize(("name", "kind", "text"), ALL_METRICS)
 def test_the_names_follow_the_conventions(name: str, kind: str, text: str) -> None:
-    """What `promtool check metrics` refuses does not occur."""
+    """The names pass the rules of `promtool check metrics`."""
     assert re.fullmatch(r"(stream_server|process)(_[a-z]+)+", name)
     assert name.endswith("_total") == (kind == "counter")
     assert name.endswith("_info") == (kind == "info")

@@ -127,7 +127,7 @@ def test_a_repost_is_tracked_by_its_original() -> None:
 
 
 def test_follow_takes_posts_replies_and_reposts_of_the_followed() -> None:
-    """It takes posts, replies, reposts by and of the user, and replies typed by hand.
+    """The filter takes posts, replies, reposts by and of the user, and replies typed by hand.
 
     It takes no mention or manual repost.
     """

@@ -189,12 +189,12 @@ def test_operators_are_as_documented(rule: str, shown: dict[str, Any], matches: 
 
 @pytest.mark.parametrize("rule", REFUSED)
 def test_an_invalid_rule_is_refused(rule: str) -> None:
-    """It refuses wrong syntax, unknown operators, and rules that cannot stand alone."""
+    """The parser refuses wrong syntax, unknown operators, and rules that cannot stand alone."""
     with pytest.raises(NoRule):
         reference_rules.parsed(rule)
 
 
 @pytest.mark.parametrize("rule", TAKEN)
 def test_a_valid_rule_is_accepted(rule: str) -> None:
-    """It accepts rules up to the limits, and operators that need another one beside them."""
+    """The parser accepts rules up to the limits, and operators that need another one beside them."""
     assert reference_rules.parsed(rule).standalone

@@ -1,4 +1,4 @@
-"""Which of many cases are in the first tier. The others have the mark ``extended``."""
+"""Selects those of many cases that are in the first tier. The others have the mark ``extended``."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar

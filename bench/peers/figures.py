@@ -1,4 +1,4 @@
-"""What was measured: figures by peer and part, and their medians."""
+"""The measured figures by peer and part, and their medians."""
 
 from collections import defaultdict
 from statistics import median

@@ -23,7 +23,7 @@ HUB = "/.well-known/mercure"
 """The path of the hub."""
 
 ISSUER, AUDIENCE = "https://bench.example", "https://bench.example/hub"
-"""Who signs the tokens, and for whom they are. These are names, nobody connects to them."""
+"""The issuer and the audience of the tokens. These are only names: no program connects to them."""
 
 CADDYFILE = """\
 {{

@@ -1,4 +1,4 @@
-"""This server, and the plain aiohttp server that everyone writes first."""
+"""This server, and a plain aiohttp server with a queue for each client."""
 
 import asyncio
 import sys

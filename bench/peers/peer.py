@@ -1,4 +1,4 @@
-"""What the benchmark asks of a peer."""
+"""The interface that the benchmark needs of a peer."""
 
 import asyncio
 import subprocess

@@ -1,4 +1,4 @@
-"""The table: one column a peer, one row a figure. What was not measured is an en dash."""
+"""The table: one column a peer, one row a figure. A figure that was not measured is an en dash."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from bench.peers.figures import Results
 from bench.peers.works import Part, Plan
 
 NOTHING = "\N{EN DASH}"
-"""What stands for a figure that was not measured."""
+"""The cell of a figure that was not measured."""
 
 WIDTH = 180
 """Width of the table in characters if the output is no terminal."""

@@ -7,7 +7,7 @@ TOPICS = 10
 """Number of topics. Each event has one topic, so a client of one topic receives 10 % of the events."""
 
 Part = Literal["firehose", "topic", "own"]
-"""What clients receive: all events, one topic of ten, or what a filter of each client's own lets pass."""
+"""The events that clients receive: all, one topic of ten, or those that match a filter of each client's own."""
 
 PARTS: tuple[Part | Literal["idle"], ...] = ("firehose", "topic", "own", "idle")
 """The parts of a round, in order. Idle connections have no events."""

@@ -128,7 +128,7 @@ class Results:
         return str(self._database.execute("SELECT COALESCE(MAX(minute), '') FROM minutes").fetchone()[0])
 
     def summary(self, count: int = 10) -> dict[str, list[tuple[str, int]] | dict[str, int]]:
-        """Return what the views show: posts a minute, trending tags and words, most active, most mentioned, totals."""
+        """Return the figures of the views: posts a minute, trends, the most active and most mentioned users, totals."""
         newest = self.newest_minute()
         query = "SELECT login, posts FROM people WHERE kind = ? ORDER BY posts DESC, login LIMIT ?"
         minutes = "SELECT minute, posts FROM minutes WHERE minute > ? ORDER BY minute"

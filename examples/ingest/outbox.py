@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS outbox (
 
 
 class Failed(Exception):
-    """The server could not go on. Its answers so far are valid; the other rows are sent again."""
+    """Raised if the server cannot go on. Its answers so far are valid; the other rows are sent again."""
 
 
 FAILURES = (Failed, OSError, http.client.HTTPException)
@@ -60,7 +60,7 @@ class Site:
         return self._base.execute(query, (ROWS_AT_ONCE,)).fetchall()
 
     def mark(self, answers: list[tuple[int, dict[str, Any]]]) -> None:
-        """Store the answers of rows. A row with an error is not sent again: somebody must look at it."""
+        """Store the answers of rows. A row with an error is not sent again: a person must look at it."""
         rows = [(a.get("id"), a.get("cursor"), json.dumps(a["error"]) if "error" in a else None, n) for n, a in answers]
         with self._base:
             update = "UPDATE outbox SET answered = 1, id = ?, cursor = ?, error = ? WHERE number = ?"

@@ -22,7 +22,7 @@ Matcher = Callable[[Event], bool]
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one part of a rule matches an event or not. A part is an operator, or a group joined by AND or OR.
+    """The reason why one part of a rule matches an event or not. A part is an operator, or a group joined by AND or OR.
 
     Attributes:
         text: Canonical text of the part.

@@ -92,12 +92,14 @@ class Client(StatusCalls, PeopleCalls, ListCalls, GroupCalls, TalkCalls, NoticeC
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._prolonger.close()
-        if isinstance(self._transport.tokens, RenewedToken):
-            await self._transport.tokens.finish()
-        if self._session is not None:
-            await self._session.log_out()
-        await self._transport.close()
+        try:
+            await self._prolonger.close()
+            if isinstance(self._transport.tokens, RenewedToken):
+                await self._transport.tokens.finish()
+            if self._session is not None:
+                await self._session.log_out()
+        finally:  # also if the caller is cancelled meanwhile
+            await self._transport.close()
 
     @property
     def url(self) -> str:

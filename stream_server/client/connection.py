@@ -1,22 +1,27 @@
 """One connection of a stream, by HTTP or by WebSocket: it gives the frames that arrive, in order."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, NamedTuple, Protocol
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
 
-from stream_server.client.errors import Malformed, RequestRefused, parse_refusal
+from stream_server.client.errors import Malformed, RequestRefused, parse_refusal, parse_retry_after
 from stream_server.client.framing import MAX_MESSAGE_BYTES, Frame, FrameParser, NdjsonParser, SseParser
 
 Framing = Literal["sse", "ndjson", "websocket"]
 """The formats of messages on the wire; the messages are the same in all framings."""
 
-MAX_QUERY_CHARS = 2000
-"""Most characters of parameters in a URL. The client sends longer parameters in a body, because proxies limit URLs."""
+MAX_QUERY_BYTES = 2000
+"""Most bytes of parameters in a URL, where most scripts take nine bytes a character. The client sends longer parameters
+in a body, because servers and proxies limit URLs."""
 
 CONNECT_SECONDS = 10.0
+
+CLOSE_SECONDS = 2.0
+"""Longest wait for the server's part in closing a WebSocket. A server that is dead does not take part."""
 
 _FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
 
@@ -46,7 +51,7 @@ class Connection(Protocol):
     async def update(self, parameters: Mapping[str, str], update_id: str) -> bool:
         """Ask for other filters. Return False if that needs another connection: then this one ends at once.
 
-        The ``effective`` by which the server answers has the id.
+        The server answers with an ``effective`` that has this id.
         """
 
 
@@ -82,7 +87,8 @@ class WebSocketConnection:
                 raise Malformed("a binary message, which this server does not send")
 
     async def update(self, parameters: Mapping[str, str], update_id: str) -> bool:
-        await self._socket.send_json({"op": "update", "parameters": dict(parameters), "id": update_id})
+        with suppress(aiohttp.ClientError, OSError):  # the connection is lost, and the next one has the new filters
+            await self._socket.send_json({"op": "update", "parameters": dict(parameters), "id": update_id})
         return True
 
 
@@ -109,7 +115,8 @@ def _has_cursor(data: bytes) -> bool:
         seconds = answer.error.get("retry_after")
         raise RequestRefused(
             _STATUS_BY_CODE.get(code, 400), code, str(answer.error.get("message") or ""),
-            param=answer.error.get("param"), retry_after=seconds if isinstance(seconds, int | float) else None,
+            param=answer.error.get("param"), column=answer.error.get("column"),
+            retry_after=seconds if isinstance(seconds, int | float) else None,
         )  # fmt: skip
     return answer.cursor is not None
 
@@ -135,7 +142,7 @@ async def connect(
 
 def fits_in_url(parameters: Mapping[str, str]) -> bool:
     """Whether the parameters are short enough for a URL."""
-    return sum(len(name) + len(value) + 2 for name, value in parameters.items()) <= MAX_QUERY_CHARS
+    return len(urlencode(parameters)) <= MAX_QUERY_BYTES
 
 
 def _send(session: aiohttp.ClientSession, request: StreamRequest, media_type: str) -> Any:
@@ -157,21 +164,25 @@ async def _refusal(response: aiohttp.ClientResponse) -> RequestRefused:
 async def _connect_websocket(
     session: aiohttp.ClientSession, request: StreamRequest
 ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    timeout = aiohttp.ClientWSTimeout(ws_receive=request.silence_seconds, ws_close=CONNECT_SECONDS)
+    timeout = aiohttp.ClientWSTimeout(ws_receive=request.silence_seconds, ws_close=CLOSE_SECONDS)
     try:
         opening = await session.ws_connect(
             request.url, params=request.parameters, headers=request.headers("*/*"), timeout=timeout,
             max_msg_size=MAX_MESSAGE_BYTES, compress=15,
         )  # fmt: skip
     except aiohttp.WSServerHandshakeError as error:
-        raise await _why_refused(session, request, error.status) from error
+        raise await _why_refused(session, request, error) from error
     async with opening as socket:
         yield socket
 
 
-async def _why_refused(session: aiohttp.ClientSession, request: StreamRequest, status: int) -> RequestRefused:
+async def _why_refused(
+    session: aiohttp.ClientSession, request: StreamRequest, error: aiohttp.WSServerHandshakeError
+) -> RequestRefused:
     """Return the reason of a refused handshake, whose body aiohttp does not give: so ask once more without it."""
     async with _send(session, request, SseParser.media_type) as response:
         if response.status != 200:
             return await _refusal(response)
-    return RequestRefused(status, "", "the server, or a proxy before it, refuses WebSockets")
+    seconds = parse_retry_after(error.headers.get("Retry-After") if error.headers else None)
+    text = "the server, or a proxy before it, refuses WebSockets"
+    return RequestRefused(error.status, "", text, retry_after=seconds)

@@ -17,18 +17,21 @@ class RequestRefused(ClientFailure):
         status: The HTTP status.
         code: The error code of the API, such as ``invalid_parameter``. Empty if a proxy answered.
         param: The parameter, member or header at fault, or None.
+        column: Where in a rule the mistake is, in code points from 1, or None.
         retry_after: Seconds to wait before the next attempt, as the server asks, or None.
     """
 
     def __init__(
-        self, status: int, code: str, message: str, *, param: str | None = None, retry_after: float | None = None
-    ) -> None:
+        self, status: int, code: str, message: str, *, param: str | None = None, column: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:  # fmt: skip
         about = f"{code} ({param})" if param else code
         super().__init__(f"{status} {about}: {message}")
         self.status = status
         self.code = code
         self.message = message
         self.param = param
+        self.column = column
         self.retry_after = retry_after
 
     @property
@@ -102,10 +105,15 @@ class Malformed(ClientFailure):
 def parse_refusal(status: int, retry_after: str | None, body: bytes) -> RequestRefused:
     """Build the exception for an error answer from its status, its ``Retry-After`` header and its body."""
     error = _parse_error(body)
-    seconds = float(retry_after) if retry_after is not None and retry_after.isdecimal() else None
     page = body[:MAX_ERROR_PAGE_BYTES].decode(errors="replace").strip()
     text, code = str(error.get("message") or page or "no reason given"), str(error.get("code") or "")
-    return RequestRefused(status, code, text, param=error.get("param"), retry_after=seconds)
+    param, column, seconds = error.get("param"), error.get("column"), parse_retry_after(retry_after)
+    return RequestRefused(status, code, text, param=param, column=column, retry_after=seconds)
+
+
+def parse_retry_after(header: str | None) -> float | None:
+    """Return the seconds of a ``Retry-After`` header; None for another text, such as a date."""
+    return float(header) if header is not None and header.isdecimal() else None
 
 
 def _parse_error(body: bytes) -> dict[str, Any]:

@@ -69,7 +69,10 @@ class LogInSession:
         if isinstance(self._credentials, SavedSession):
             raise SessionLost("the session cannot be renewed, because its refresh token is used up: log in again")
         name = "email" if "@" in self._credentials.login else "login"
-        return await self._ask({name: self._credentials.login, "password": self._credentials.password})
+        try:
+            return await self._ask({name: self._credentials.login, "password": self._credentials.password})
+        except OutcomeUnknown as unknown:  # of the log-in: the call that needs the token was not sent
+            raise unknown.last from unknown
 
     async def _refresh(self) -> Session:
         refresh_token, self._refresh_token = self._refresh_token, ""

@@ -45,6 +45,9 @@ class Poll:
         self._head = since  # after the last page; `cursor` follows as its events are yielded
         self._waiting: deque[Event] = deque()
         self._answers = 0
+        self._failures = 0
+        self._is_asking = False
+        self._ask_at = 0.0  # the loop's time before which iterating sends no request, also after a cancelled wait
 
     async def next_page(self) -> list[Event]:
         """Send one request, and return its events: none if there was none for ``wait`` seconds."""
@@ -85,27 +88,39 @@ class Poll:
         return event
 
     async def _fetch(self) -> None:
-        failures = 0
-        while True:
-            try:
-                events = await self._ask()
-                break
-            except (RequestRefused, Unreachable) as error:
-                if not (self._answers and error.is_temporary):
-                    raise
-                await asyncio.sleep(self._backoff.delay(failures, error.retry_after))
-                failures += 1
+        if self._is_asking:
+            raise RuntimeError("another task waits for the events of this poll already")
+        self._is_asking = True
+        try:
+            events = await self._ask_until_answered()
+        finally:
+            self._is_asking = False
         self._waiting.extend(event for event in events if not event.is_control or isinstance(event, Gap))
         if not self._waiting:
             self.cursor = self._head
         for goodbye in events:
             if isinstance(goodbye, Goodbye):
-                await self._leave(goodbye)
+                self._obey(goodbye)
 
-    async def _leave(self, goodbye: Goodbye) -> None:
-        """Wait as the goodbye asks. Raises StreamEnded if it forbids another request, once all events are yielded."""
+    async def _ask_until_answered(self) -> list[Event]:
+        clock = asyncio.get_running_loop().time
+        while True:
+            await asyncio.sleep(self._ask_at - clock())
+            try:
+                events = await self._ask()
+            except (RequestRefused, Unreachable) as error:
+                if not (self._answers and error.is_temporary):
+                    raise
+                self._ask_at = clock() + self._backoff.delay(self._failures, error.retry_after)
+                self._failures += 1
+            else:
+                self._failures = 0
+                return events
+
+    def _obey(self, goodbye: Goodbye) -> None:
+        """Delay the next request as the goodbye asks. Raises StreamEnded if it forbids one and no event waits."""
         if goodbye.retry_after is not None:
-            await asyncio.sleep(goodbye.retry_after)
+            self._ask_at = asyncio.get_running_loop().time() + self._backoff.delay(0, goodbye.retry_after)
         elif not self._waiting and not self._can_renew(goodbye):
             raise StreamEnded(goodbye.code, goodbye.reason)
 

@@ -36,8 +36,7 @@ class StreamProlonger:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        for stream in list(self._streams):
-            await stream.close()
+        await asyncio.gather(*(stream.close() for stream in list(self._streams)))
 
     async def _run(self) -> None:
         """Prolong until no stream is open, or the lifetime of the token is unknown."""

@@ -22,6 +22,10 @@ MAX_REMEMBERED_CURSORS = 4096
 MAX_SILENCE_SECONDS = 45.0
 """Seconds of silence after which a connection counts as dead: three of the server's default heartbeat intervals."""
 
+STEADY_SECONDS = 30.0
+"""Seconds of a connection after which the delays begin anew. One that breaks soon after its first events may do so
+again, such as when a proxy or the server restarts in a loop."""
+
 
 def _say_nothing(_: str) -> None:
     pass
@@ -102,6 +106,8 @@ class Stream:
         self._is_receiving = False
         self._updates = 0
         self._reconnects_now = False
+        self._connected_at: float | None = None  # since when the present connection, or the last one, was open
+        self._connect_at = 0.0  # the loop's time before which the stream does not connect, also after a cancelled wait
 
     async def __aenter__(self) -> Self:
         return self
@@ -154,6 +160,8 @@ class Stream:
 
     async def _receive(self) -> None:
         """Wait for bytes that contain messages. Their events are in ``_received`` then."""
+        if self._is_receiving:
+            raise RuntimeError("another task waits for the events of this stream already")
         if self._arrivals is None:
             self._arrivals = self._read()
         self._is_receiving = True
@@ -166,7 +174,9 @@ class Stream:
             self._is_receiving = False
 
     async def _read(self) -> AsyncGenerator[None, None]:
+        clock = asyncio.get_running_loop().time
         while True:
+            await asyncio.sleep(self._connect_at - clock())
             lost = "the server closed the connection"
             try:
                 async with aclosing(self._read_connection()) as arrivals:
@@ -182,7 +192,7 @@ class Stream:
                 lost = str(error) or type(error).__name__
                 if not self.connections:
                     raise Unreachable(f"{self._url} cannot be reached: {lost}") from error
-            await self._wait_before_reconnect(lost)
+            self._connect_at = clock() + self._reconnect_delay(lost)
 
     async def _read_connection(self) -> AsyncGenerator[None, None]:
         self.token = await self._transport.tokens.get()
@@ -211,6 +221,7 @@ class Stream:
 
     def _connected(self, connection: Connection, parameters: dict[str, str]) -> None:
         self._connection, self._parameters = connection, parameters
+        self._connected_at = asyncio.get_running_loop().time()
         if parameters is self._wanted:
             self._wanted = None
         if self.connections:
@@ -241,8 +252,8 @@ class Stream:
             self._parameters, self._wanted = self._wanted, None
         elif isinstance(event, Goodbye):
             self._goodbye = event
-        else:
-            self._failures = 0  # the stream works; a server that only sends hello and goodbye does not count
+        elif isinstance(event, Gap) and event.reason == "rolled_back":
+            self._seen = RememberedCursors(MAX_REMEMBERED_CURSORS)  # other entries may take the places of the lost ones
         if event.is_control:
             self._move(event.cursor, event if self._options.control or isinstance(event, Gap) else None)
         elif self._seen.add(event.cursor):
@@ -252,12 +263,18 @@ class Stream:
         self._head = cursor
         self._received.append((cursor, event))
 
-    async def _wait_before_reconnect(self, reason: str) -> None:
-        """Wait as long as the server asked, else as the back-off says. Raises StreamEnded if ``goodbye`` forbids it."""
+    def _reconnect_delay(self, reason: str) -> float:
+        """Return the seconds that the server asked for, else those of the back-off, and tell the callback.
+
+        Raises StreamEnded if ``goodbye`` forbids to reconnect.
+        """
         named, self._retry_seconds = self._retry_seconds, None
+        began, self._connected_at = self._connected_at, None
+        if began is not None and asyncio.get_running_loop().time() - began >= STEADY_SECONDS:
+            self._failures = 0
         is_updating, self._reconnects_now = self._reconnects_now, False
         if is_updating and self._goodbye is None:
-            return
+            return 0.0
         if self._goodbye is not None:
             goodbye, self._goodbye = self._goodbye, None
             reason, named = goodbye.reason, goodbye.retry_after
@@ -266,7 +283,7 @@ class Stream:
         delay = self._options.backoff.delay(self._failures, named)
         self._failures += 1
         self._options.on_connection_change(f"connection lost ({reason}), reconnecting in {delay:.1f} s")
-        await asyncio.sleep(delay)
+        return delay
 
     def _renews_token(self, code: str) -> bool:
         """Whether a new connection can have a fresh token, because the old one expired. Give the old one up then."""

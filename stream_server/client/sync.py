@@ -1,10 +1,12 @@
 """The client without ``async``, for scripts and notebooks: the same calls, and streams for an ordinary ``for``.
 
 It runs the asynchronous client in a thread of its own. So it also works where an event loop is running already, as in a
-notebook. Ctrl-C ends the wait for an answer or an event, and the client can be used on.
+notebook. Ctrl-C ends the wait for an answer or an event, and the client can be used on. Several threads may use one
+client, also one stream: then each event goes to one of them.
 """
 
 import asyncio
+import concurrent.futures
 import functools
 import threading
 from collections import deque
@@ -30,6 +32,9 @@ class LoopThread:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._calls: set[asyncio.Task[Any]] = set()  # only the loop's thread uses it
+        self._is_stopping = False
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="stream-server client", daemon=True)
         self._thread.start()
 
@@ -40,33 +45,56 @@ class LoopThread:
     def run(self, work: Awaitable[R]) -> R:
         """Run an awaitable in the loop, and return its result. Ctrl-C cancels it and waits for its end.
 
-        Raises RuntimeError if it is called in the loop's own thread, which would wait for itself.
+        Raises RuntimeError if it is called in the loop's own thread, which would wait for itself, and if another thread
+        ends the wait by closing the stream or the client.
         """
         if threading.current_thread() is self._thread:
             raise RuntimeError("a callback of the client cannot wait for the client; use another thread")
         ended = threading.Event()
-        future = asyncio.run_coroutine_threadsafe(_signal_end(work, ended), self._loop)
+        with self._lock:  # what comes after the stop would never run, and its caller would wait forever
+            if self._is_stopping:
+                raise RuntimeError("the client is closed")
+            future = asyncio.run_coroutine_threadsafe(self._track(work, ended), self._loop)
         try:
             return future.result()
+        except concurrent.futures.CancelledError:
+            raise RuntimeError("another thread closed the stream or the client") from None
         except BaseException:  # also KeyboardInterrupt
             if not future.done():
                 future.cancel()
                 ended.wait(CANCEL_SECONDS)
             raise
 
+    async def cancel_others(self) -> None:
+        """Cancel what runs for other threads, and wait for its end."""
+        others = self._calls - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        if others:
+            await asyncio.wait(others)
+
     def stop(self) -> None:
         """Stop the loop and the thread."""
-        self.run(self._loop.shutdown_asyncgens())
+        with self._lock:
+            self._is_stopping = True
+        asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
+    async def _finish(self) -> None:
+        await self.cancel_others()
+        await self._loop.shutdown_asyncgens()
 
-async def _signal_end(work: Awaitable[R], ended: threading.Event) -> R:
-    try:
-        return await work
-    finally:
-        ended.set()
+    async def _track(self, work: Awaitable[R], ended: threading.Event) -> R:
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls.add(task)
+        try:
+            return await work
+        finally:
+            self._calls.discard(task)
+            ended.set()
 
 
 def _blocking(
@@ -89,6 +117,8 @@ class Events:
         self._thread = thread
         self._waiting: deque[Event] = deque()
         self._cursor = source.cursor
+        self._fetching: asyncio.Task[Any] | None = None
+        self._turn = threading.RLock()
 
     @property
     def cursor(self) -> str | None:
@@ -105,26 +135,41 @@ class Events:
         return self
 
     def __next__(self) -> Event:
-        if not self._waiting:
-            self._thread().run(self._fetch())
-        event = self._waiting.popleft()
-        self._cursor = event.cursor
-        return event
+        with self._turn:
+            if not self._waiting:
+                self._thread().run(self._fetch())
+            event = self._waiting.popleft()
+            self._cursor = event.cursor
+            return event
 
     def next_batch(self) -> list[Event]:
         """Return the events that arrive together, at least one, in order."""
-        first = next(self)
-        rest = [self._waiting.popleft() for _ in range(len(self._waiting))]
-        return [first, *rest]
+        with self._turn:
+            first = next(self)
+            rest = [self._waiting.popleft() for _ in range(len(self._waiting))]
+            return [first, *rest]
 
     def close(self) -> None:
-        """Close the connection of the stream. Iterated again, it opens a new one."""
+        """Close the connection of the stream. Iterated again, it opens a new one.
+
+        Another thread that waits for an event gets a RuntimeError.
+        """
+        self._thread().run(self._close())
+
+    async def _close(self) -> None:
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
         if isinstance(self._source, AsyncStream):
-            self._thread().run(self._source.close())
+            await self._source.close()
 
     async def _fetch(self) -> None:
         """Fetch events into ``_waiting``: as a result of the call, Ctrl-C could lose them."""
-        self._waiting.extend(await self._source.next_batch())
+        self._fetching = asyncio.current_task()
+        try:
+            self._waiting.extend(await self._source.next_batch())
+        finally:
+            self._fetching = None
 
 
 class Client:
@@ -151,11 +196,15 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close all connections and the thread. The client cannot be used any more."""
+        """Close all connections and the thread. The client cannot be used any more.
+
+        Other threads that wait for it get a RuntimeError.
+        """
         with self._lock:
             thread, self._opened, self._is_closed = self._opened, None, True
         if thread is not None:
             try:
+                thread.run(thread.cancel_others())
                 thread.run(self._client.__aexit__(None, None, None))
             finally:
                 thread.stop()

@@ -21,7 +21,7 @@ RETRY_SECONDS = 5.0
 
 
 class Grant(NamedTuple):
-    """A token that was fetched. Its ages are in seconds from now; both are 0 if its lifetime is unknown."""
+    """A token that was fetched, and the seconds from now to its renewal and expiry; 0 if its lifetime is unknown."""
 
     token: str
     renew_in: float = 0.0
@@ -40,7 +40,7 @@ class TokenSource(Protocol):
         """Do not return ``token`` again, because the server says that it expired."""
 
     def seconds_to_renewal(self) -> float | None:
-        """Return the seconds until the token should be replaced, 0 if that is due; None if nobody knows."""
+        """Return the seconds until the token should be replaced, 0 if that is due; None if it is unknown."""
 
 
 class FixedToken:

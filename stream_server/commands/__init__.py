@@ -31,5 +31,6 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``latency_histogram``  counts latencies in bounded memory
 ``setting_options``  makes options from the table of settings
 ``server_access``    the Redis and the signing key of a running server
-``exit_codes``       the exit codes, and the exception that ends a command with an exit code
+``exit_codes``       the exit codes, and the exceptions that end a command
+``failures``         which other exceptions are failures of a command
 """

@@ -20,7 +20,7 @@ def credential_options(command: Command) -> Command:
     """Add the options that name the server and the token: ``--url``, ``--token``, ``--token-file``, ``--user``."""
     for decorate in reversed((
         setting_options.URL_OPTION,
-        click.option("--token", metavar="JWT", help="The token; other users here can see it, unlike a file."),
+        click.option("--token", metavar="JWT", help="The token; other users of this machine see it, unlike a file."),
         click.option("--token-file", type=click.File(), help="File that holds the token; - is standard input."),
         click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir)."),
         setting_options.options(*setting_options.ACCESS_SETTINGS),

@@ -1,4 +1,4 @@
-"""The command ``doctor``: what is wrong with this machine, a Redis or a server, in plain sentences."""
+"""The command ``doctor``: report faults of this machine, a Redis or a server, in plain sentences."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The exit codes of the commands, and the exception that ends a command with one sentence."""
+"""The exit codes of the commands, and the exceptions that end a command: with one sentence, or quietly."""
 
 from typing import IO, Any
 
@@ -6,6 +6,10 @@ import click
 
 OK, FAILED, USAGE, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes: success, failure, wrong usage or setting, unreachable server, Redis or package index, and Ctrl-C."""
+
+
+class BrokenOutput(Exception):
+    """Raised when the reader of the output has left, such as ``head``. The command ends quietly."""
 
 
 class CommandFailure(click.ClickException):

@@ -6,16 +6,14 @@ import click
 import msgspec
 from rich.console import Console
 
+from stream_server.commands.exit_codes import BrokenOutput
+
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text for people.")
 """The option ``--json``; ``docs/reference/commands.md`` describes what each command prints with it."""
 
 
 FILE_WIDTH = 200
 """Width in columns of tables in a file or a pipe."""
-
-
-class BrokenOutput(Exception):
-    """Raised when the reader of the output has left, such as ``head``. The command ends quietly."""
 
 
 class OutputConsole(Console):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from stream_server.client import Backoff, Client, RequestRefused, StreamEnded, Unreachable
+from stream_server.client.connection import fits_in_url
 
 PAGE_EVENTS = 1000
 
@@ -59,7 +60,7 @@ async def read_pages(
         wait = min(MAX_WAIT_SECONDS, max(0, seconds_left))
         query = {**parameters, "since": cursor, "limit": str(PAGE_EVENTS), "wait": f"{wait:.3f}"}
         try:
-            answer = await client.request("GET", "/v1/events", query=query, seconds=wait + 30)
+            answer = await _ask(client, query, wait + 30)
         except (RequestRefused, Unreachable) as error:
             if is_first or not error.is_temporary:
                 raise
@@ -72,6 +73,15 @@ async def read_pages(
         if page.cursor != cursor or (seconds_left <= 0 and not answer["more"]):
             return
         await _obey_goodbye(answer["events"])
+
+
+async def _ask(client: Client, query: Mapping[str, str], seconds: float) -> dict[str, Any]:
+    """Return one page. Long filters go in a body, because servers and proxies limit URLs."""
+    if fits_in_url(query):
+        answer: dict[str, Any] = await client.request("GET", "/v1/events", query=query, seconds=seconds)
+    else:
+        answer = await client.request("POST", "/v1/events", body=query, seconds=seconds, is_read=True)
+    return answer
 
 
 def _cut(answer: dict[str, Any], until: datetime, begin: str) -> Page:

@@ -26,7 +26,7 @@ Examples:
 
 \b
 docs/reference/settings.md marks the reloadable settings. The server reads its --settings-file again. Flags and
-environment variables stay the same and win. An invalid file changes nothing.
+environment variables stay the same and override the file. An invalid file changes nothing.
 """
 
 

@@ -30,7 +30,7 @@ Examples:
 def sign_in(*, login: str, scope: str, create: bool, url: str | None, as_json: bool, **flags: Any) -> None:
     """Print a link that signs a user in to the console once, within 15 minutes.
 
-    The session has the scopes that --scope names, also after it was refreshed. It ends like each other session.
+    The session has the scopes that --scope names, also after it was refreshed. It ends like any other session.
     """
     settings, scopes = config.load(flags), parse_scopes(scope)
     address = server_access.server_address(url, settings).rstrip("/")

@@ -39,15 +39,15 @@ A given token needs the scope admin. --json prints the answer of GET /v1/admin/o
 
 @click.command(epilog=EPILOG)
 @click.option("--every", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds.")
-@click.option("--once", is_flag=True, help="Look once and end; so it does without a terminal.")
+@click.option("--once", is_flag=True, help="Print the state once and end; the default without a terminal.")
 @JSON_OPTION
 @credentials.credential_options
 def stats(*, every: float, once: bool, as_json: bool, **given: Any) -> None:
     """Show what a running server does: workers, streams, rates, lag, Redis, the log, slow clients, limits and errors.
 
     For each worker: its streams, those that are behind the log, entries of the log per second, events written per
-    second, lag, longest hold of its event loop in the last minute, memory, and processor time. Rates are those since
-    the look before. Without a terminal the command looks once.
+    second, lag, longest hold of its event loop in the last minute, memory, and processor time. Rates are computed from
+    two answers of the server, so the first table has none. Without a terminal the command prints the state once.
     """
     settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
     token = credentials.token_source(given, settings, STATS_SCOPES)

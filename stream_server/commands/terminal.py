@@ -17,7 +17,7 @@ CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\u
 """C0 and C1 controls, DEL, line and paragraph separators, direction overrides, lone surrogates."""
 
 HIGHLIGHTS = ((r"(?<!\w)[#$]\w+", "magenta"), (r"(?<!\w)@\w+", "cyan"), (r"https?://\S+", "blue"))
-"""What is coloured in a text. This is only for the eye; the server finds the real entities."""
+"""Patterns of the coloured parts of a text, with their colours. They only approximate the entities of the server."""
 
 MATCH_STYLE = "bold black on yellow"
 """Style of the words by which a post matched."""

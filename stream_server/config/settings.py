@@ -91,7 +91,9 @@ class Config:
     redis_memory_bytes: int = row(
         0, "bytes", "Memory of the embedded Redis; 0 takes half of this machine's. Writes are refused at 90 %.", 0
     )
-    settings_file: str = row("", "file", "TOML file with settings by these names, with `_`; flags and environment win.")
+    settings_file: str = row(
+        "", "file", "TOML file of these settings, with `_` in names; flags and environment override it."
+    )
     jwt_secret: str = secret("", "text", "Key of HS256 tokens, 32 bytes or more; empty makes one in the data folder.")
     jwt_algorithm: str = row("HS256", "name", "The only accepted algorithm of tokens: HS256, RS256, ES256 or EdDSA.")
     jwt_key_file: str = row("", "file", "PEM key for RS256, ES256, EdDSA: private, or public (which only verifies).")
@@ -165,7 +167,9 @@ class Config:
     limit_reads: int = reloadable(3000, "a minute", "Reads of one user.", 0)
     limit_writes: int = reloadable(1200, "a minute", "Writes of one user, of all kinds.", 0)
     limit_statuses: int = reloadable(300, "a minute", "Statuses, comments and messages of one user.", 0)
-    limit_status_bytes: int = reloadable(8 * 2**20, "bytes an hour", "Bytes of these statuses and so on.", 0)
+    limit_status_bytes: int = reloadable(
+        8 * 2**20, "bytes an hour", "Bytes of the statuses, comments and messages of one user.", 0
+    )
     limit_follows: int = reloadable(2000, "a day", "People whom one user follows anew.", 0)
     limit_talks: int = reloadable(200, "a day", "Talks that one user opens.", 0)
     limit_connects: int = reloadable(300, "in 15 min", "Streams that one user opens.", 0)

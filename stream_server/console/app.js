@@ -8,7 +8,8 @@
 // `root` is an empty <main> of this view alone. `unmount` has to stop timers, streams and listeners outside `root`.
 // `navigate` and `key` may be absent: `navigate(path)` is called instead of a new mount when the address changes within
 // the view; `key(event)` gets the keys that were pressed outside of fields, and returns true if it used one.
-// A view is mounted for a signed-in user only, and anew after another user signed in.
+// A view is mounted for a signed-in user only, and anew after another user signed in. A view with `resume()` is not
+// unmounted when another one is shown, or when the session ends by itself: the same user gets it back by `resume`.
 //
 // app.client            the Client of client.js: `await app.client.request("GET", "/v1/users/me")`, `app.client.stream(…)`
 // app.user              the user who is signed in: {id, login, name, …}
@@ -27,7 +28,7 @@
 
 import { compose } from "./compose.js";
 import { decoded, fill, h, icon } from "./dom.js";
-import { explain, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
+import { askToReplace, explain, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
 import * as streams from "./views/streams.js";
@@ -38,15 +39,15 @@ const VIEWS = {
   people: { title: "People", icon: "user", mount: people.mount },
   operations: { title: "Operations", icon: "check", mount: operations.mount },
 };
-const THEMES = ["", "light", "dark"];
+const THEMES = matchMedia("(prefers-color-scheme: dark)").matches ? ["", "light", "dark"] : ["", "dark", "light"]; // the first press changes something
 const KEYS = [
   ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"],
-  ["c, /", "add a column"], ["1, 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
+  ["c, /", "add a column"], ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
   ["space", "pause a column, or go on"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
 ];
 
 const client = openClient();
-const state = { view: "", mounted: /** @type {any} */ (null), userId: "", prefix: "" };
+const state = { view: "", mounted: /** @type {any} */ (null), parked: /** @type {any} */ (null), userId: "", prefix: "" };
 const status = h("p", { class: "connection", role: "status" });
 const notes = h("div", { class: "notes", role: "status", "aria-live": "polite" });
 const bar = h("header", { class: "bar" });
@@ -104,10 +105,15 @@ function dialog(title, content, options = {}) {
   return window;
 }
 
-/** Draws what the address names; a link that signs in may also be pasted into an open page. */
-function route() {
-  const code = takeCode();
-  if (code) return void signInByCode(code);
+/** Draws what the address names; a link that signs in may also be pasted into an open page. @param {Event} [event] */
+function route(event) {
+  const before = event instanceof HashChangeEvent ? new URL(event.oldURL).hash : "";
+  const code = takeCode(before);
+  if (!code || client.user) draw();
+  if (code) followLink(code);
+}
+
+function draw() {
   const [, name = "", ...path] = location.hash.split("?")[0].split("/");
   const view = Object.hasOwn(VIEWS, name) ? name : "streams";
   app.path = path.filter(Boolean).map(decoded);
@@ -123,12 +129,32 @@ function show(view) {
   state.userId = client.user.id;
   app.title(VIEWS[view].title);
   drawBar();
-  state.mounted = VIEWS[view].mount(root, app);
+  if (!takeBack()) state.mounted = VIEWS[view].mount(root, app);
+}
+
+/** Puts the parked view back if it is the one to show. It may hold what only its user may see: nobody else gets it. @returns {boolean} */
+function takeBack() {
+  const { parked } = state;
+  if (parked && parked.userId !== state.userId) discard();
+  if (state.parked?.view !== state.view) return false;
+  state.parked = null;
+  root.replaceWith(parked.root);
+  root = parked.root;
+  state.mounted = parked.mounted;
+  state.mounted.resume();
+  return true;
+}
+
+function discard() {
+  state.parked?.mounted.unmount();
+  state.parked = null;
 }
 
 /** Takes the shown view away, and leaves an empty `root` for the next. */
 function leave() {
-  state.mounted?.unmount();
+  const { mounted, view, userId } = state;
+  if (mounted?.resume) state.parked = { mounted, view, userId, root };
+  else mounted?.unmount();
   state.mounted = null;
   state.view = "";
   app.setStatus("");
@@ -137,9 +163,13 @@ function leave() {
   root = next;
 }
 
+/** What the door says of a session that ended while a view was shown; none was after `leaveNow`. */
+const ended = () => (state.view ? "Your session has ended. Sign in again to go on where you were." : "");
+
 /** @param {string} [reason] */
 function showDoor(reason) {
   leave();
+  for (const window of document.querySelectorAll("dialog")) window.close(); // it would lie over the door
   app.title("Sign in");
   drawBar();
   showSignIn(root, client, reason);
@@ -198,6 +228,8 @@ function showAccount() {
   const scopes = [...scopesOf(client.store.load()?.token ?? "")].join(", ");
   const leaveNow = async () => {
     window.close();
+    leave();
+    discard(); // whoever signs out leaves nothing to come back to
     await client.signOut();
   };
   const window = dialog("Your session", [
@@ -221,6 +253,20 @@ function onKey(event) {
   event.preventDefault();
 }
 
+/** A link that somebody sent must not change the user unseen: while there is a session, its user decides. @param {string} code */
+async function followLink(code) {
+  const before = client.user && (await isAlive()) && client.user;
+  if (before && !(await askToReplace(app))) return;
+  await signInByCode(code);
+  if (before && client.user && before.id !== client.user.id) say(`You are @${client.user.login} now, instead of @${before.login}.`);
+}
+
+/** Whether the server still takes the session; a client that finds that it does not forgets it. */
+async function isAlive() {
+  await client.request("GET", "/v1/users/me").catch(() => null);
+  return client.user !== null;
+}
+
 /** A link that signs in works once: what it said goes to the person if it does not. @param {string} code */
 async function signInByCode(code) {
   try {
@@ -232,9 +278,16 @@ async function signInByCode(code) {
   route(); // also if somebody else was signed in, or the same user with other scopes
 }
 
+/** @param {any} session */
+function sessionChanged(session) {
+  if (!session) return void (root.querySelector(".sign-in") || showDoor(ended())); // several tabs may tell; what was typed stays
+  if (!state.view || session.user.id !== state.userId) route();
+  else drawBar();
+}
+
 async function start() {
   document.body.append(bar, root, tabs, notes);
-  client.onSession((session) => (!session ? showDoor() : session.user.id !== state.userId ? route() : drawBar()));
+  client.onSession(sessionChanged);
   addEventListener("hashchange", route);
   addEventListener("keydown", onKey);
   route();

@@ -6,6 +6,7 @@
 import { Column } from "./column.js";
 import { fill, h } from "./dom.js";
 import { aloneParameters, toHash, toParameters } from "./filter.js";
+import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
 import { explain } from "./session.js";
 
@@ -25,11 +26,14 @@ export class Board {
     /** @type {import("./client.js").Stream | null} */ this.shared = null;
     this.tags = 0;
     this.history = Promise.resolve();
+    this.floor = new LogFloor(app.client);
     this.timer = setInterval(() => document.hidden || this.tick(), 1000);
   }
 
-  /** @param {import("./filter.js").Filter[]} filters */
+  /** Shows these columns instead of those that are open. @param {import("./filter.js").Filter[]} filters */
   open(filters) {
+    for (const column of [...this.columns]) this.take(column);
+    this.strip.scrollLeft = 0;
     for (const filter of filters.slice(0, MAX_COLUMNS)) this.place(new Column(this, filter, `c${++this.tags}`), this.columns.length);
     this.changed();
   }
@@ -95,8 +99,15 @@ export class Board {
     this.actions.changed();
   }
 
+  /** The view is shown again, perhaps after a new sign-in. Open streams go on by themselves; ended ones begin at their cursor. */
+  resume() {
+    for (const column of this.columns) if (column.own?.isFinal) this.connectOwn(column);
+    this.changed();
+    this.tick();
+  }
+
   connectShared() {
-    const parts = this.columns.filter((column) => !column.isAlone).map((column) => toParameters(column.filter, column.tag).shared ?? {});
+    const parts = this.columns.filter((column) => !column.isAlone && !column.refusal).map((column) => toParameters(column.filter, column.tag).shared ?? {});
     const rules = parts.flatMap(({ rule }) => rule ?? []);
     const follow = parts.find((part) => part.follow)?.follow;
     if (!rules.length && !follow) {
@@ -105,13 +116,28 @@ export class Board {
       return;
     }
     const parameters = { ...(rules.length && { rule: rules }), ...(follow && { follow }), explain: "true" };
-    if (JSON.stringify(parameters) === JSON.stringify(this.shared?.parameters)) return;
-    if (this.shared && !this.shared.isFinal) return this.shared.update(parameters);
+    const isOpen = this.shared && !this.shared.isFinal;
+    if (isOpen && JSON.stringify(parameters) === JSON.stringify(this.shared?.parameters)) return;
+    if (isOpen) return this.shared?.update(parameters);
     this.shared = this.app.client.stream(parameters, {
+      since: placeOf(this.shared),
       onMessage: (/** @type {any} */ message) => this.route(message),
-      onState: () => this.showStates(),
-      onRefusedUpdate: (/** @type {Error} */ error) => this.app.say(`The filters were not changed: ${explain(error)}`, "danger"),
+      onState: (state) => (this.showStates(), state.name === "refused" && this.findRefused(state.error)),
+      onRefusedUpdate: (error) => this.findRefused(error),
     });
+  }
+
+  /**
+   * The server refuses the rules together. A rule of an address was not checked before: asks for each, so that a column
+   * whose rule is bad says so, and the others go on without it.
+   * @param {import("./client.js").ApiError | undefined} error
+   */
+  async findRefused(error) {
+    if (error?.status !== 400) return;
+    const shared = this.columns.filter((column) => column.rule && !column.isAlone && !column.refusal);
+    await Promise.all(shared.map(async (column) => (column.refusal = await refusalOf(this.app.client, column.rule))));
+    if (shared.some((column) => column.refusal)) this.changed();
+    else if (!this.shared?.isFinal) this.app.say(`The filters were not changed: ${explain(error)}`, "danger");
   }
 
   /** @param {Column} column */
@@ -119,7 +145,7 @@ export class Board {
     const { own } = column.isAlone ? { own: aloneParameters(column.filter) } : toParameters(column.filter, column.tag);
     if (!own) return;
     column.own = this.app.client.stream(own, {
-      since: column.isAlone ? undefined : OWN_SINCE,
+      since: placeOf(column.own) || (column.isAlone ? undefined : OWN_SINCE),
       onMessage: (/** @type {any} */ message) => this.deliver([column], message, () => message.matched ?? []),
       onState: () => this.showStates(),
     });
@@ -127,7 +153,7 @@ export class Board {
 
   /** @param {any} message of the shared stream */
   route(message) {
-    const concerned = this.columns.filter((column) => !column.own);
+    const concerned = this.columns.filter((column) => !column.own && !column.refusal);
     const matchesOf = (/** @type {Column} */ column) => (message.matched ?? []).filter((/** @type {any} */ match) =>
       (column.filter.following ? match.filter === "follow" : match.tag === column.tag));
     this.deliver(message.kind === "post" ? concerned.filter((column) => matchesOf(column).length) : concerned, message, matchesOf);
@@ -147,7 +173,7 @@ export class Board {
   /** Loads what the past hour has of a column. One after the other: a user may run one preview at a time. @param {Column} column */
   async loadHistory(column) {
     await settled(column);
-    if (!this.columns.includes(column)) return;
+    if (!this.columns.includes(column) || column.refusal) return;
     try {
       if (column.rule) {
         const body = { rule: column.rule, minutes: HISTORY_MINUTES };
@@ -182,12 +208,15 @@ export class Board {
   }
 
   tick() {
+    if (!this.strip.isConnected) return; // its user's session has ended
+    if (this.columns.some((column) => column.pausedAt)) this.floor.follow();
     for (const column of this.columns) column.tick();
     this.showTotal();
   }
 
   showTotal() {
-    const streams = new Set(this.columns.map((column) => column.stream));
+    if (!this.strip.isConnected) return;
+    const streams = new Set(this.columns.filter((column) => !column.refusal).map((column) => column.stream));
     const [kind, text] = [...streams].map((stream) => this.describe(stream)).sort((a, b) => rank(b[0]) - rank(a[0]))[0] ?? ["", ""];
     const rate = this.columns.reduce((sum, column) => sum + column.plot.rate(), 0);
     const ages = this.columns.map((column) => column.plot.age(0.99)).filter((age) => !Number.isNaN(age));
@@ -195,9 +224,13 @@ export class Board {
     this.app.setStatus(kind === "live" ? `live · ${showRate(rate)}${p99}` : text, kind === "refused" ? "bad" : kind);
   }
 
+  get filters() {
+    return this.columns.map((column) => column.filter);
+  }
+
   /** The address of these columns. */
   get hash() {
-    return `#/streams/${toHash(this.columns.map((column) => column.filter))}`;
+    return `#/streams/${toHash(this.filters)}`;
   }
 
   close() {
@@ -207,9 +240,16 @@ export class Board {
   }
 }
 
+/** What the server says of a rule that it does not take, or null. @param {import("./client.js").Client} client @param {string} rule */
+const refusalOf = (client, rule) => client.request("POST", "/v1/rules", { body: { rules: [{ rule }], dry_run: true } }).then(
+  () => null, (error) => (error.status === 400 ? error : null));
+
+/** Where a stream that has ended was, for the next one. @param {import("./client.js").Stream | null} stream */
+const placeOf = (stream) => (stream?.state.error?.code === "invalid_cursor" ? "" : stream?.cursor);
+
 /** Waits until the column's filter is in force: what happens before is then in the history, and the rest comes live. @param {Column} column */
 async function settled(column) {
-  for (let turn = 0; turn < 100 && column.element.isConnected && !column.stream?.isSettled; turn++) await new Promise((resolve) => setTimeout(resolve, 50));
+  for (let turn = 0; turn < 100 && column.element.isConnected && !column.refusal && !column.stream?.isSettled; turn++) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 /** @param {string} kind */

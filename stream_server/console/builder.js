@@ -116,17 +116,21 @@ export class Builder {
       const found = await this.app.client.request("POST", "/v1/rules/preview", { body: { rule, minutes: 60 } });
       const since = found.complete ? "in the past hour" : ["since ", time(found.from), ", all that was read"];
       fill(this.result,
-        h("p", {}, h("strong", {}, `${found.matched} posts `), since, `, ${found.per_minute} a minute`),
+        h("p", {}, h("strong", {}, `${found.matched} ${found.matched === 1 ? "post" : "posts"} `), since, `, ${found.per_minute} a minute`),
         found.examples.slice(0, SHOWN).map((/** @type {any} */ example) => postRow({ cursor: "", at: "", status: example.status, reasons: example.parts }, this.app, { rule, why: "" })));
     } catch (error) {
       fill(this.result, h("p", { class: "problem" }, explain(error)));
     }
+    this.result.scrollIntoView({ block: "nearest" });
   }
 
   /** @param {Event} event */
   async submit(event) {
     event.preventDefault();
-    await Promise.all([this.words.commit(), this.people.commit(), this.languages.commit()]);
+    const chips = [this.words, this.people, this.languages];
+    await Promise.all(chips.map((each) => each.commit()));
+    const refused = chips.find((each) => each.input.value);
+    if (refused) return refused.input.focus();
     const { filter } = this;
     const rule = toRule(filter);
     if (!rule || (await this.check(rule))) this.done(filter);

@@ -12,6 +12,7 @@ export class Chips {
   constructor(options) {
     this.options = options;
     this.values = [...options.values];
+    this.committing = Promise.resolve();
     const id = `chips-${Math.random().toString(36).slice(2)}`;
     this.chips = h("span", { class: "chips" });
     this.problem = h("span", { class: "problem small", role: "alert" });
@@ -38,7 +39,12 @@ export class Chips {
     } else if (event.key === "Backspace" && !this.input.value && this.values.length) this.remove(this.values.length - 1);
   }
 
-  async commit() {
+  /** Takes what was typed. Leaving the field and sending the form do so at once, one after the other. */
+  commit() {
+    return (this.committing = this.committing.then(() => this.take()));
+  }
+
+  async take() {
     const text = this.input.value.replace(/,+$/, "").trim();
     this.input.value = "";
     fill(this.problem, "");
@@ -49,6 +55,7 @@ export class Chips {
       this.show();
       this.options.onChange();
     } catch (error) {
+      this.input.value ||= text; // to be mended
       fill(this.problem, /** @type {Error} */ (error).message);
     }
   }

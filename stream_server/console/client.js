@@ -13,14 +13,18 @@
 const REFRESH_SHARE = 0.8; // of a token's life, after which it is exchanged
 const MIN_DELAY_MS = 500;
 const MAX_DELAY_MS = 20_000;
+const SPREAD = 0.25; // the server's wait grows by up to this share, since the server may name the same to all clients
+const LIVED_MS = 1000; // a connection that lived so long is replaced at once if its token ended
 const STEADY_MS = 30_000; // a connection that lived so long begins the back-off anew
 const SILENCE_MS = 45_000; // three heartbeats: a connection that was silent for longer is dead
+const ANSWER_MS = 90_000; // longer than the longest poll: a request that has no answer by then failed
 const MAX_TIMER_MS = 2 ** 31 - 1; // a longer timer of JavaScript fires at once
 const MAX_REMEMBERED = 4096; // cursors of the latest events, to drop one that comes twice
 const MAX_WAITING = 1000; // events that an iterator holds; with more, its stream waits, and continues by its cursor
 
 const CONTROL_KINDS = new Set(["hello", "heartbeat", "warning", "gap", "effective", "goodbye", "error"]);
-const FINAL_GOODBYES = new Set(["token_revoked", "suspended", "closed_by_user", "too_many_streams"]);
+const TEMPORARY_CODES = new Set(["rate_limited", "unavailable", "outcome_unknown"]); // of a refused operation
+const TOKEN_ID = "token"; // of the operation that brings a new token; updates have numbers
 
 /** A refusal by the server, in the one shape of its errors. `status` is 0 if the server could not be reached. */
 export class ApiError extends Error {
@@ -80,8 +84,8 @@ export class Client {
   /**
    * Sends a request and returns the answer's JSON, or null for none. Throws ApiError.
    * @param {string} method @param {string} path such as `/v1/statuses`
-   * @param {{query?: Record<string, any>, body?: any, signal?: AbortSignal, open?: boolean, headers?: Record<string, string>}} [more]
-   *   `open`: without a token.
+   * @param {{query?: Record<string, any>, body?: any, signal?: AbortSignal, open?: boolean, headers?: Record<string, string>, within?: number}} [more]
+   *   `open`: without a token; `within`: ms for the whole answer.
    * @returns {Promise<any>}
    */
   async request(method, path, more = {}) {
@@ -89,34 +93,37 @@ export class Client {
     let used = "";
     const send = async () => {
       const headers = { Accept: "application/json", ...more.headers };
-      if (!more.open) used = await this.token();
-      if (!more.open) Object.assign(headers, { Authorization: `Bearer ${used}` });
+      if (!more.open) Object.assign(headers, { Authorization: `Bearer ${(used = await this.token())}` });
       if (more.body !== undefined) Object.assign(headers, { "Content-Type": "application/json" });
       const body = more.body === undefined ? undefined : JSON.stringify(more.body);
-      return this.send(`${path}${query && "?"}${query}`, { method, headers, body, signal: more.signal });
+      return this.send(`${path}${query && "?"}${query}`, { method, headers, body, signal: more.signal }, more.within);
     };
     try {
       return await send();
     } catch (error) {
-      const ended = error instanceof ApiError && error.code === "token_expired" && !more.open && !this.options.token;
-      if (!ended) throw error; // a token that this machine's clock believed alive is exchanged, once
+      const isOver = error instanceof ApiError && error.status === 401 && used && !this.options.token;
+      if (!isOver) throw error; // a token that the server no longer takes is exchanged, once, or the session has ended
       await this.refresh(used);
       return send();
     }
   }
 
-  /** @param {string} path @param {RequestInit} init */
-  async send(path, init) {
+  /** @param {string} path @param {RequestInit} init @param {number} [within] */
+  async send(path, init, within = ANSWER_MS) {
     const ask = this.options.fetch ?? fetch;
-    let response;
+    const limit = timeLimit(within, init.signal);
+    let response, text = "";
     try {
-      response = await ask(this.address + path, { credentials: "omit", redirect: "error", ...init });
+      response = await ask(this.address + path, { credentials: "omit", redirect: "error", ...init, signal: limit.signal });
+      text = await response.text();
+      if (response.ok) return text ? JSON.parse(text) : null;
     } catch (error) {
       if (init.signal?.aborted) throw error;
-      throw new ApiError(0, { code: "unreachable", message: "the server cannot be reached" });
+      if (error instanceof SyntaxError) throw new ApiError(0, { code: "unreadable", message: "another program answered, such as a proxy" });
+      if (!response || response.ok) throw new ApiError(0, { code: "unreachable", message: "the server cannot be reached" });
+    } finally {
+      limit.end();
     }
-    const text = await response.text().catch(() => "");
-    if (response.ok) return text ? JSON.parse(text) : null;
     throw new ApiError(response.status, readError(response, text));
   }
 
@@ -165,7 +172,7 @@ export class Client {
       if (session.token !== used) return session;
       const body = { refresh_token: session.refreshToken };
       try {
-        const fresh = toSession(await this.request("POST", "/v1/sessions", { body, open: true }));
+        const fresh = toSession(await this.request("POST", "/v1/sessions", { body, open: true, within: SILENCE_MS }));
         this.keep(fresh);
         return fresh;
       } catch (error) {
@@ -201,13 +208,9 @@ export class Client {
     const session = this.options.token ? null : this.store.load();
     if (!session || !this.streams.size) return;
     const wait = Math.max(1000, session.refreshAt - Date.now() + Math.random() * 500);
-    const refresh = () => this.token().then(() => this.schedule(), () => this.scheduleLater());
-    this.timer = setTimeout(refresh, Math.min(wait, MAX_TIMER_MS));
-  }
-
-  scheduleLater() {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.schedule(), 5000 + Math.random() * 5000);
+    const later = () => (this.timer = setTimeout(() => this.schedule(), 5000 + Math.random() * 5000));
+    const again = () => (Date.now() < (this.store.load()?.refreshAt ?? Infinity) ? this.schedule() : later());
+    this.timer = setTimeout(() => this.token().then(again, again), Math.min(wait, MAX_TIMER_MS));
   }
 
   /**
@@ -232,12 +235,25 @@ export function toQuery(parameters) {
   return new URLSearchParams(pairs.filter(([, value]) => value !== undefined && value !== null && value !== "")).toString();
 }
 
-/** @param {Response} response @param {string} text */
+/** A signal that aborts after so many ms, with the other signal, and by `end`. @param {number} ms @param {AbortSignal | null} [other] */
+function timeLimit(ms, other) {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), ms);
+  const end = () => (clearTimeout(timer), controller.abort());
+  if (other?.aborted) end();
+  other?.addEventListener("abort", end, { signal: controller.signal });
+  return { signal: controller.signal, end };
+}
+
+/** The error of an answer. A proxy gives the wait only in the header. @param {Response} response @param {string} text */
 function readError(response, text) {
+  const unreadable = { code: "unreadable", message: `the server answered ${response.status}` };
+  const wait = Number(response.headers.get("Retry-After")) || undefined;
   try {
-    return JSON.parse(text).error ?? JSON.parse("");
+    const { error } = JSON.parse(text);
+    return { retry_after: wait, ...(error?.code ? error : unreadable) };
   } catch {
-    return { code: "unreadable", message: `the server answered ${response.status}` };
+    return { retry_after: wait, ...unreadable };
   }
 }
 
@@ -265,23 +281,24 @@ export class Stream {
     this.options = options;
     this.path = options.path ?? "/v1/stream";
     /** The position after the last message, to continue there. */ this.cursor = options.since ?? "";
+    /** When the message of the cursor happened, in ms by the server's clock, or NaN. */ this.cursorTime = NaN;
     /** The connection's id of `GET /v1/streams`, or "". */ this.connection = "";
     /** What to add to the server's time to get this machine's, in ms. */ this.clockOffset = 0;
     /** @type {StreamState} */ this.state = { name: "connecting" };
     /** @type {any} */ this.transport = null;
-    /** @type {any[] | null} */ this.queue = null;
+    /** @type {any[] | null} what an iterator has not taken yet */ this.queue = options.onMessage ? null : [];
+    /** The position after what it has taken. */ this.taken = "";
     /** @type {Set<string>} */ this.seen = new Set();
-    this.attempt = 0;
-    this.failures = 0;
-    this.socketFailures = 0;
-    this.helloAt = 0;
+    this.attempt = this.failures = this.socketFailures = this.helloAt = 0;
     this.sent = parameters;
+    /** @type {Record<string, any> | null} what the server has accepted last */ this.inForce = null;
+    /** Whose stream it is. */ this.uid = "";
     this.updates = 0; // sent on this connection
     this.answered = 0; // by `effective`, or by a refusal
     /** @type {Record<string, any>} */ this.timers = {};
     this.wake = () => {};
-    this.onOnline = () => this.isFinal || this.connect();
-    this.onOffline = () => this.isFinal || (this.drop(), this.tell({ name: "offline" }));
+    this.onOnline = () => this.isFinal || (this.isLocal && this.connection) || this.connect();
+    this.onOffline = () => this.isFinal || this.isLocal || (this.drop(), this.tell({ name: "offline" }));
     globalThis.addEventListener?.("online", this.onOnline);
     globalThis.addEventListener?.("offline", this.onOffline);
     client.streams.add(this);
@@ -293,9 +310,14 @@ export class Stream {
     return ["refused", "ended", "closed"].includes(this.state.name);
   }
 
+  /** Whether the server is on this machine, which reaches it without a network. */
+  get isLocal() {
+    return /^(localhost|127\.[\d.]+|\[::1\])$/.test(new URL(this.absolute("/")).hostname);
+  }
+
   /** Ends the stream for good. The cursor stays, for a later stream. */
   close() {
-    this.finish({ name: "closed" });
+    if (!this.isFinal) this.finish({ name: "closed" });
   }
 
   /** Connects now instead of at `state.retryAt`. */
@@ -305,17 +327,20 @@ export class Stream {
 
   /**
    * Changes the filters. A socket stays open, and its stream changes at a place of the log, which `effective` tells; an
-   * EventSource opens again after its cursor. Throws nothing: the server's refusal goes to `onRefusedUpdate`.
+   * EventSource opens again after its cursor. Throws nothing: the server's refusal goes to `onRefusedUpdate`, and the
+   * stream goes on with the filters that it had.
    * @param {Record<string, any>} parameters
    */
   update(parameters) {
-    this.parameters = parameters;
+    this.parameters = { ...parameters };
     if (this.isFinal || !this.connection) return;
     if (this.transport?.send) this.sendUpdate();
     else this.connect();
   }
 
+  /** Sends the newest filters, one update at a time: the server refuses one while another is on its way. */
   sendUpdate() {
+    if (this.sent === this.parameters || this.answered !== this.updates) return;
     this.sent = this.parameters;
     this.transport.send({ op: "update", id: ++this.updates, parameters: this.parameters });
   }
@@ -325,8 +350,7 @@ export class Stream {
     return this.connection !== "" && this.sent === this.parameters && this.answered === this.updates;
   }
 
-  /** @param {StreamState} state */
-  tell(state) {
+  tell(/** @type {StreamState} */ state) {
     this.state = state;
     this.options.onState?.(state);
     this.wake();
@@ -342,8 +366,7 @@ export class Stream {
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
   }
 
-  /** @param {StreamState} state */
-  finish(state) {
+  finish(/** @type {StreamState} */ state) {
     this.drop();
     globalThis.removeEventListener?.("online", this.onOnline);
     globalThis.removeEventListener?.("offline", this.onOffline);
@@ -357,7 +380,8 @@ export class Stream {
     const mine = this.attempt;
     this.tell({ name: "connecting", attempt: this.failures + 1 });
     try {
-      const { ticket } = await this.client.request("POST", "/v1/streams/ticket");
+      this.uid = this.client.user?.id ?? "";
+      const { ticket } = await this.client.request("POST", "/v1/streams/ticket", { within: SILENCE_MS });
       if (mine === this.attempt) this.open(mine, ticket);
     } catch (error) {
       if (mine === this.attempt) this.failed(error);
@@ -392,32 +416,46 @@ export class Stream {
   /** @param {any} message */
   receive(message) {
     this.watch();
+    const before = this.cursor;
     const isEvent = !CONTROL_KINDS.has(message.kind);
     if (isEvent && this.hadBefore(message.cursor)) return;
-    if (message.cursor) this.cursor = message.cursor;
+    if (message.cursor) [this.cursor, this.cursorTime] = [message.cursor, Date.parse(message.at)];
     if (message.id && ["effective", "error"].includes(message.kind)) this.answered = message.id;
     if (message.kind === "hello") this.greeted(message);
     else if (message.kind === "gap" && message.reason === "rolled_back") this.seen.clear();
-    else if (message.kind === "error") this.options.onRefusedUpdate?.(new ApiError(400, message.error ?? message));
+    else if (message.kind === "error") this.operationRefused(message);
     else if (isEvent) this.showProgress(message.at);
     this.options.onMessage?.(message);
-    if (this.queue && (isEvent || message.kind === "gap")) this.enqueue(message);
+    if (this.queue && (isEvent || message.kind === "gap")) this.enqueue(message, before);
+    if (message.kind === "effective" && message.id === this.updates) (this.inForce = this.sent), this.sendUpdate();
     if (message.kind === "goodbye") this.goodbye(message);
   }
 
-  /** @param {string} cursor */
-  hadBefore(cursor) {
+  /** An operation was refused: the filters in force stay, or are changed later. @param {any} message */
+  operationRefused(message) {
+    if (message.id === TOKEN_ID) return; // the stream ends with the token that it has, and reconnects with the new one
+    const isForNow = TEMPORARY_CODES.has(message.error?.code);
+    const refusal = new ApiError(isForNow ? 503 : 400, message.error ?? message);
+    if (message.id === this.updates && this.inForce) {
+      if (!isForNow && this.sent === this.parameters) this.parameters = this.inForce;
+      this.sent = this.inForce;
+      this.timers.update = setTimeout(() => this.sendUpdate(), isForNow ? 1000 * (refusal.retryAfter ?? 1) : 0);
+    }
+    if (!isForNow) this.options.onRefusedUpdate?.(refusal);
+  }
+
+  hadBefore(/** @type {string} */ cursor) {
     if (this.seen.has(cursor)) return true;
     this.seen.add(cursor);
     if (this.seen.size > MAX_REMEMBERED) this.seen.delete(this.seen.values().next().value ?? "");
     return false;
   }
 
-  /** @param {any} hello */
-  greeted(hello) {
+  greeted(/** @type {any} */ hello) {
     this.connection = hello.connection;
     this.helloAt = Date.now();
     this.clockOffset = this.helloAt - Date.parse(hello.at);
+    this.inForce = this.sent;
     if (this.transport?.send) this.socketFailures = 0; // a working EventSource says nothing of sockets
     this.tell({ name: "live" });
     if (this.sent !== this.parameters) this.update(this.parameters);
@@ -435,11 +473,12 @@ export class Stream {
 
   /** @param {any} message */
   goodbye(message) {
-    const renews = message.code === "token_expired" && !this.client.options.token;
-    if (FINAL_GOODBYES.has(message.code) || (message.code === "token_expired" && !renews)) {
+    const isOfToken = ["token_expired", "token_revoked"].includes(message.code);
+    const wait = message.retry_after ?? (isOfToken && !this.client.options.token ? 0 : null);
+    if (wait === null) {
       this.finish({ name: "ended", reason: message.reason, error: new ApiError(403, { code: message.code, message: message.reason }) });
-    } else if (renews) this.connect(); // the ticket's request refreshes the token
-    else this.retry(message.reason, (message.retry_after ?? 0) * 1000);
+    } else if (isOfToken && Date.now() - this.helloAt > LIVED_MS) this.connect(); // whose ticket needs a fresh token, or ends the session
+    else this.retry(message.reason, wait * 1000);
   }
 
   /** The connection broke. One that never began may have been refused, which only an ordinary request can tell. */
@@ -457,35 +496,41 @@ export class Stream {
 
   /** Opens the same stream by an ordinary request, and leaves it after the head. Throws ApiError if it is refused. */
   async probe() {
-    const leave = new AbortController();
+    const limit = timeLimit(SILENCE_MS);
     const headers = { Authorization: `Bearer ${await this.client.token()}`, Accept: "application/x-ndjson" };
     const path = `${this.path}?${toQuery({ ...this.sent, since: this.cursor || undefined })}`;
     const ask = this.client.options.fetch ?? fetch;
-    const answer = await ask(this.client.address + path, { headers, signal: leave.signal, credentials: "omit" }).catch(() => {
-      throw new ApiError(0, { code: "unreachable", message: "the server cannot be reached" });
-    });
-    if (!answer.ok) throw new ApiError(answer.status, readError(answer, await answer.text().catch(() => "")));
-    leave.abort();
+    try {
+      const answer = await ask(this.client.address + path, { headers, signal: limit.signal, credentials: "omit", redirect: "error" });
+      if (!answer.ok) throw new ApiError(answer.status, readError(answer, await answer.text().catch(() => "")));
+    } catch (error) {
+      throw error instanceof ApiError ? error : new ApiError(0, { code: "unreachable", message: "the server cannot be reached" });
+    } finally {
+      limit.end();
+    }
   }
 
-  /** @param {unknown} error */
-  failed(error) {
+  failed(/** @type {unknown} */ error) {
     const refusal = error instanceof ApiError ? error : new ApiError(0, { code: "failed", message: String(error) });
     if (refusal.status === 401 && !this.client.options.token) {
       this.drop();
       this.tell({ name: "signed out", error: refusal });
     } else if (refusal.isTemporary) this.retry(refusal.message, (refusal.retryAfter ?? 0) * 1000, refusal);
-    else this.finish({ name: "refused", error: refusal });
+    else if (this.inForce && this.inForce !== this.parameters) {
+      this.parameters = this.inForce; // an update that this connection would have brought is refused
+      this.options.onRefusedUpdate?.(refusal);
+      this.connect();
+    } else this.finish({ name: "refused", error: refusal });
   }
 
-  /** Connects again after `wait` ms if the server said so, else after a random time that grows. @param {string} reason @param {number} [wait] @param {ApiError} [error] */
+  /** Connects again after a random time that grows, and not before the `wait` ms that the server asked for. @param {string} reason @param {number} [wait] @param {ApiError} [error] */
   retry(reason, wait = 0, error) {
     if (this.helloAt && Date.now() - this.helloAt > STEADY_MS) this.failures = 0;
     this.helloAt = 0;
     this.drop();
     const ceiling = Math.min(MAX_DELAY_MS, MIN_DELAY_MS * 2 ** ++this.failures);
     const random = (this.client.options.random ?? Math.random)();
-    const delay = wait || MIN_DELAY_MS + random * (ceiling - MIN_DELAY_MS);
+    const delay = Math.max(wait * (1 + SPREAD * random), MIN_DELAY_MS + random * (ceiling - MIN_DELAY_MS));
     this.timers.retry = setTimeout(() => this.connect(), delay);
     this.tell({ name: "waiting", retryAt: Date.now() + delay, attempt: this.failures, reason, error });
   }
@@ -495,13 +540,14 @@ export class Stream {
     if (!session) {
       this.drop();
       this.tell({ name: "signed out" });
-    } else if (this.state.name === "signed out") this.connect();
-    else if (this.connection && this.transport?.send) this.transport.send({ op: "token", token: session.token });
+    } else if (this.state.name === "signed out" || (session.user?.id ?? "") !== this.uid) this.connect();
+    else if (this.connection && this.transport?.send) this.transport.send({ op: "token", id: TOKEN_ID, token: session.token });
     else if (this.connection) this.client.request("POST", `/v1/streams/${this.connection}/token`).catch(() => {});
   }
 
-  /** @param {any} message */
-  enqueue(message) {
+  /** @param {any} message @param {string} before the position before it */
+  enqueue(message, before) {
+    if (!this.queue?.length) this.taken = before;
     this.queue?.push(message);
     this.wake();
     if ((this.queue?.length ?? 0) < MAX_WAITING) return;
@@ -509,18 +555,22 @@ export class Stream {
     this.tell({ name: "waiting", reason: "the reader is slower than the stream" });
   }
 
-  /** Yields events and gaps. A reader that is too slow loses nothing: the stream waits for it, and goes on by its cursor. */
+  /** Yields events and gaps, from the first one if the stream has no `onMessage`. A reader that is too slow loses nothing: the stream waits for it, and goes on by its cursor. */
   async *[Symbol.asyncIterator]() {
-    this.queue = [];
+    this.queue ??= [];
     try {
       while (true) {
-        while (this.queue.length) yield this.queue.shift();
+        while (this.queue.length) {
+          this.taken = this.queue[0].cursor;
+          yield this.queue.shift();
+        }
         if (this.state.error && (this.isFinal || this.state.name === "signed out")) throw this.state.error;
         if (this.isFinal) return;
         if (this.attempt && !this.transport && this.state.name === "waiting" && !this.state.retryAt) this.connect();
         await new Promise((resolve) => (this.wake = () => resolve(undefined)));
       }
     } finally {
+      if (this.queue?.length) this.cursor = this.taken; // a later stream brings what was left
       this.queue = null;
       this.close();
     }

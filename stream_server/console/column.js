@@ -30,14 +30,16 @@ export class Column {
     this.rows = new Rows(`Posts: ${this.title}`, () => {});
     /** @type {import("./client.js").Stream | null} */ this.own = null;
     /** @type {any[] | null} */ this.buffer = null; // arrivals while the pages after a pause are read
+    /** @type {Error | null} */ this.refusal = null; // what the server says of its rule, if it does not take it
     this.isAlone = false; // whether its rule has a stream to itself, see board.js
     this.pausedAt = ""; // the cursor of the pause, while there is one
+    this.pausedTime = NaN; // of that cursor, in ms by the server's clock
     this.missed = 0;
     this.element = this.draw();
   }
 
   get stream() {
-    return this.own ?? this.board.shared;
+    return this.own ?? (this.refusal ? null : this.board.shared);
   }
 
   draw() {
@@ -53,7 +55,7 @@ export class Column {
         this.menu()),
       h("div", { class: "column-meter" }, this.plot.canvas, this.rate, this.age),
       this.state,
-      this.rows.newer,
+      h("div", { class: "newer-place" }, this.rows.newer),
       this.rows.scroller);
   }
 
@@ -61,7 +63,7 @@ export class Column {
     const { board } = this;
     const item = (/** @type {string} */ text, /** @type {() => void} */ work) =>
       h("button", { class: "quiet", onclick: () => ((menu.open = false), work()) }, text);
-    const menu = h("details", { class: "menu", onfocusout: closeMenu }, h("summary", { class: "button quiet", "aria-label": `More about ${this.title}` }, icon("more")),
+    const menu = h("details", { class: "menu", onfocusout: closeMenu, onkeydown: closeByEscape }, h("summary", { class: "button quiet", "aria-label": `More about ${this.title}` }, icon("more")),
       h("div", { class: "menu-items" },
         item("Change the filter", () => board.edit(this)),
         item("Copy as a program", () => board.copy(this)),
@@ -84,6 +86,13 @@ export class Column {
       return;
     }
     this.rows.add(this.item(message.status, message, matched));
+  }
+
+  /** @returns {[string, string]} a kind of state and its words */
+  describePause() {
+    const warning = this.board.floor.warn(this.pausedTime, Date.now() - (this.stream?.clockOffset ?? 0));
+    const text = `paused, ${this.missed} waiting`;
+    return warning ? ["fading", `${text}. ${warning}`] : ["paused", text];
   }
 
   /** Counts an event. Its age tells of the delivery only if it happened after the connection began. @param {string} at */
@@ -132,6 +141,7 @@ export class Column {
     const cursor = this.stream?.cursor;
     if (!cursor || this.buffer) return;
     this.pausedAt = cursor;
+    this.pausedTime = this.stream?.cursorTime ?? NaN;
     this.missed = 0;
     this.showPause();
     this.showState();
@@ -147,6 +157,7 @@ export class Column {
         const body = { ...aloneParameters(this.filter), since: cursor, wait: "0", limit: String(PAGE) };
         const answer = await this.app.client.request("POST", "/v1/events", { body });
         ({ cursor, more } = answer);
+        this.pausedTime = Date.parse(answer.events.at(-1)?.at) || this.pausedTime;
         answer.events.forEach((/** @type {any} */ event) => this.takeOld(event));
       }
       if (more) this.note("warn", `More than ${PAGE * MAX_PAGES} events came during the pause; those that follow here are the newest.`);
@@ -178,7 +189,7 @@ export class Column {
 
   /** @param {string} [doing] instead of what the connection does */
   showState(doing) {
-    const [kind, text] = doing ? ["wait", doing] : this.pausedAt ? ["paused", `paused, ${this.missed} waiting`] : this.board.describe(this.stream);
+    const [kind, text] = doing ? ["wait", doing] : this.refusal ? ["refused", `refused: ${this.refusal.message}`] : this.pausedAt ? this.describePause() : this.board.describe(this.stream);
     const isEmpty = kind === "live" && !this.rows.total && !this.rows.items.length;
     const shown = isEmpty ? "live; nothing has matched yet" : text;
     if (this.state.textContent === shown) return;
@@ -198,6 +209,14 @@ export class Column {
     this.own?.close();
     this.element.remove();
   }
+}
+
+/** @param {KeyboardEvent} event */
+function closeByEscape(event) {
+  const menu = /** @type {HTMLDetailsElement} */ (event.currentTarget);
+  if (event.key !== "Escape" || !menu.open) return;
+  menu.open = false;
+  menu.querySelector("summary")?.focus();
 }
 
 /** @param {FocusEvent} event */

@@ -123,12 +123,25 @@ export function openClient() {
   return client;
 }
 
-/** Takes the code of a sign-in link out of the address, so that no reload, bookmark or screenshot has it. */
-export function takeCode() {
+/** Takes the code of a sign-in link out of the address, so that no reload, bookmark or screenshot has it. @param {string} before what the address gets instead */
+export function takeCode(before) {
   const found = /^#code=([\w-]{16,128})$/.exec(location.hash);
   if (!found) return null;
-  history.replaceState(null, "", location.pathname);
+  history.replaceState(null, "", location.pathname + before);
   return found[1];
+}
+
+/** Asks whether a sign-in link may take the place of the session. Only its use tells whose it is. @param {any} app @returns {Promise<boolean>} */
+export function askToReplace(app) {
+  const { name, login } = app.user;
+  return new Promise((resolve) => {
+    const answer = (/** @type {boolean} */ isYes) => () => (resolve(isYes), window.close());
+    const window = app.dialog("Use the sign-in link?", [
+      h("p", {}, "You are signed in as ", h("strong", {}, h("bdi", {}, name)), " (", h("bdi", {}, `@${login}`), "), in all tabs of this browser."),
+      h("p", {}, "The link signs in the user for whom it was made, instead. Who that is, only its use can tell. Without it, nothing changes, and the link stays valid until it is 15 minutes old."),
+      h("p", { class: "row" }, h("button", { class: "primary", onclick: answer(false) }, "No, stay ", h("bdi", {}, `@${login}`)), h("button", { onclick: answer(true) }, "Yes, use the link"))]);
+    window.addEventListener("close", answer(false));
+  });
 }
 
 /**

@@ -62,7 +62,7 @@ async def run_demo(
 
 
 def _browser_line(link: str) -> str:
-    """Return the line that comes before all commands: most people look before they type."""
+    """Return the line with the link to the console. It comes before all commands, because it needs no terminal."""
     return f"\nOpen this in a browser: {link}"
 
 

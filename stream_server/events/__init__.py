@@ -1,4 +1,4 @@
-"""The entries of the log: what the server knows of each, what filters see of it, and who may see it.
+"""The entries of the log: their data, their form for filters, and the decision who may see them.
 
 The one decision: **an entry is decoded at most once per process and encoded at most once per framing.** Everything
 computed from it is cached on the shared ``Entry``. This package imports neither Redis nor HTTP.

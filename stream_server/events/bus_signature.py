@@ -1,8 +1,9 @@
-"""The signature of published entries: it shows that a script of this server published them, and nobody else.
+"""The signature of published entries: it shows that a script of this server published them, and no other program.
 
-Whoever may PUBLISH in Redis could otherwise speak for any user. A script adds ``,"mac":"<hex>"`` as the last member of
-the published JSON: the HMAC-SHA1 (RFC 2104) of the message without it. SHA-1 is the only hash that Redis has for
-scripts. Its known weakness, collisions, does not help against an HMAC (RFC 6194 §3.3).
+Without it, any program that may PUBLISH in Redis could publish entries in the name of any user. A script adds
+``,"mac":"<hex>"`` as the last member of the published JSON: the HMAC-SHA1 (RFC 2104) of the message without it. SHA-1
+is the only hash that Redis has for scripts. Its known weakness, collisions, does not help against an HMAC (RFC 6194
+§3.3).
 """
 
 import hashlib

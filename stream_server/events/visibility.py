@@ -35,7 +35,7 @@ class VisibilityFact(IntFlag):
 
 
 class Visibility(IntEnum):
-    """Where a viewer sees what an author wrote: nowhere, only by asking for it by id or author, or everywhere."""
+    """The extent to which a viewer sees a text: not at all, only on request for its id or its author, or everywhere."""
 
     HIDDEN = 0
     """Nowhere. For the viewer it looks as if it did not exist."""

@@ -1,4 +1,4 @@
-"""Until which moment a process has certainly received all entries of the log.
+"""The moment until which a process has certainly received all entries of the log.
 
 A silent link looks like a quiet log. So what a process remembers from the log holds only up to the last check that
 compared its position with the head of the log in the primary Redis.
@@ -29,7 +29,7 @@ class HeardLog:
         self._awaited_head, self._awaited_check_at = log_head, started_at
 
     def until(self) -> float:
-        """Return the time up to which the hub has each entry of the log: what it does not have was written later.
+        """Return the time up to which the hub has each entry of the log. All other entries were written later.
 
         The time is in seconds of the monotonic clock of :meth:`record_check`; it is minus infinity before a check.
         """

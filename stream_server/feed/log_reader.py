@@ -22,7 +22,7 @@ MAX_CONCURRENT_READS = 4
 """Most pages read from Redis at the same time."""
 
 _PLAIN_POST = re.compile(rb'\{"wire":\{"status":\{"id":"([0-9]{1,16})",')
-"""How the JSON of a post begins. Most posts show no other status, so this id says everything."""
+"""The beginning of the JSON of a post that shows no other status, with the post's id. Most posts begin so."""
 
 
 class LogReader:

@@ -266,7 +266,7 @@ class StreamDirectory:
 
 
 def _ignore_limit() -> None:
-    """Do nothing: the ``on_too_many`` of a directory whose limits nobody watches."""
+    """Do nothing: the default of ``on_too_many``."""
 
 
 def _is_open_stream(client: Client) -> bool:

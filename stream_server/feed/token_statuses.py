@@ -1,13 +1,13 @@
 """The tokens that Redis called valid lately, so that most requests need no round trip for authentication.
 
-Each change of a user's rights is an entry of the log. So what Redis said of a token holds until the log names its user.
+Each change of a user's rights is a log entry. So Redis' answer about a token holds until the log names its user.
 This process forgets a user
 
 - when an entry of the log changes the user's rights: a revoked token, an ended session, a suspension, granted scopes;
 - when it has made such a change itself, before it answers: then the change holds at once in this process.
 
-It forgets all users when the log was rolled back or lost entries, and when the link to Redis was lost. It believes its
-memory only while it has certainly heard the log: up to two intervals of the canary ago. Otherwise it asks Redis.
+It forgets all users when the log was rolled back or lost entries, and when the link to Redis was lost. It uses its
+memory only if it has certainly received the log up to two intervals of the canary ago. Otherwise it asks Redis.
 """
 
 import time
@@ -45,7 +45,7 @@ class TokenStatuses:
         self, source: TokenSource, heard_until: Callable[[], float], max_unheard_seconds: Callable[[], float],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """``heard_until`` returns up to which time of ``monotonic`` the process has heard the log, see `HeardLog`.
+        """``heard_until`` returns the ``monotonic`` time up to which the process has received the log: see `HeardLog`.
 
         A longer silence than ``max_unheard_seconds`` makes each request ask ``source``.
         """

@@ -1,4 +1,4 @@
-"""A client as the hub knows it: what it asked for, its position, and how to reach its socket."""
+"""A client in the hub: its request, its position and its socket."""
 
 import math
 from collections.abc import Callable, Hashable

@@ -1,4 +1,4 @@
-"""Why a stream ends: a code for programs, a sentence for people, and when to reconnect."""
+"""The reasons for which a stream ends: a code for programs, a sentence for people, and a time to reconnect."""
 
 import random
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""When frames leave: they wait in their groups for a flush, and a flush is written in slices.
+"""Writes frames to sockets: frames wait in their groups for a flush, and a flush is written in slices.
 
 A flush runs at the end of the event loop's iteration. `FlushPause` decides when the next one may begin. No flush begins
 while another one is being written, so overload makes joined writes larger and not the queue longer.

@@ -1,4 +1,4 @@
-"""How messages of one stream become bytes on the socket. `web` builds the framings, and the hub only calls them."""
+"""The encoding of a stream's messages as bytes. `web` builds the framings, and the hub only calls them."""
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias

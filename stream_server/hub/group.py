@@ -115,7 +115,7 @@ class ClientGroup:
         """Write the waiting frames to the only client of the group. Return the number of events among them.
 
         Returns None and leaves the frames if there are several clients, or if the client has many unsent bytes or a
-        closed transport. A batch then does what is right. This runs for every client and flush, so it makes few calls.
+        closed transport. The caller then uses a batch. This runs for every client and flush, so it makes few calls.
         """
         memberships, frames = self.memberships, self.pending_frames
         if memberships.only is None:

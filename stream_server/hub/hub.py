@@ -159,7 +159,7 @@ class Hub:
 
 
 def _user_of(entry: Entry) -> str | None:
-    """Return the user whom an entry of `RIGHTS_KINDS` names. None if it names nobody: a `rollback`, or malformed."""
+    """Return the user whom an entry of `RIGHTS_KINDS` names. None if it names no user: a `rollback`, or malformed."""
     try:
         return entry.revocation().uid
     except MalformedEntry:

@@ -22,7 +22,7 @@ MAX_EXAMPLES = 10
 
 
 class PreviewResult(NamedTuple):
-    """How many recent entries a rule would have matched, with examples.
+    """The number of recent entries that a rule would have matched, with examples.
 
     Attributes:
         matched_count: Number of matching entries up to ``end_position``.

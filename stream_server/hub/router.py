@@ -73,7 +73,7 @@ class Router:
             self._live.flusher.add_entry(entry.size, entry.position.ms)
 
     def _apply_internal_entry(self, entry: Entry) -> None:
-        """Act on an entry for servers, not clients: end streams, demote clients with new rules, tell of a rollback."""
+        """Act on an entry for servers, not clients: end streams, demote clients with new rules, announce a rollback."""
         if entry.kind == "revoke":
             self._registry.revoke(entry.revocation())
         elif entry.kind == "suspend":
@@ -196,7 +196,7 @@ class Router:
                 self._move_to_private_groups(viewer.user_id)
 
     def _update_followed_users(self, group: ClientGroup, entry: Entry) -> None:
-        """A group's user followed or unfollowed somebody: update the group's followed users and its index keys."""
+        """Update the followed users and the index keys of a group, because its user followed or unfollowed a user."""
         live = self._live
         live.flusher.flush_group(group)
         if not group.memberships or group.private_view is None:

@@ -1,4 +1,4 @@
-"""The shapes of the answer of ``GET /v1/admin/operations``, and of what one worker tells another of itself."""
+"""The shapes of the answer of ``GET /v1/admin/operations``, and of the reports that workers send each other."""
 
 from typing import Annotated
 
@@ -60,7 +60,7 @@ class LogState(msgspec.Struct):
 
 
 class JobState(msgspec.Struct):
-    """The jobs of the background."""
+    """The background jobs."""
 
     due: int = 0
     parked: Annotated[int, Meta(description="jobs that failed too often and wait for `stream-server repair`")] = 0
@@ -99,7 +99,7 @@ class ErrorState(msgspec.Struct):
 
 
 class SharedState(msgspec.Struct):
-    """The report of one worker about other things than its own state."""
+    """The part of a worker's report about Redis, the log, the jobs, the clients, the limits and the errors."""
 
     redis: RedisState
     log: LogState
@@ -110,7 +110,7 @@ class SharedState(msgspec.Struct):
 
 
 class WorkerReport(SharedState):
-    """All that one worker tells another of itself."""
+    """The report of one worker to another."""
 
     state: WorkerState
 

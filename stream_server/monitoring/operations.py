@@ -42,7 +42,7 @@ class Operations:
         is_ready: Returns whether new events reach the streams of this process.
         limit_hits: The limits that were met in this process.
         errors: The last warnings and errors of this process.
-        sockets: The way to the other workers.
+        sockets: Sends questions to the other workers.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Operations:
                 yield
 
     async def answer(self, question: str) -> bytes:
-        """Answer the question of another worker; an unknown one, of another version of this program, with nothing."""
+        """Answer a question of another worker. A question that this version does not know gets an empty answer."""
         if question == METRICS:
             return self._metrics.render()
         if question == REPORT:

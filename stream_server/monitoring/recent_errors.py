@@ -28,8 +28,8 @@ class RecentErrors(logging.Handler):
     """A handler of the root logger that keeps the last :data:`MAX_ERRORS` different warnings and errors.
 
     Equal ones are counted, so a flood of one error does not hide the others. Secrets are replaced as in the log. The
-    type of an exception is kept, but not its traceback, which the log has. As in the log, a place in the code is heard
-    20 times in 10 s, so that a flood costs little. The next record of the place adds those that were not heard.
+    type of an exception is kept, but not its traceback, which the log has. As in the log, at most 20 records of one
+    place in the code are taken in 10 s, so that a flood costs little. The next record of the place adds the others.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

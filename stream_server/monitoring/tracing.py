@@ -85,7 +85,7 @@ class Tracing:
         return TracedRequest(span)
 
     def end(self, request: TracedRequest, status: int) -> None:
-        """End the span of a request, and add the spans of what it did. Its entry may be delivered before or after."""
+        """End the span of a request, and add the spans of what it did. The entry may be delivered later."""
         from opentelemetry.trace import Status, StatusCode  # noqa: PLC0415 - see `begin`
 
         for call in request.calls:

@@ -185,7 +185,7 @@ class EmbeddedRedis:
     async def _rewrite(self, client: Redis) -> None:
         """Make Redis rewrite its append-only file, and wait until this is done.
 
-        Redis can load a file that a power failure cut, but only once: the next start would lose what was written since.
+        Redis can load a file that a power failure cut, but only once: the next start would lose the writes since then.
         """
         try:
             await client.bgrewriteaof()

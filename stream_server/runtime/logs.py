@@ -1,6 +1,6 @@
 """Log lines: one JSON object per line, bounded in length, without secrets, and limited in number.
 
-The one decision: **no client can fill the disk by what it does.** The number of lines that one place in the code
+The one decision: **no client can fill the disk by its requests.** The number of lines that one place in the code
 writes is limited, and the next line says how many were suppressed. The server keeps no access log.
 """
 

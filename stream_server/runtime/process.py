@@ -91,13 +91,13 @@ class StopRequest:
 
 
 class WorkerOptions(NamedTuple):
-    """What a worker gets from its supervisor.
+    """The options that the supervisor passes to a worker.
 
     Attributes:
-        supervisor_fd: Descriptor of its socket to the supervisor.
+        supervisor_fd: Descriptor of the worker's socket to the supervisor.
         listening_fd: Descriptor of the listening socket, None if the worker binds its own.
-        slot: Its number, from 1.
-        sockets: Folder of the sockets by which the workers ask each other; None for none.
+        slot: Number of the worker, from 1.
+        sockets: Folder of the sockets by which the workers ask each other; None if they cannot.
     """
 
     supervisor_fd: int
@@ -120,7 +120,7 @@ def run_server(
         config: The settings, loaded with ``flags``.
         flags: The command-line flags, with which a reload loads the settings again.
         print_text: Prints text for the person at the terminal, first the address of the server.
-        worker: What the supervisor gives if this process is one of several workers, else None.
+        worker: The options from the supervisor if this process is one of several workers, else None.
     """
     logs.configure(config.log_level, sys.stderr)
     connections.raise_open_files_limit()

@@ -11,7 +11,7 @@ async def make_sign_in_link(store: Store, address: str, sign_in: SignIn) -> str:
 
 
 async def make_first_link(config: Config, address: str, sign_in: SignIn) -> str:
-    """Return a new link for a process that has no store: the supervisor of several workers, or one with a demo."""
+    """Return a new link, over a connection to Redis of its own: the process that runs the demo may have no store."""
     store = Store(config.redis, timeout_seconds=config.redis_timeout_seconds)
     try:
         return await make_sign_in_link(store, address, sign_in)

@@ -18,7 +18,7 @@ MAX_PROBES = 127
 
 
 class TcpKeepalive(NamedTuple):
-    """When the kernel probes a silent client: after ``idle_seconds``, then each second, at most ``probes`` times."""
+    """Probes of a silent client by the kernel: after ``idle_seconds``, then each second, at most ``probes`` times."""
 
     idle_seconds: int
     probes: int

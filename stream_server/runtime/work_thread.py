@@ -14,8 +14,8 @@ from stream_server.errors import RateLimited, Unavailable
 T = TypeVar("T")
 
 NICENESS = 5
-"""How far the thread stands back when the processor is busy. Further back it could be interrupted while it holds
-Python's lock, for which the event loop waits."""
+"""Niceness of the thread, see nice(2): the event loop gets a busy processor first. With a higher value the thread could
+be interrupted while it holds Python's lock, for which the event loop waits."""
 
 CALLER_SHARE = 2
 """One caller may hold half of the queue, so that a single flood leaves room for the others."""
@@ -76,7 +76,7 @@ class WorkThread:
             raise
 
     def _give_turn(self) -> None:
-        """Let the next caller work, unless somebody does. Then this caller stands at the end of the row."""
+        """Start the work of the next caller, unless other work runs. The caller then moves to the end of the queue."""
         while self._turns and not self._is_working:
             caller, waiting = next(iter(self._turns.items()))
             turn = waiting.popleft()

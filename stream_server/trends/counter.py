@@ -22,7 +22,7 @@ MAX_TRENDS = 100
 
 
 class TrendCounter:
-    """Counts the terms of the public posts that this process hears of. Equal logs give equal counts.
+    """Counts the terms of the public posts in the hub's ring. Equal logs give equal counts.
 
     Left out are posts of protected and suspended users and deleted posts, as far as that is known at the count.
     """
@@ -76,7 +76,7 @@ class TrendCounter:
         return entry.position.ms // 1000
 
     def _count_entries(self, first: int, last: int) -> None:
-        """Count the posts among the entries of one second or, if these are many, among every third or so of them."""
+        """Count the posts among the entries of one second: of all, or of every n-th for `MAX_ENTRIES_PER_SECOND`."""
         step = -(-(last - first + 1) // MAX_ENTRIES_PER_SECOND)
         ring, found = self._hub.ring, list[Entry]()
         for number in range(first + -first % step, last + 1, step):

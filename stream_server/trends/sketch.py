@@ -45,7 +45,7 @@ class Trend(NamedTuple):
         text: The folded text, without ``#``.
         authors: Authors in the present hour, of the posts that were counted.
         before: Authors in the hour before.
-        growth: ``authors`` divided by what was to be expected from the hour before, which is at least 1.
+        growth: ``authors`` divided by the number expected from the hour before, which is at least 1.
     """
 
     text: str
@@ -58,7 +58,7 @@ class TrendReport(NamedTuple):
     """The trends of the present hour.
 
     Attributes:
-        from_ms: The begin of the present hour or, after a start, of what is known of it; in ms since 1970.
+        from_ms: The begin of the present hour or, after a start, of its known part; in ms since 1970.
         posts: Number of public posts in this time.
         counted: Number of posts whose terms were counted.
         max_undercount: By how much ``authors`` may be too low, because rare terms are forgotten.

@@ -56,7 +56,7 @@ def decode_post(body: bytes) -> PostFields | None:
 def terms_of(post: PostFields) -> set[Term]:
     """Return the tags and words of a post, folded.
 
-    Words have three letters or more. Words of scripts without spaces are left out, since nobody knows where they end.
+    Words have three letters or more. Words of scripts without spaces are left out, because their ends are unknown.
     """
     language = primary_language(post.lang) or "und"
     tags = {("tag", language, text) for tag in post.entities.hashtags if len(text := fold(tag.text)) <= MAX_TERM_CHARS}

@@ -1,6 +1,6 @@
-"""The HTTP server. Only this package and ``app`` know aiohttp's server.
+"""The HTTP server. Only this package and ``app`` import aiohttp's server.
 
-The package owns the wire: what a request may contain, who may send it, and the shape of every answer. The one
+The package defines the HTTP API: what a request may contain, who may send it, and the shape of every answer. The one
 decision: **check the request completely before anything changes**. A handler sees only requests whose token, scope,
 query, body and headers are valid.
 

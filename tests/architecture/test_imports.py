@@ -1,4 +1,4 @@
-"""Which package may import which package and library."""
+"""The packages and libraries that each package may import."""
 
 import subprocess
 import sys

@@ -21,7 +21,7 @@ QUIET_ROUNDS = 150
 
 
 class Seen(NamedTuple):
-    """What an attack did.
+    """The effects of an attack.
 
     Attributes:
         p99_before: The 99th percentile of the honest client's rounds before the attack, in seconds.

@@ -149,7 +149,7 @@ def _descendants(pid: int) -> list[int]:
 
 
 async def test_a_free_account_has_no_more_than_its_scopes(tmp_path: Path) -> None:
-    """What sign-up gives for free opens neither the firehose nor an administrator's route."""
+    """A token of a new account opens neither the firehose nor an administrator's route."""
     async with arena(tmp_path, defended=True) as site:
         token = mint(await site.api.user(), "read write stream")
         for path in (

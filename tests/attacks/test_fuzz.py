@@ -87,7 +87,7 @@ def test_a_changed_published_message_is_an_entry_or_malformed(changed: bytes) ->
 
 @given(mutated(FRAMES))
 def test_changed_frames_are_understood_or_a_fault_in_one_way(changed: bytes) -> None:
-    """How the bytes are cut changes nothing, and the parser never holds more than a message."""
+    """The cuts between reads of the socket change nothing, and the parser never holds more than a message."""
     assert _read_frames(changed) == _read_frames(*(changed[n : n + 3] for n in range(0, len(changed), 3)))
 
 

@@ -22,7 +22,7 @@ def test_a_commit_is_copied_and_removed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_commit_with_the_same_libraries_runs_in_this_environment() -> None:
-    """It needs no environment of its own."""
+    """The other commit needs no environment of its own."""
     assert against._python_of(ROOT) == sys.executable
 
 

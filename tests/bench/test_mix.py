@@ -48,7 +48,7 @@ def test_the_expected_posts_are_those_that_match() -> None:
 
 
 def test_only_planned_clients_share_a_filter() -> None:
-    """So the benchmark measures the cost of different clients."""
+    """The benchmark measures the cost of different clients, so all other filters differ."""
     queries = [mix.asker(number).query(number, AUTHORS) for number in range(2000)]
     alone = [query for query in queries if not query.startswith(("firehose", "sample"))]
     assert len(set(alone)) == len(alone) > 1800

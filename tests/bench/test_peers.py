@@ -104,7 +104,7 @@ def test_programs_are_found_in_folders_and_else_missing(programs: Programs, tmp_
 
 
 def test_centrifugos_configuration_is_json_on_loopback_without_statistics(site: Any, programs: Programs) -> None:
-    """It verifies the token of the clients' requests."""
+    """The configuration verifies the token of the clients' requests."""
     peer = Centrifugo(site, programs, EVENT)
     made = json.loads(json.dumps(peer.configuration(1)))
     assert made["http_server"] == {"address": "127.0.0.1", "port": 1}

@@ -174,7 +174,7 @@ def test_without_a_compiler_the_reason_is_known(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_failing_compiler_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the compiler says is in the reason."""
+    """The reason has the compiler's message."""
     failing = tmp_path / "cc"
     failing.write_text("#!/bin/sh\necho no headers here >&2\nexit 1\n")
     failing.chmod(0o755)

@@ -88,7 +88,7 @@ def test_an_unknown_part_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_quick_run_is_one_short_round() -> None:
-    """It is smaller in every respect."""
+    """A quick run has fewer rounds, and shorter ones with less load."""
     quick, full = options_from(["--quick"]).plan, options_from([]).plan
     assert (quick.rounds, full.rounds) == (1, 3)
     assert quick.seconds < full.seconds

@@ -19,7 +19,7 @@ QUIET = (
     "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
-"""What else it would look up or fetch by itself at every start."""
+"""Options against further look-ups and downloads that Chromium makes at every start."""
 
 
 def program() -> str:

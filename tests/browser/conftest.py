@@ -1,4 +1,7 @@
-"""A server, the example's page on the same origin, and a tab of a browser."""
+"""A server, the example's page on the same origin, and tabs of one browser.
+
+The browser takes a second to start, so all tests of a process share it, and with it the event loop that it belongs to.
+"""
 
 import re
 import sys
@@ -8,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page
 
 from tests.browser.chromium import chromium
 from tests.browser.windows import Windows
@@ -16,7 +19,16 @@ from tests.command_line import ROOT, clean_environment, running
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 
+FOLDER = Path(__file__).parent
+
 _ADDRESS = re.compile(r"Running on (\S+)")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests of this folder in the event loop of the session."""
+    for item in items:
+        if item.path.is_relative_to(FOLDER) and pytest_asyncio.is_async_test(item):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
 @contextmanager
@@ -43,15 +55,28 @@ def site(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         yield address
 
 
-@pytest.fixture
-async def tab() -> AsyncIterator[Page]:
-    """Open an empty tab. The test fails if a script in it fails."""
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """Start a browser for all tests of this process."""
+    async with chromium() as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def api(server: Server) -> AsyncIterator[Api]:
+    async with Api(server) as session:
+        yield session
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def tab(browser: Browser) -> AsyncIterator[Page]:
+    """Open an empty tab with a storage of its own. The test fails if a script in it fails."""
     failures: list[str] = []
-    async with chromium() as browser:
-        page = await browser.new_page()
-        page.on("pageerror", lambda error: failures.append(str(error)))
-        page.set_default_timeout(20_000)
-        yield page
+    page = await browser.new_page()
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    page.set_default_timeout(20_000)
+    yield page
+    await page.close()  # and its context, which is of this page alone
     assert failures == []
 
 
@@ -63,9 +88,8 @@ def site_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def all_windows(site_server: Server) -> AsyncIterator[Windows]:
-    async with chromium() as browser:
-        yield Windows(browser, site_server)
+async def all_windows(browser: Browser, site_server: Server) -> Windows:
+    return Windows(browser, site_server)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

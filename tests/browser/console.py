@@ -11,7 +11,6 @@ from playwright.async_api import Browser, Locator, Page, expect
 from stream_server.runtime.sign_in_link import make_sign_in_link
 from stream_server.store.social.sign_ins import SignIn
 from stream_server.store.store import Store
-from tests.browser.chromium import chromium
 from tests.end_to_end.server import Server
 
 SCOPES = frozenset({"read", "write", "stream", "firehose", "admin"})
@@ -80,12 +79,8 @@ async def texts(column: Locator) -> list[str]:
 
 
 @asynccontextmanager
-async def opened(server: Server, browser: Browser | None = None, **options: Any) -> AsyncIterator[ConsolePage]:
+async def opened(server: Server, browser: Browser, **options: Any) -> AsyncIterator[ConsolePage]:
     """Open an empty tab with a storage of its own. The page must not break its policy."""
-    if browser is None:
-        async with chromium() as started, opened(server, started, **options) as console:
-            yield console
-        return
     context = await browser.new_context(**options)
     await context.add_init_script(WATCH)
     console = ConsolePage(await context.new_page(), server.address)

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+import pytest_asyncio
+from playwright.async_api import Browser, expect
 
 from tests.browser.console import ConsolePage, opened, sign_in_link, texts
 from tests.command_line import Running, clean_environment, running
@@ -58,9 +59,9 @@ window.WebSocket = class extends WebSocket { constructor(...all) { super(...all)
 """
 
 
-@pytest.fixture
-async def console(server: Server) -> AsyncIterator[ConsolePage]:
-    async with opened(server) as found:
+@pytest_asyncio.fixture(loop_scope="session")
+async def console(server: Server, browser: Browser) -> AsyncIterator[ConsolePage]:
+    async with opened(server, browser) as found:
         yield found
         assert found.problems == []
 
@@ -104,6 +105,13 @@ async def test_the_builder_tries_a_rule_and_marks_a_mistake(api: Api, server: Se
     await expect(page.locator(".mistake")).to_have_text("form:ada")
     console.problems.clear()  # the browser reports the answer 400
     await rule.fill("pineapple")
+    people = page.get_by_role("combobox", name="People")
+    await people.fill("nobody_here")
+    await page.get_by_role("button", name="Add column").click()
+    await expect(page.get_by_role("alert").filter(has_text="There is no user nobody_here.")).to_be_visible()
+    await expect(people).to_have_value("nobody_here")
+    await people.fill("")
+    console.problems.clear()  # and the answer 404
     await page.get_by_role("button", name="Try the past hour").click()
     await expect(page.locator(".trial")).to_contain_text("2 posts in the past hour")
     world = page.get_by_role("application")
@@ -208,11 +216,11 @@ def own(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-async def test_two_tabs_share_a_session_that_is_refreshed(tmp_path: Path) -> None:
+async def test_two_tabs_share_a_session_that_is_refreshed(tmp_path: Path, browser: Browser) -> None:
     """Tokens live for three seconds. One tab at a time refreshes, since a second use would end the session."""
     refreshed: list[int] = []
     with Server(tmp_path / "own", "--token-ttl-seconds", "3", "--heartbeat-seconds", "0.5") as own:
-        async with opened(own) as console, Api(own) as api:
+        async with opened(own, browser) as console, Api(own) as api:
             uid, page = await api.user(), console.page
             page.context.on(
                 "response", lambda answer: refreshed.append(answer.status) if "/v1/sessions" in answer.url else None
@@ -237,9 +245,9 @@ async def test_two_tabs_share_a_session_that_is_refreshed(tmp_path: Path) -> Non
             assert [one for one in console.problems if late not in one] == []
 
 
-async def test_nothing_is_missed_or_doubled_when_the_server_is_killed(own: Server) -> None:
+async def test_nothing_is_missed_or_doubled_when_the_server_is_killed(own: Server, browser: Browser) -> None:
     """Two columns on one socket, one of them paused, and a sample with a socket of its own."""
-    async with opened(own) as console, Api(own) as api:
+    async with opened(own, browser) as console, Api(own) as api:
         uid, page = await api.user(), console.page
         await console.open(await sign_in_link(own, uid))
         everything = page.locator(".column").first
@@ -247,7 +255,8 @@ async def test_nothing_is_missed_or_doubled_when_the_server_is_killed(own: Serve
         posted = [f"{side} {n}" for n in range(3) for side in ("left", "right")]
         for text in posted:
             await api.post(uid, text)
-        await expect(right.locator(".post")).to_have_count(3)
+        for column in (left, right):
+            await expect(column.locator(".post")).to_have_count(3)
         await right.get_by_role("button", name="Pause").click()
         await api.post(uid, "right while paused")
         await expect(right.locator(".state")).to_have_text("paused, 1 waiting")

@@ -11,7 +11,7 @@ from stream_server.web.routes import ROUTE_TABLE
 from tests.browser.windows import DESKTOP, PHONE, Windows, named_user
 from tests.end_to_end.api import Api, mint
 
-pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.extended
 
 expect.set_options(timeout=20_000)
 

@@ -63,7 +63,7 @@ async def test_a_used_ticket_is_an_error_for_good(api: Api, site: str, tab: Page
 
 async def test_it_comes_back_by_itself_with_the_cursor_and_is_refused(api: Api, site: str, tab: Page) -> None:
     """The EventSource repeats its URL with `Last-Event-ID`. The ticket is used up, so a page needs a new one."""
-    token = mint(await api.user(), ttl=2)
+    token = mint(await api.user(), ttl=6)  # the stream must open within this time, also on a busy machine
     source = await Source.opened(tab, site, await path(api, token, track="x"))
     (goodbye,) = await source.until("goodbye")
     assert goodbye["message"]["code"] == "token_expired"

@@ -8,13 +8,22 @@ from playwright.async_api import Route, expect
 from tests.browser.windows import DESKTOP, PHONE, Window, Windows, named_user
 from tests.end_to_end.api import Api, mint
 
-pytestmark = [pytest.mark.extended, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.extended
 
 MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 RTL = "\u202eesrever\u202c \u2067\u05e9\u05dc\u05d5\u05dd\u2069"
 COMBINING = "z" + "\u0301" * 270
 
 expect.set_options(timeout=20_000)
+
+FLOOD = """async () => {
+  const { Feed } = await import("/console/people/feed.js");
+  const render = () => document.createElement("p");
+  const feed = new Feed({ load: async () => ({ items: [], next: null }), render, empty: "", label: "" });
+  for (let n = 0; n < 5000; n++) feed.announce({ id: `${n}` });
+  for (let n = 4500; n < 5000; n++) feed.announce({ id: `${n}` });
+  return [feed.list.childElementCount, feed.known.size];
+}"""
 
 
 async def live(window: Window) -> None:
@@ -215,6 +224,7 @@ async def test_new_posts_are_announced_while_one_reads_below(site_api: Api, wind
     await window.page.keyboard.press("j")
     await window.page.keyboard.press("l")
     await expect(window.page.locator("article.status [aria-pressed=true]")).to_have_count(1)
+    assert await window.page.evaluate(FLOOD) == [300, 2000], "a page that is open for days stays small"
 
 
 async def test_profile_lists_groups_and_requests(site_api: Api, windows: Windows) -> None:
@@ -257,6 +267,13 @@ async def test_profile_lists_groups_and_requests(site_api: Api, windows: Windows
     await his.button("Delete").click()
     for window in (hers, his):
         await expect(window.page.locator("article.status")).to_have_count(1)
+    for name in ("Reply", "Quote"):
+        await his.page.get_by_role("button", name=name).first.click()
+        await his.page.locator("article.status textarea").fill(f"a {name} in here")
+        await his.page.locator("article.status textarea").press("Control+Enter")
+        await expect(hers.post(f"a {name} in here")).to_have_count(1)
+    await his.page.locator("article.status").last.get_by_role("button", name="Repost").click()
+    await expect(hers.page.get_by_text("@kim reposted")).to_be_visible()
 
 
 async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Windows) -> None:
@@ -288,6 +305,8 @@ async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Wind
     found["report"] = await window.faults()
     await window.button("Send report").click()
     await expect(window.page.get_by_text("Thank you.")).to_be_visible()
+    await window.page.evaluate("document.querySelector('main').append(document.createElement('button'))")
+    assert [fault.partition(":")[0] for fault in await window.faults()] == ["button-name"], "a fault is found"
     await window.page.set_viewport_size(DESKTOP)
     await window.page.emulate_media(color_scheme=None)
     assert {page: faults for page, faults in found.items() if faults} == {}

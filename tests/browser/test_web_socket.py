@@ -5,9 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from playwright.async_api import Page
+from playwright.async_api import Browser, Page
 
-from tests.browser.chromium import chromium
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 
@@ -24,10 +23,9 @@ OPEN = """([url, token]) => new Promise((resolve, reject) => {
 
 
 @asynccontextmanager
-async def visited(address: str) -> AsyncIterator[Page]:
+async def visited(browser: Browser, address: str) -> AsyncIterator[Page]:
     """Open a page of the server. Its policy would forbid scripts to connect, so the tab ignores policies."""
-    async with chromium() as browser:
-        tab = await browser.new_page(bypass_csp=True)
+    async with await browser.new_page(bypass_csp=True) as tab:
         tab.set_default_timeout(20_000)
         await tab.goto(f"{address}/healthz")
         yield tab
@@ -38,9 +36,9 @@ async def waited(tab: Page, check: str) -> Any:
     return await (await tab.wait_for_function(check)).json_value()
 
 
-async def test_a_page_reads_and_changes_its_stream(server: Server) -> None:
+async def test_a_page_reads_and_changes_its_stream(server: Server, browser: Browser) -> None:
     url = server.address.replace("http", "ws")
-    async with Api(server) as api, visited(server.address) as tab:
+    async with Api(server) as api, visited(browser, server.address) as tab:
         ann = await api.user()
         extensions = await tab.evaluate(OPEN, [f"{url}/v1/stream?track=tea", mint(ann)])
         assert extensions is not None, await tab.evaluate("ended")
@@ -60,10 +58,10 @@ async def test_a_page_reads_and_changes_its_stream(server: Server) -> None:
         assert (closed["code"], closed["wasClean"]) == (1000, True)
 
 
-async def test_a_page_of_another_origin_is_refused(server: Server) -> None:
+async def test_a_page_of_another_origin_is_refused(server: Server, browser: Browser) -> None:
     """The same machine by another name is another origin."""
     url = server.address.replace("http", "ws")
-    async with visited(server.address.replace("127.0.0.1", "localhost")) as tab:
+    async with visited(browser, server.address.replace("127.0.0.1", "localhost")) as tab:
         async with tab.expect_console_message(lambda message: "403" in message.text):
             assert await tab.evaluate(OPEN, [f"{url}/v1/stream?track=tea", ""]) is None
         assert (await tab.evaluate("ended"))["code"] == 1006

@@ -33,7 +33,7 @@ LEAVE = """() => {
 }"""
 """Signs out in the same way."""
 
-REFUSED = "Failed to load resource"
+REFUSED = ("Failed to load resource", "WebSocket connection to")
 """How the browser reports an answer of 4xx or 5xx, which a test may want."""
 
 
@@ -68,6 +68,10 @@ class Window:
         await self.page.goto("about:blank")
         await self.page.goto(self.server.address + path)
 
+    async def enter(self, kept: str, path: str) -> None:
+        """Sign in with a session as the console keeps it, without loading the page again."""
+        await self.page.evaluate(ENTER, [kept, path])
+
     def button(self, name: str) -> Locator:
         return self.page.get_by_role("button", name=name, exact=True)
 
@@ -96,23 +100,23 @@ class Windows:
     """The windows of a test. A context takes long to make, so the next test gets those of the test before."""
 
     def __init__(self, browser: Browser, server: Server) -> None:
-        self._browser = browser
+        self.browser = browser
         self._server = server
         self._all: list[Window] = []
         self._used = 0
 
     async def open(self, user: dict[str, Any] | None, path: str, *, scope: str = "read write stream") -> Window:
-        """Open a path in a window of a user, with a session as the console keeps it. None is nobody."""
+        """Open a path in a window of a user, with a session as the console keeps it. None: without a session."""
         if self._used == len(self._all):
-            context = await self._browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
+            context = await self.browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
             await context.route("**/favicon.ico", lambda route: route.fulfill(status=204))  # the picture has no other
             self._all.append(Window(await context.new_page(), self._server))
             self._all[-1].watch()
         window = self._all[self._used]
         self._used += 1
-        kept = "" if user is None else json.dumps(_session(user, scope))
+        kept = "" if user is None else session(user, scope)
         if path.startswith("/#/") and window.page.url.startswith(f"{self._server.address}/#/"):
-            await window.page.evaluate(ENTER, [kept, path])
+            await window.enter(kept, path)
             return window
         await window.page.goto(f"{self._server.address}/console/icon.svg")  # no scripts yet
         await window.page.evaluate(KEEP, kept)
@@ -131,9 +135,11 @@ class Windows:
         assert failures == [], failures
 
 
-def _session(user: dict[str, Any], scope: str) -> dict[str, Any]:
+def session(user: dict[str, Any], scope: str, token: str = "") -> str:
+    """Return a session as the console keeps it, with ``token`` or one with ``scope``."""
     end = (time.time() + 600) * 1000
-    return {"token": mint(user["id"], scope), "refreshToken": "none", "user": user, "expires": end, "refreshAt": end}
+    given = {"token": token or mint(user["id"], scope), "refreshToken": "none", "user": user}
+    return json.dumps({**given, "expires": end, "refreshAt": end})
 
 
 async def named_user(api: Api, login: str, name: str = "") -> dict[str, Any]:

@@ -40,7 +40,7 @@ async def test_rules_are_added_listed_and_deleted(server: Server, api: Api) -> N
 
 
 async def test_a_stream_follows_the_rules_as_they_change(server: Server, api: Api) -> None:
-    """It needs no reconnect. Each Tweet has all rules that matched, with and without tags."""
+    """The stream needs no reconnect. Each Tweet has all rules that matched, with and without tags."""
     ann = await api.user()
     (tea,) = (await ask(server, ann, "add", "tea|hot"))["rules"]
     async with client("tweepy4", PROGRAM, server.address, mint(ann), "filter") as program:

@@ -86,10 +86,14 @@ class Api:
 
     async def metric(self, name: str) -> float:
         """Return the sum of the samples of one metric in `/metrics`, of all workers."""
+        return sum(await self.samples(name))
+
+    async def samples(self, name: str) -> list[float]:
+        """Return the samples of one metric in `/metrics`: one for each worker and set of labels."""
         rows = (await self.call("GET", "/metrics")).body.decode().splitlines()
         found = [row for row in rows if row.startswith((f"stream_server_{name} ", f"stream_server_{name}{{"))]
         assert found, name
-        return sum(float(row.rpartition(" ")[2]) for row in found)
+        return [float(row.rpartition(" ")[2]) for row in found]
 
     async def until_metric(self, name: str, check: Callable[[float], bool], seconds: float = 10.0) -> None:
         async def passes() -> bool:

@@ -59,7 +59,7 @@ async def test_the_cursor_advances_when_nothing_matched(api: Api) -> None:
 
 
 async def test_an_empty_answer_comes_at_the_end_of_the_wait(api: Api) -> None:
-    """It comes neither before the end of `wait` nor much later."""
+    """The answer comes neither before the end of `wait` nor much later."""
     start = time.monotonic()
     page = await api.poll({"track": "nobodysaysthis"}, wait=0.5)
     assert page["events"] == []

@@ -1,4 +1,4 @@
-"""What an operator sees of a server with several workers."""
+"""The operator's view of a server with several workers."""
 
 import asyncio
 import json

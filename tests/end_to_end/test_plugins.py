@@ -96,7 +96,7 @@ async def test_a_filter_that_raises_is_disabled_for_its_stream_with_a_warning(ap
 
 
 async def test_a_filter_that_raises_while_parsing_is_a_refusal(api: Api) -> None:
-    """Whatever `parse` raises, the request gets a 400 that names the filter, as a parameter and in a rule."""
+    """For each exception of `parse`, the request gets a 400 that names the filter, as a parameter and in a rule."""
     token = mint(api.admin)
     for params, named in (
         ({"fragile": "broken"}, "fragile"),

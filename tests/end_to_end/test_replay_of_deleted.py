@@ -97,7 +97,7 @@ async def test_an_uncomment_reaches_the_streams_that_the_comment_matched(api: Ap
 
 
 async def test_posts_of_a_suspended_user_are_replayed_only_after_reinstatement(api: Api) -> None:
-    """This holds for older posts and comments, on personal and on impersonal streams."""
+    """The rule holds for older posts and comments, on personal and on impersonal streams."""
     author, other = people = tuple(await create_people(api, 2))
     await other.follow(author)
     start, term = await api.head(), word()

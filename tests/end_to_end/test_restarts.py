@@ -247,7 +247,7 @@ async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
 
 @pytest.mark.extended
 async def test_a_second_server_on_the_same_folder_is_refused(own_folder: Path) -> None:
-    """It prints a sentence and ends with an exit code. The first server is not disturbed."""
+    """The second server prints a sentence and ends with an exit code. The first one is not disturbed."""
     with Server(own_folder, *OFTEN) as server:
         second = Server(own_folder / "second", *OFTEN)
         (own_folder / "second" / "data").symlink_to(server.data)

@@ -82,8 +82,10 @@ async def test_an_idle_server_whose_log_has_aged_out_goes_on(own_folder: Path) -
                 assert [event["status"]["id"] for event in resumed.events] == [new]
                 (gap,) = behind.of("gap")
                 assert (gap["from"], gap["reason"]) == (old, "trimmed")
-                assert (number(gap["to"]), gap["count"]) == (left[0] - 1, left[0] - 1 - 10)
-                assert [e["status"]["id"] for e in behind.events] == [*posted[left[0] - 1 :], new]
+                first = number(gap["to"]) + 1
+                assert left[0] <= first <= here.numbers()[0]
+                assert gap["count"] == first - 1 - 10
+                assert [e["status"]["id"] for e in behind.events] == [*posted[first - 1 :], new]
         assert (await here.api.call("GET", "/readyz")).status == 200
         assert await here.api.metric("log_trimmed_total") >= 200
         assert await here.api.metric("log_number") == 301
@@ -168,12 +170,16 @@ async def test_the_log_is_kept_within_its_bytes(own_folder: Path) -> None:
             lambda: here.redis.memory_usage(keys.LOG, samples=0) < bound + 40_000, seconds=40, what="a smaller log"
         )
         # A trim goes on below the limit of this wait, so the test reads the log anew at each look at the metric.
-        await here.api.until_metric("log_entries", lambda count: count == len(here.numbers()), seconds=40)
+
+        async def agree() -> bool:
+            return set(await here.api.samples("log_entries")) == {len(here.numbers())}
+
+        await eventually(agree, seconds=40, what="both workers measure the log as it is")
         left = here.numbers()
         assert left == list(range(left[0], 61))
         assert len(left) >= 3
-        assert 0 < await here.api.metric("log_bytes") < bound + 40_000
-        assert 0 < await here.api.metric("log_age_seconds") < 600
+        assert 0 < max(await here.api.samples("log_bytes")) < bound + 40_000
+        assert 0 < max(await here.api.samples("log_age_seconds")) < 600
 
 
 async def test_a_worker_without_a_server_trims_the_log(own_folder: Path, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ async def test_a_stream_does_not_miss_rules_saved_while_it_opens(api: Api) -> No
 
 
 async def test_from_matches_every_kind_of_event_of_a_user(api: Api) -> None:
-    """It works by id and by login, also for other kinds of events."""
+    """The operator `from:` works by id and by login, also for other kinds of events."""
     author, uid = await api.user(), await api.user()
     token = mint(uid)
     login = (await api.done("GET", "/v1/users/me", token=token))["login"]

@@ -23,7 +23,7 @@ from tests.end_to_end.server import Server
 
 
 async def test_posts_of_a_protected_user_reach_followers_only(api: Api) -> None:
-    """This holds live and by cursor, on every kind of stream. The deletes reach exactly the same streams."""
+    """The rule holds live and by cursor, on every kind of stream. The deletes reach exactly the same streams."""
     author, people = await protected_author(api)
     start, term = await api.head(), word()
     live = await open_streams(people, author, term)
@@ -138,7 +138,7 @@ async def test_an_approved_follow_and_an_unfollow_take_effect_at_once(api: Api) 
 
 
 async def test_the_first_follow_takes_effect_on_an_open_stream(api: Api) -> None:
-    """This includes a stream that began while the user followed nobody. After the unfollow, no more posts arrive."""
+    """The stream may have begun while the user followed nobody. After the unfollow, no more posts arrive."""
     ann, bob = await create_people(api, 2)
     async with await ann.own_stream() as own, await ann.stream(follow="@me") as mine:
         await bob.post("before")

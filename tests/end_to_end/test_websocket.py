@@ -242,7 +242,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("proven", [True, pytest.param(False, marks=pytest.mark.extended)])
 async def test_faults_close_with_their_code(api: Api, *, proven: bool) -> None:
-    """What comes with the handshake, in the same packet, is read too. A goodbye says what was wrong."""
+    """Frames in the packet of the handshake are read too. The goodbye names the fault."""
     query = f"/v1/stream?track=a{f'&ticket={await ticket(api)}' if proven else ''}"
     async with await RawSocket.open(api.server, query, early=frame(PING, b"early")) as raw:
         assert f"\r\nSec-WebSocket-Accept: {ACCEPT}\r\n" in raw.head

@@ -1,6 +1,7 @@
 """The registry of the built-in filters, from the entry points of the project."""
 
 import tomllib
+from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from filters.registry import ENTRY_POINT_GROUP, Registry
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
-def built_in() -> list[EntryPoint]:
+@cache
+def built_in() -> tuple[EntryPoint, ...]:
     """The entry points that ``pyproject.toml`` names."""
     named = tomllib.loads(PYPROJECT.read_text())["project"]["entry-points"][ENTRY_POINT_GROUP]
-    return [EntryPoint(name, value, ENTRY_POINT_GROUP) for name, value in named.items()]
+    return tuple(EntryPoint(name, value, ENTRY_POINT_GROUP) for name, value in named.items())
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The conformance data of twitter-text, beside the checkout or where ``STREAM_SERVER_TEST_DATA`` says."""
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ _HERE = Path(__file__).parents[2]
 FOLDER = Path(os.environ.get("STREAM_SERVER_TEST_DATA") or _HERE.parent / "shared" / "data") / "twitter-text"
 
 
+@cache
 def sections(file: str) -> dict[str, list[dict[str, Any]]]:
     """The cases of a file by section. Skips the test if the data is missing."""
     if not (FOLDER / file).exists():

@@ -22,7 +22,7 @@ _OWN = {name: value for name, value in os.environ.items() if not name.startswith
 
 
 class AnyProcess(Protocol):
-    """What the suite uses of ``subprocess.Popen``."""
+    """The part of ``subprocess.Popen`` that the suite uses."""
 
     pid: int
 

@@ -8,6 +8,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import selectors
 import signal
@@ -17,7 +18,10 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 MODULES = ("stream_server.cli", "stream_server.runtime.process", "stream_server.app", "uvloop")
-"""What a server imports before it is ready."""
+"""The modules that a server imports before it is ready."""
+
+COMMANDS = "stream_server.commands"
+"""The package of the commands, each of which the command line imports only when it is used."""
 
 MAX_REQUEST_BYTES = 1 << 18
 
@@ -104,7 +108,8 @@ def become(request: Request) -> None:
 
 def main() -> None:
     """Import, serve, and in each forked process run the module that its request names."""
-    for name in MODULES:
+    commands = (name for _, name, _ in pkgutil.iter_modules(importlib.import_module(COMMANDS).__path__, f"{COMMANDS}."))
+    for name in (*MODULES, *commands):
         importlib.import_module(name)
     gc.collect()
     gc.freeze()  # a collection in a child would copy every page of the parent's objects

@@ -158,7 +158,7 @@ def test_the_locks_pin_and_hash_everything(name: str) -> None:
 
 
 def test_the_locks_have_all_dependencies_of_the_project() -> None:
-    """This test finds a dependency that was added without ``make lock``."""
+    """A dependency that was added without ``make lock`` fails this test."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     runtime = [*project["dependencies"], *extras["server"]]

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class WriteOptions(TypedDict, total=False):
-    """The options of every write: the token of another user, and a key by which it happens once in several calls."""
+    """The options of every write: another token, and an idempotency key: calls with the same key write once."""
 
     token: str | None
     key: str | None

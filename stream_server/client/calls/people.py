@@ -60,11 +60,11 @@ class PeopleCalls(CallGroup):
         return await self._transport.call(FollowState, "DELETE", path_of("users/me/following/{}", user_id), **options)
 
     async def followers(self, user_id: str, **options: Unpack[PageOptions]) -> Page[User]:
-        """Read who follows a user."""
+        """Read the followers of a user."""
         return await self._page(User, "users", path_of("users/{}/followers", user_id), options)
 
     async def following(self, user_id: str, **options: Unpack[PageOptions]) -> Page[User]:
-        """Read whom a user follows."""
+        """Read the users whom a user follows."""
         return await self._page(User, "users", path_of("users/{}/following", user_id), options)
 
     async def block(self, user_id: str, **options: Unpack[WriteOptions]) -> None:

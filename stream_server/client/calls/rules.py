@@ -35,7 +35,7 @@ class RuleCalls(CallGroup):
         return (await self._transport.call(_Rules, "POST", "/v1/rules", body=body, **options)).rules
 
     async def delete_rules(self, ids: Sequence[str], **options: Unpack[WriteOptions]) -> tuple[str, ...]:
-        """Delete saved rules. Return the ids of those that there were."""
+        """Delete saved rules. Return the ids of the deleted ones, without the ids that no rule has."""
         body = {"ids": list(ids)}
         return (await self._transport.call(_DeletedRules, "POST", "/v1/rules/delete", body=body, **options)).deleted
 

@@ -49,11 +49,11 @@ class StatusCalls(CallGroup):
         return await self.post(message, in_reply_to=status_id, **options)
 
     async def repost(self, status_id: str, **options: Unpack[WriteOptions]) -> Status:
-        """Repost a status. Deleting the answered status undoes it."""
+        """Repost a status. Deleting the returned status undoes the repost."""
         return await self.post("", origin=status_id, **options)
 
     async def quote(self, status_id: str, message: str, **options: Unpack[WriteOptions]) -> Status:
-        """Repost a status with words of one's own."""
+        """Quote a status: repost it with a message of the caller."""
         return await self.post(message, origin=status_id, **options)
 
     async def delete(self, status_id: str, **options: Unpack[WriteOptions]) -> None:

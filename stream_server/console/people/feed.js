@@ -17,6 +17,7 @@ import { counted } from "./text.js";
 
 const MAX_SHOWN = 300;
 const MAX_WAITING = 300;
+const MAX_KNOWN = 2000; // ids, to leave out an item that comes by a page and live; a page may be open for days
 const TOP_PIXELS = 40;
 
 export class Feed {
@@ -80,6 +81,7 @@ export class Feed {
     if (item.id === undefined) return true;
     const isNew = !this.known.has(item.id);
     this.known.add(item.id);
+    if (this.known.size > MAX_KNOWN) this.known.delete(this.known.values().next().value);
     return isNew;
   }
 

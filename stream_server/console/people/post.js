@@ -119,7 +119,7 @@ export class PostCard {
     const { status, site } = this;
     if (!status) return;
     await this.attempt(async () => {
-      const made = await site.write("POST", "/v1/statuses", { origin: status.id });
+      const made = await site.write("POST", "/v1/statuses", { origin: status.id, group: status.group ?? undefined });
       if (made.original) site.updateCards(made.original);
       site.onPosted(made);
       site.app.say("Reposted");
@@ -133,7 +133,8 @@ export class PostCard {
       fill(this.slot);
       this.root.focus();
     };
-    const composer = new Composer(this.site.app, draft, {
+    const { group } = this.status ?? {}; // what answers a post of a group stays in it
+    const composer = new Composer(this.site.app, group ? { ...draft, group } : draft, {
       onPosted: (made) => { close(); this.site.onPosted(made); this.site.app.say(draft.origin ? "Quoted" : "Replied"); },
       onCancel: close,
       hint: draft.origin ? `Quote @${this.status?.login}` : `Reply to @${this.status?.login}`,

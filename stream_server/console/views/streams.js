@@ -4,11 +4,11 @@
 import { Board, emptyBoard } from "../board.js";
 import { Builder, rememberFollowing } from "../builder.js";
 import { fill, h, icon } from "../dom.js";
-import { fromHash, newFilter } from "../filter.js";
+import { newFilter, toHash } from "../filter.js";
+import { areOwn, keep, kept, named } from "../kept_columns.js";
 import { showPrograms } from "../snippets.js";
 
 const FIRST = () => [newFilter(), newFilter({ following: true }), newFilter({ words: ["coffee", "#redis"], title: "Coffee and Redis" })];
-const KEPT = "stream-server.columns";
 
 /** @param {HTMLElement} root @param {any} app */
 export function mount(root, app) {
@@ -16,13 +16,15 @@ export function mount(root, app) {
   const tabs = h("nav", { class: "column-tabs", "aria-label": "Columns" });
   const adder = h("div", { class: "add-column" }, h("button", { class: "quiet", onclick: () => build() }, icon("plus"), "Add a column"));
   strip.append(adder);
-  fill(root, h("h1", { class: "visually-hidden" }, "Streams"), tabs, strip);
+  const guests = h("div", { class: "guests", role: "status" });
+  fill(root, h("h1", { class: "visually-hidden" }, "Streams"), tabs, guests, strip);
   root.classList.add("streams");
 
   const board = new Board(app, strip, { edit: (column) => build(column), copy: (column) => showPrograms(app, column.filter), changed: () => columnsChanged() });
   const build = (/** @type {any} */ column = null) => new Builder(app, column?.filter ?? null, (filter) => focusColumn(board.add(filter, column)));
   let empty = /** @type {HTMLElement | null} */ (null);
   let isOpen = false;
+  let isForeign = false; // whether the columns are those of a link, while the user keeps others
 
   function columnsChanged() {
     empty?.remove();
@@ -32,7 +34,25 @@ export function mount(root, app) {
       h("button", { class: "quiet", "aria-label": "Add a column", onclick: () => build() }, icon("plus")));
     if (!isOpen) return;
     history.replaceState(null, "", board.hash);
-    keep(board.hash.slice("#/streams/".length));
+    if (!isForeign) keep(board.filters);
+  }
+
+  /** @param {import("../filter.js").Filter[]} filters @param {boolean} [areGuests] */
+  function open(filters, areGuests = !areOwn(filters)) {
+    isOpen = false;
+    isForeign = areGuests;
+    board.open(filters);
+    isOpen = true;
+    settle();
+  }
+
+  function settle() {
+    fill(guests, isForeign && [
+      h("p", {}, "These columns come from a link. Yours are as you left them."),
+      h("button", { onclick: () => open(kept() ?? FIRST(), false) }, "Back to mine"),
+      h("button", { onclick: () => open([...(kept() ?? []), ...board.filters], false) }, "Add to mine"),
+      h("button", { onclick: () => ((isForeign = false), settle()) }, "Keep instead of mine")]);
+    columnsChanged();
   }
 
   /** @param {import("../column.js").Column} column */
@@ -41,10 +61,7 @@ export function mount(root, app) {
     column.element.focus({ preventScroll: true });
   }
 
-  const given = location.hash.split("/")[2] || kept();
-  board.open(fromHash(given) ?? FIRST());
-  isOpen = true;
-  columnsChanged();
+  open(named(location.hash) ?? kept() ?? FIRST());
   rememberFollowing(app);
 
   return {
@@ -52,33 +69,18 @@ export function mount(root, app) {
       board.close();
       root.classList.remove("streams");
     },
-    /** Another address with other columns, such as a link that somebody sent. */
+    /** Another address with other columns, such as a link that somebody sent; or with none, which means one's own. */
     navigate() {
-      if (location.hash === board.hash) return;
-      const filters = fromHash(location.hash.split("/")[2] ?? "");
-      if (!filters) return;
-      for (const column of [...board.columns]) board.take(column);
-      board.open(filters);
+      const filters = named(location.hash) ?? (isForeign ? kept() : null);
+      if (filters && toHash(filters) !== toHash(board.filters)) open(filters);
+      else settle();
+    },
+    resume() {
+      this.navigate();
+      board.resume();
     },
     key: (/** @type {KeyboardEvent} */ event) => onKey(event, board, build, focusColumn),
   };
-}
-
-/** @param {string} columns */
-function keep(columns) {
-  try {
-    localStorage.setItem(KEPT, columns);
-  } catch {
-    // The columns are then in the address alone.
-  }
-}
-
-function kept() {
-  try {
-    return localStorage.getItem(KEPT) ?? "";
-  } catch {
-    return "";
-  }
 }
 
 /** @param {KeyboardEvent} event @param {Board} board @param {(column?: any) => void} build @param {(column: any) => void} focusColumn @returns {boolean} */

@@ -1,4 +1,4 @@
-"""Which entries cannot match a filter, told from their undecoded JSON.
+"""Finds the entries that cannot match a filter, by a search in their undecoded JSON.
 
 Decoding an entry and splitting its text takes 40 µs. A client with a selective filter passes hundreds of entries for
 each one that matches. Every term by which a filter finds an event stands in the JSON of its entry, so an entry without

@@ -1,4 +1,4 @@
-"""Which entries of the ring may match a subscription, so that returning clients test few of the entries they pass.
+"""Finds the entries of the ring that may match a subscription, so that returning clients test few entries.
 
 For live clients the subscription index finds the clients of an entry. For a client that catches up, the replay index
 finds its entries. Both use the same keys, so both find the same. A filter without keys is tested once for all clients

@@ -1,14 +1,14 @@
-"""Which client reads its next page: pages of a few milliseconds in each iteration of the event loop, and no more.
+"""Selects the clients that read their next page: pages of a few milliseconds in one iteration of the event loop.
 
-Without a limit, ten thousand returning clients would read a page each in the same iteration. It would take seconds, in
-which the process reads no socket, and the supervisor takes a process that is blocked for too long for dead.
+Without a limit, ten thousand returning clients would read a page each in the same iteration. It would take seconds. In
+this time the process reads no socket, and the supervisor kills a process that is blocked for too long.
 
 The client nearest to the head reads first, because it is finished soon. If all clients were served in turn, the log
 would grow faster than all of them together advance. One page in `OLDEST_FIRST_EVERY` goes to the client that has waited
 longest, however far behind it is.
 
 The scheduler reads the pages of waiting clients itself. So it can stop when the time is over. If it woke the clients
-instead, it had to estimate how many pages fit: one slow page let it wake few clients for long.
+instead, it would have to estimate how many pages fit. After one slow page it would wake too few clients for long.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The state of one stream that does not see the public view: whom its filter follows, and what was sent to it.
+"""The state of one stream that does not see the public view: the users whom it follows, and the ids that it was sent.
 
 A stream whose filter is `follow=@me` has its own copy of the followed users, not the set that all streams of the user
 share. The copy is exactly as old as the position of the stream, also while the stream catches up. Which entries the
@@ -20,7 +20,7 @@ MAX_REMEMBERED_SUBJECTS = 4096
 
 
 class Deleted(NamedTuple):
-    """Which parts of an entry users have deleted since the entry was written.
+    """The parts of an entry that users have deleted since the entry was written.
 
     ``subject``: whether the status or comment in the entry is deleted. ``original``: whether the status that it reposts
     or quotes is deleted.

@@ -1,4 +1,4 @@
-"""What one user may see in streams: the user's relations as sets, kept at the hub's head.
+"""The relations of one user as sets, kept at the hub's head. They decide what the user may see in streams.
 
 All streams of a user in this process share one viewer. It decides by the table of
 `stream_server.events.visibility.decide_visibility`, which the Lua scripts use too.
@@ -282,7 +282,7 @@ class ViewerCache:
                 return viewer
 
     def start_reading(self, user_id: str) -> "asyncio.Future[Viewer | None]":
-        """Begin to read the relations of a user for all callers that ask meanwhile. Nobody may cancel the future.
+        """Begin to read the relations of a user for all callers that ask meanwhile. No caller may cancel the future.
 
         The cache does not keep the viewer until :meth:`get` returns it. The future gives None if the relations must be
         read again.

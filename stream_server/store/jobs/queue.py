@@ -19,7 +19,7 @@ FAILURES_BEFORE_PARKING = 10
 
 
 class PassOutcome(StrEnum):
-    """How a pass (one bounded step) of a background job ended.
+    """The result of a pass (one bounded step) of a background job.
 
     Attributes:
         STALE: Another worker holds the job, or the job is finished.

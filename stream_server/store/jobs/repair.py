@@ -38,7 +38,7 @@ class RepairFinding(NamedTuple):
     Attributes:
         kind: ``counter``, ``timeline``, ``orphan`` (a leftover of a deleted object) or ``parked`` (a failed job).
         subject: The kind and id of the faulty object, or the id of a job.
-        message: What is wrong.
+        message: The fault in one sentence.
     """
 
     kind: str

@@ -293,7 +293,7 @@ class PipelinedConnection(asyncio.Protocol):
 def _find_failure(replies: list[Any]) -> Exception | None:
     """Return the error with which a call fails as a whole, because Redis refused to execute one of its commands.
 
-    If Redis executed an earlier command of the call, nobody knows what became of the rest: the error is `NoReply`.
+    If Redis executed an earlier command of the call, the outcome of the rest is unknown: the error is `NoReply`.
     """
     for index, reply in enumerate(replies):
         if isinstance(reply, RedisConnectionError):

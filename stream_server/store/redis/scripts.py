@@ -71,7 +71,8 @@ class Script(NamedTuple):
 class SizeLimits(NamedTuple):
     """Settings of the Lua scripts: sizes of the log, a timeline, a pass of a job and followed users; and of consent.
 
-    With ``ask_strangers``, users who do not follow somebody are asked before that user adds them to a group or a talk.
+    With ``ask_strangers``, a user is asked before another user, whom the user does not follow, adds the user to a group
+    or a talk.
     """
 
     log_max_entries: int = 1_000_000

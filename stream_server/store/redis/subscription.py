@@ -1,8 +1,8 @@
 """A subscription to channels of Redis: each message goes to one function, in order, as soon as its bytes are read.
 
 A read from the socket hands over all its messages at once, and no task runs for them. If a message needs more than a
-plain function, the function returns what is to be awaited before the next message. The subscription then reads no
-further from the socket. So a listener that falls behind lets the messages wait in Redis.
+plain function, the function returns an awaitable, which must end before the next message. The subscription then reads
+no further from the socket. So if a listener falls behind, its messages wait in Redis.
 """
 
 import asyncio

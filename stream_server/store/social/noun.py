@@ -1,4 +1,4 @@
-"""What the nouns of the social API have in common: their connections, and how they call scripts that return JSON."""
+"""The base of the nouns of the social API: their connections, and the calls of scripts that return JSON."""
 
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey

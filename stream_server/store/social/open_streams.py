@@ -1,6 +1,6 @@
 """Open streams of all server processes: which process holds which stream of a user.
 
-A process that dies leaves its streams in the table. Its lease ends soon after, and then nobody counts them any more.
+A process that dies leaves its streams in the table. Its lease ends soon after. From then on they are not counted.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""How two users relate to each other, and which users they have in common."""
+"""The relationship of two users, and the users that they have in common."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from stream_server.store.social.noun import Noun
 
 
 class Relationship(NamedTuple):
-    """How a first user relates to a second. The last four attributes are None for a viewer who is neither user.
+    """The relations of a first user to a second. The last four attributes are None for a viewer who is neither user.
 
     Attributes:
         following: Whether the first user follows the second.

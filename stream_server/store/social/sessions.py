@@ -27,7 +27,7 @@ class TokenStatus(NamedTuple):
     """Whether an access token's user exists, whether the token was revoked, and whether the user is suspended.
 
     ``granted`` are the scopes that the user has beyond those of log-ins, such as ``admin``. Redis forgets the token's
-    session ``forgotten_in_seconds`` later by itself: nobody may rely on the status for longer.
+    session ``forgotten_in_seconds`` later by itself, so the status must not be used for longer.
     """
 
     user_exists: bool

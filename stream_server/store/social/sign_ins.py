@@ -18,7 +18,7 @@ CODE_TTL_SECONDS = 900
 
 
 class SignIn(NamedTuple):
-    """Whose session a code begins, and the scopes of its tokens."""
+    """The user whose session a code begins, and the scopes of the session's tokens."""
 
     uid: str
     scopes: frozenset[str]
@@ -38,7 +38,7 @@ class SignIns(Noun):
         return code
 
     async def redeem(self, code: str) -> SignIn | None:
-        """Use up a code. Returns what it was issued for, or None if the code is unknown, used or expired.
+        """Use up a code. Returns its user and scopes, or None if the code is unknown, used or expired.
 
         Raises OutcomeUnknown if Redis's reply was lost. The code may then be used up.
         """

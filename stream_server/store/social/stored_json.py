@@ -1,4 +1,4 @@
-"""How Python passes texts, flags, JSON and mentions to scripts, and how it reads JSON from log entries."""
+"""Encodes texts, flags, JSON and mentions as arguments of scripts, and decodes the JSON of log entries."""
 
 import msgspec
 

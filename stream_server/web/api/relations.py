@@ -14,7 +14,7 @@ PrivateFlag = Annotated[bool, Meta(description="present only if the caller is on
 
 
 class RelationshipState(msgspec.Struct):
-    """How the user ``{id}`` relates to the user ``{other}``: ``following`` means that ``{id}`` follows ``{other}``.
+    """The relations of the user ``{id}`` to ``{other}``: ``following`` means that ``{id}`` follows ``{other}``.
 
     If the caller is one of them, ``blocking`` and ``muting`` say whether the caller blocks or mutes the other user.
     """

@@ -149,7 +149,7 @@ class PreviewExample(msgspec.Struct):
 
 
 class RulePreviewResult(msgspec.Struct):
-    """How many of the statuses that the caller may see match a rule, from the time ``from`` to the time ``to``.
+    """The number of statuses that the caller may see and that match a rule, from the time ``from`` to the time ``to``.
 
     ``complete`` means that the server scanned the whole requested time. ``examples`` has the latest ten matches.
     """

@@ -2,7 +2,7 @@
 
 A refresh token is ``<user>.<session>.<family secret>.<random>`` and works once: each log-in with it gives the next one.
 All refresh tokens of a session have the same family secret. The SHA-256 of the newest one is with the session. So the
-server recognizes an earlier one, which somebody must have copied, and ends the session.
+server recognizes an earlier one that is used again, which means that it was copied, and ends the session.
 
 A sign-in code is the secret part of a link that `stream-server sign-in` prints. Its session keeps the scopes that the
 maker of the link chose, also after a refresh.

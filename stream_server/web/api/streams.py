@@ -36,7 +36,7 @@ class OpenStreamList(msgspec.Struct):
 
 
 class ProlongedStream(msgspec.Struct):
-    """When the token of the request, with which the stream goes on, expires."""
+    """The time at which the token of the request expires. The stream ends then, unless it gets another token."""
 
     expires: Timestamp
 

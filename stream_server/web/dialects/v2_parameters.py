@@ -62,7 +62,7 @@ EXPANSIONS: dict[str, str] = {
 
 
 class FieldSelection(NamedTuple):
-    """Which members of Tweets, users, places and media a client requests. Equal selections share encoded messages."""
+    """The requested members of Tweets, users, places and media. Equal selections share encoded messages."""
 
     tweet: frozenset[str] = DEFAULT_TWEET_FIELDS
     user: frozenset[str] = DEFAULT_USER_FIELDS

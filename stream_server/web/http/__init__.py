@@ -1,4 +1,4 @@
-"""What every HTTP request and response has in common: connection limits, authentication, parsing and error answers.
+"""The common parts of every HTTP request and response: connections, authentication, parsing and error answers.
 
 The one decision: **each concern of HTTP is implemented once, and before the handler runs.** A handler gets a request
 whose query, token and scope are checked. It returns a response or raises an `ApiError`, which the middleware turns into

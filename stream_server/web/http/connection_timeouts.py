@@ -29,5 +29,5 @@ class ConnectionTimeouts(NamedTuple):
 
     @property
     def keepalive(self) -> TcpKeepalive:
-        """When the kernel probes the client's machine."""
+        """The times at which the kernel probes the client's machine."""
         return TcpKeepalive.of_timeouts(self.probe_seconds, self.write_seconds)

@@ -34,7 +34,7 @@ class EarlyStart:
     """One request whose handler runs before aiohttp gives it a task.
 
     Attributes:
-        request: The request. The task must use this object, because the handler has noted in it what it found.
+        request: The request. The task must use this object, because the handler has stored its results in it.
     """
 
     __slots__ = ("_awaited", "_context", "_error", "_handling", "_response", "request")

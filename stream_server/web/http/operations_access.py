@@ -1,7 +1,7 @@
-"""Who may read what concerns the operation of the server: metrics, details of the readiness, and the version.
+"""Decides who may read operational data: metrics, details of the readiness, and the version.
 
-By default anybody may if the server listens on this machine only and no proxy stands before it. Otherwise a request
-needs a token: the setting ``operations_token``, or a token with the scope ``admin``.
+By default anybody may read them if the server listens on this machine only and no proxy stands before it. Otherwise a
+request needs a token: the setting ``operations_token``, or a token with the scope ``admin``.
 """
 
 import hmac

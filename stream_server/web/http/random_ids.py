@@ -12,7 +12,7 @@ os.register_at_fork(after_in_child=_unused.clear)  # else two processes would gi
 
 
 def random_id() -> str:
-    """Return 16 random hexadecimal digits, which nobody can guess."""
+    """Return 16 hexadecimal digits from the system's secure random source."""
     if not _unused:
         digits = secrets.token_hex(ID_BYTES * IDS_AT_ONCE)
         _unused.extend(digits[at : at + 2 * ID_BYTES] for at in range(0, len(digits), 2 * ID_BYTES))

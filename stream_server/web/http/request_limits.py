@@ -1,4 +1,4 @@
-"""Applies the limits of a route to a request, and tells the client what is left (`RateLimit` headers).
+"""Applies the limits of a route to a request, and makes the `RateLimit` headers.
 
 A token with the scope `admin` has no limits. A token with the scope `ingest`, which only the command line issues, has
 none for writes: it is for programs that write for many users or at once.
@@ -28,7 +28,7 @@ from stream_server.web.limits.refusal_delay import RefusalDelay
 from stream_server.web.limits.turns import Turn, Turns
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
-"""What the caller has left of the tightest limit of the request. Absent if no limit applies."""
+"""The rest of the tightest limit of the request, for the ``RateLimit`` headers. Absent if no limit applies."""
 
 MAX_CONCURRENT_POLLS = 32
 """Most long polls of one user that wait at the same time in one process. A client needs one for each filter."""
@@ -226,7 +226,7 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
-    """Return the headers that tell the limit, what is left of it, and the seconds until it is whole again."""
+    """Return the headers with the limit, the remaining uses, and the seconds until all uses are free again."""
     return {
         "RateLimit-Limit": str(allowance.limit),
         "RateLimit-Remaining": str(allowance.remaining),

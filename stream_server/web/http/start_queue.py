@@ -1,9 +1,7 @@
-"""Which request begins next: requests of a few milliseconds in each iteration of the event loop, and no more.
+"""Lets requests begin in the order of their arrival, for a few milliseconds in each iteration of the event loop.
 
 After a restart, ten thousand clients send their requests at once. If one iteration began all of them, it would take
-seconds. Live streams would wait for their events, and nobody would accept connections in this time.
-
-The request that came first begins first.
+seconds. In this time live streams would wait for their events, and the server would accept no connections.
 """
 
 import asyncio

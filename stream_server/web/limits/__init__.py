@@ -1,4 +1,4 @@
-"""The limits of what one user or one address may ask, so that nobody can take the server from the others.
+"""The limits of one user and of one address, so that no client can use up the server.
 
 The one decision: **ordinary use costs nothing**. A process counts in its own memory, and reports to the shared counters
 in Redis in portions of a twentieth of the limit. So most requests need no round trip, and a subject that has reached

@@ -1,4 +1,4 @@
-"""How many requests of one subject run at the same time in one server process."""
+"""Limits the requests of one subject that run at the same time in one server process."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""How many connections one server process holds, in total and per address.
+"""Limits the connections of one server process, in total and per address.
 
-The total comes from the limit of open files, less a reserve for Redis, for the log and for what is accepted next. So a
-flood of connections never takes the last file. If the total is reached, the server first closes the connections that
-have been idle for longest. A connection without a request is idle, so a flood of these only ends itself.
+The total is the limit of open files minus a reserve for Redis, the log and the next connections. So a flood of
+connections never takes the last file. If the total is reached, the server first closes the connections that have been
+idle for longest. A connection without a request is idle, so a flood of such connections displaces only itself.
 """
 
 import resource

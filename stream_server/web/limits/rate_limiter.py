@@ -53,7 +53,7 @@ class _Window:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def admits(self, amount: int, maximum: int) -> bool:
-        """Return whether ``amount`` uses fit into what was bought and what may stay unreported."""
+        """Return whether ``amount`` uses fit into the bought uses and those that may stay unreported."""
         unreported = 0 if self.is_exhausted else min(maximum // PORTION, maximum - self.shared_count)
         return self.balance + unreported >= amount
 
@@ -101,7 +101,7 @@ class RateLimiter:
             window.balance += amount
 
     async def _buy(self, window: _Window, limit: RateLimit, subject: str, maximum: int, amount: int) -> None:
-        """Report what was used, and buy ``amount`` uses and one portion more from the shared counter."""
+        """Report the counted uses, and buy ``amount`` uses and one portion more from the shared counter."""
         bought = amount + maximum // PORTION - window.balance
         try:
             count = await self._counters.add(limit.setting, subject, bought, limit.window_seconds)

@@ -1,10 +1,10 @@
-"""How many requests of one address a process works on at the same time. The others wait for their turn.
+"""Limits the requests of one address that run at the same time in one process. The others wait for their turn.
 
 The event loop serves requests in the order of their arrival. So without turns, an address that sends a hundred requests
 at once would let every other client wait for all of them. Requests that run together cost less than one by one, so an
 address has no such limit while it is the only one that sends requests. Streams, polls and previews take no turn: they
-have limits of their own. A request gives its turn back while it waits for its body, so slow senders do not hold up
-their neighbours.
+have limits of their own. A request gives its turn back while it waits for its body, so a slow sender does not delay the
+other requests of its address.
 """
 
 import asyncio

@@ -61,7 +61,7 @@ class HeadKind(NamedTuple):
 def encode_usual_head(kind: HeadKind, request_id: str, last: Mapping[str, str]) -> bytes:
     """Return `encode_head` of a stream that has only usual headers, by filling the gaps of a pattern.
 
-    ``last`` are headers of this stream, such as what is left of a limit. The caller knows that no value has a line
+    ``last`` are headers of this stream, such as ``RateLimit-Remaining``. The caller guarantees that no value has a line
     break. Encoding a head anew takes five times as long.
     """
     return (_pattern(kind, tuple(last), date_header()) % (request_id, *last.values())).encode()

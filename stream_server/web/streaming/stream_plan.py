@@ -154,7 +154,7 @@ async def load_viewer(app: web.Application, uid: str) -> Viewer:
     """Return a user's follows, blocks and mutes. Wait until the hub has the log entries up to that moment.
 
     A viewer that was kept is as old as the hub. So that a block which this process wrote a moment ago holds too, the
-    stream waits for the log's head if the hub has not heard all that this process wrote.
+    stream waits for the log's head if the hub has not received all that this process wrote.
     """
     hub, store = app[HUB], app[STORE]
     viewer = await hub.viewer_cache.get(uid)

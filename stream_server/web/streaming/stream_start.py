@@ -37,7 +37,7 @@ MAX_FUTURE_MS = 86_400_000
 
 
 class StreamStart(NamedTuple):
-    """Where a stream starts: after ``position``. ``known_gap`` describes entries lost before it, or is None."""
+    """The start of a stream: after ``position``. ``known_gap`` describes entries lost before it, or is None."""
 
     position: Position
     known_gap: Gap | None

@@ -75,7 +75,7 @@ class WebSocketConnection(StreamConnection):
     """The socket of one open WebSocket.
 
     Attributes:
-        receiver: Handles the client's messages. Whoever makes the connection must set it.
+        receiver: Handles the client's messages. The code that makes the connection must set it.
     """
 
     __slots__ = (
@@ -226,7 +226,7 @@ class WebSocketConnection(StreamConnection):
         self._transport.close()
 
     def _fail(self, code: CloseCode, reason: str) -> None:
-        """Begin to end a WebSocket whose client broke the protocol. Ignore whatever it still sends."""
+        """Begin to end a WebSocket whose client broke the protocol. Ignore all further bytes of the client."""
         self._reader = None
         self._resume_reading()  # else nobody would notice that the client has left
         was_closing, self._state = self._state, _DEAF

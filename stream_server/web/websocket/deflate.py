@@ -1,7 +1,7 @@
 """Compression of messages: `permessage-deflate` (RFC 7692) without context takeover.
 
 Each message is compressed by itself. So the bytes of a frame fit behind any other frame, and all clients share them.
-Its length does not tell whether the texts of two messages are alike.
+The length of a frame does not show whether the text of its message is like that of another message.
 """
 
 import zlib
@@ -58,7 +58,7 @@ class MessageCompressor:
 
 
 class MessageInflater:
-    """Expands one message as its bytes come. It never makes more bytes than it may."""
+    """Expands one message as its bytes come. It never returns more than the allowed number of bytes."""
 
     def __init__(self) -> None:
         self._decompressor = zlib.decompressobj(-zlib.MAX_WBITS)

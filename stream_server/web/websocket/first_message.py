@@ -1,7 +1,7 @@
 """A WebSocket without a token: it is open before its user is known, and its first message must bring the token.
 
-Few such sockets are open at the same time, and none for long. Its parameters are checked after the token, as those of
-other requests. What is wrong is told by an `error` message and a close frame, because the answer 101 has been sent.
+Few such sockets are open at the same time, and none for long. The parameters are checked after the token, as those of
+other requests. A fault is reported by an `error` message and a close frame, because the answer 101 has been sent.
 """
 
 import asyncio

@@ -112,7 +112,7 @@ def encode_error(error: ApiError, echo: dict[str, object]) -> bytes:
 
 
 def as_refusal(error: Exception) -> ApiError:
-    """Return what a client is told of an exception. Log one that nobody expected."""
+    """Return the API error for an exception. Log an unexpected exception."""
     refused = to_api_error(error)
     if refused is None:
         logger.error("unhandled error in an operation of a WebSocket", exc_info=error)
@@ -121,7 +121,7 @@ def as_refusal(error: Exception) -> ApiError:
 
 
 def count_refusal(app: web.Application, error: ApiError) -> None:
-    """Count an error that a client was told, as those of HTTP are counted."""
+    """Count an error that was sent to a client, as HTTP errors are counted."""
     app[METRICS].http.refusals[error.error_code] += 1
     if isinstance(error, RateLimited):
         app[LIMITS].hits.add(error.limit)
@@ -248,7 +248,7 @@ class Operations:
 
     @property
     def _scopes(self) -> frozenset[str]:
-        """The scopes of the stream's token. If another one came by HTTP, those that it surely has."""
+        """The scopes of the stream's token. If the token was replaced over HTTP, only the scopes that it must have."""
         client = self._session.client
         if client.token.jti == self._grant.jti:
             return self._grant.scopes

@@ -13,7 +13,7 @@ class Closable(Protocol):
 
 
 class UnprovenSockets:
-    """The sockets of one server process that have not proven themselves."""
+    """The WebSockets of one server process whose users are not known yet."""
 
     def __init__(self) -> None:
         self._sockets: set[Closable] = set()

@@ -35,7 +35,9 @@ function server(answers) {
   const fetch = async (url, init = {}) => {
     const name = `${init.method ?? "GET"} ${new URL(url).pathname}`;
     asked.push([name, init.body ? JSON.parse(init.body) : null, init.headers?.Authorization]);
-    const [status, body] = await (answers[name] ?? (() => [404, { error: { code: "not_found", message: "no" } }]))(init);
+    const answer = await (answers[name] ?? (() => [404, { error: { code: "not_found", message: "no" } }]))(init);
+    if (answer instanceof Response) return answer;
+    const [status, body] = answer;
     return new Response(body === null ? null : JSON.stringify(body), { status });
   };
   return { asked, fetch };
@@ -133,7 +135,9 @@ test("the waits grow by full jitter from 0.5 to 20 s, and begin anew after 30 st
   stream.retry("test");
   assert.equal(Math.round((stream.state.retryAt - Date.now()) / 100) / 10, 1);
   stream.retry("test", 7000);
-  assert.equal(Math.round((stream.state.retryAt - Date.now()) / 1000), 7, "the server's wait wins");
+  assert.equal(Math.round((stream.state.retryAt - Date.now()) / 50) / 20, 8.75, "the server's wait wins, and a quarter of it spreads the clients");
+  for (let n = 0; n < 8; n++) stream.retry("test", 1000);
+  assert.equal(Math.round((stream.state.retryAt - Date.now()) / 1000), 20, "a server that always asks for a second is asked less and less");
   stream.close();
 });
 
@@ -147,6 +151,34 @@ test("a goodbye is final, or says when to come back", async () => {
     if (name === "waiting") assert.ok(Math.abs(stream.state.retryAt - Date.now() - 9000) < 500, code);
     stream.close();
   }
+});
+
+test("a goodbye that this client does not know is final unless it says when to come back", async () => {
+  for (const [retry_after, name] of [[null, "ended"], [undefined, "ended"], [0, "waiting"], [3, "waiting"]]) {
+    const { made, stream } = streaming();
+    await until(() => made.length === 1);
+    made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+    made[0].say({ kind: "goodbye", cursor: "c", code: "of_a_later_server", reason: "r", retry_after });
+    assert.equal(stream.state.name, name, String(retry_after));
+    stream.close();
+  }
+});
+
+test("a token that ends at once does not let the stream reconnect without a wait", async () => {
+  const store = memoryStore();
+  store.save({ token: "a", refreshToken: "r", user: { id: "1" }, expires: Date.now() + 9e6, refreshAt: Date.now() + 8e6 });
+  const { made, stream } = streaming({}, { token: undefined, store });
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  made[0].say({ kind: "goodbye", cursor: "c", code: "token_expired", reason: "r", retry_after: null });
+  assert.equal(stream.state.name, "waiting");
+  stream.retryNow();
+  await until(() => made.length === 2);
+  made[1].say({ kind: "hello", cursor: "c", connection: "y" });
+  stream.helloAt -= 2000;
+  made[1].say({ kind: "goodbye", cursor: "c", code: "token_expired", reason: "r", retry_after: null });
+  assert.equal(stream.state.name, "connecting", "one that lived is replaced at once");
+  stream.close();
 });
 
 test("what cannot be opened is refused for good only if an ordinary request says so", async () => {
@@ -205,7 +237,7 @@ test("other filters and a new token go up the open socket", async () => {
   client.keep({ ...store.load(), token: "b" });
   made[0].say({ kind: "error", error: { code: "invalid_parameter", message: "no", param: "rule" } });
   assert.deepEqual(made[0].sent, [
-    { op: "update", id: 1, parameters: { track: "early" } }, { op: "update", id: 2, parameters: { rule: ["a:b"] } }, { op: "token", token: "b" },
+    { op: "update", id: 1, parameters: { track: "early" } }, { op: "update", id: 2, parameters: { rule: ["a:b"] } }, { op: "token", id: "token", token: "b" },
   ]);
   assert.deepEqual([refusals, stream.state.name], [["rule"], "live"]);
   client.keep(null);
@@ -226,6 +258,179 @@ test("a silent connection is dead after 45 s, and each message puts that off", a
   assert.equal(stream.state.name, "waiting");
   assert.ok(made[0].closed);
   stream.close();
+});
+
+/** A body that breaks off. */
+const brokenOff = () => new ReadableStream({ start: (it) => (it.enqueue(new TextEncoder().encode('{"a":')), it.error(new Error("cut"))) });
+
+test("an answer that breaks off, or is of another program, is a failure and not an empty answer", async () => {
+  const bodies = [brokenOff(), "<html>"];
+  const { fetch } = server({ "POST /x": () => new Response(bodies.shift(), { status: 200 }) });
+  const client = new Client("http://host", { token: "a", fetch });
+  for (const code of ["unreachable", "unreadable"]) {
+    const failure = await client.request("POST", "/x", { body: {} }).then((answer) => assert.fail(`answered ${answer}`), (error) => error);
+    assert.deepEqual([failure.code, failure.isTemporary], [code, true]);
+  }
+});
+
+test("the wait in the header of a proxy's error page counts", async () => {
+  const { stream } = streaming({ "POST /v1/streams/ticket": () => new Response("<html>", { status: 503, headers: { "Retry-After": "12" } }) });
+  await until(() => stream.state.name === "waiting");
+  assert.ok(stream.state.retryAt - Date.now() > 11_000);
+  stream.close();
+});
+
+test("without a network only a server on this machine is still there", async () => {
+  for (const [address, name] of [["http://127.0.0.1:8000", "live"], ["http://localhost:8000", "live"], ["http://[::1]:8000", "live"], ["http://localhost.example:8000", "offline"], ["http://host", "offline"]]) {
+    const { made, Socket } = sockets();
+    const { fetch } = server(TICKET);
+    const stream = new Client(address, { token: "a", WebSocket: Socket, fetch }).stream({ track: "tea" });
+    await until(() => made.length === 1);
+    made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+    stream.onOffline();
+    assert.equal(stream.state.name, name, address);
+    stream.onOnline();
+    assert.equal(stream.state.name, name === "live" ? "live" : "connecting", address);
+    stream.close();
+  }
+});
+
+test("a request without an answer fails in the end, and its stream goes on", async (context) => {
+  let gone = 0;
+  const hangs = (url, init) => new Promise((_, reject) => init.signal.addEventListener("abort", () => reject((gone++, new Error("aborted")))));
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const { stream } = streaming({}, { fetch: hangs });
+  const asked = new Client("http://host", { token: "a", fetch: hangs }).request("GET", "/x").catch((error) => error);
+  await new Promise(setImmediate);
+  context.mock.timers.tick(45_001);
+  await new Promise(setImmediate);
+  assert.deepEqual([stream.state.name, gone], ["waiting", 1]);
+  stream.close();
+  context.mock.timers.tick(45_001);
+  assert.equal((await asked).code, "unreachable");
+});
+
+test("a caller's own signal still ends its request", async () => {
+  const leave = new AbortController();
+  const hangs = (url, init) => new Promise((_, reject) => init.signal.addEventListener("abort", () => reject(init.signal.reason)));
+  const asked = new Client("http://host", { token: "a", fetch: hangs }).request("GET", "/x", { signal: leave.signal });
+  await new Promise(setImmediate);
+  leave.abort();
+  await assert.rejects(asked, { name: "AbortError" });
+});
+
+test("updates go up one at a time, and one that is refused for now goes again", async () => {
+  const refusals = [];
+  const { made, stream } = streaming({}, {}, { onRefusedUpdate: (error) => refusals.push(error.code) });
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  stream.update({ track: "one" });
+  stream.update({ track: "two" });
+  stream.update({ track: "three" });
+  assert.deepEqual(made[0].sent.map((each) => each.parameters.track), ["one"]);
+  made[0].say({ kind: "effective", id: 1, cursor: "d" });
+  assert.deepEqual(made[0].sent.map((each) => each.parameters.track), ["one", "three"]);
+  made[0].say({ kind: "error", id: 2, error: { code: "rate_limited", message: "later", retry_after: 0.01 } });
+  assert.equal(stream.isSettled, false);
+  await until(() => made[0].sent.length === 3);
+  assert.deepEqual(made[0].sent[2], { op: "update", id: 3, parameters: { track: "three" } });
+  made[0].say({ kind: "effective", id: 3, cursor: "e" });
+  assert.deepEqual([stream.isSettled, refusals], [true, []]);
+  stream.close();
+});
+
+test("after a refused update the stream keeps its filters, also on the next connection", async () => {
+  const refusals = [];
+  const { made, stream } = streaming({}, {}, { onRefusedUpdate: (error) => refusals.push(error.code) });
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  stream.update({ track: "good" });
+  made[0].say({ kind: "effective", id: 1, cursor: "d" });
+  stream.update({ sample: 101 });
+  made[0].say({ kind: "error", id: 2, error: { code: "invalid_parameter", message: "no", param: "sample" } });
+  assert.deepEqual([stream.parameters, stream.isSettled, refusals], [{ track: "good" }, true, ["invalid_parameter"]]);
+  made[0].onclose({ code: 1006 });
+  await until(() => made.length === 2);
+  assert.equal(made[1].url.searchParams.get("track"), "good");
+  stream.close();
+});
+
+test("an update that only the next connection brings is refused there, and the filters before it stay", async () => {
+  const refusals = [];
+  let answer = [200, null];
+  const { made, stream } = streaming({ "GET /v1/stream": () => answer }, {}, { onRefusedUpdate: (error) => refusals.push(error.code) });
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  made[0].onclose({ code: 1006 });
+  stream.update({ sample: 101 });
+  answer = [400, { error: { code: "invalid_parameter", message: "no", param: "sample" } }];
+  await until(() => made.length === 2);
+  made[1].onclose({ code: 1006 });
+  await until(() => made.length === 3);
+  assert.deepEqual([made[2].url.searchParams.get("track"), made[2].url.searchParams.get("sample"), refusals], ["tea", null, ["invalid_parameter"]]);
+  stream.close();
+});
+
+test("a token that the server does not take is no refused update", async () => {
+  const refusals = [];
+  const { made, stream } = streaming({}, {}, { onRefusedUpdate: (error) => refusals.push(error.code) });
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  made[0].say({ kind: "error", id: "token", error: { code: "token_expired", message: "old" } });
+  assert.deepEqual([stream.state.name, refusals], ["live", []]);
+  stream.close();
+});
+
+test("the stream of one user does not go on with the session of another", async () => {
+  const store = memoryStore();
+  const session = { token: "a", refreshToken: "r", user: { id: "1" }, expires: Date.now() + 9e6, refreshAt: Date.now() + 8e6 };
+  store.save(session);
+  const { made, stream, client, asked } = streaming({}, { token: undefined, store });
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c", connection: "x" });
+  client.keep({ ...session, token: "b", user: { id: "2" } });
+  await until(() => made.length === 2);
+  assert.deepEqual([made[0].closed, made[0].sent, asked.at(-1)[2]], [true, [], "Bearer b"]);
+  stream.close();
+});
+
+test("while the server is away, an old token is not exchanged every second", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const store = memoryStore();
+  store.save({ token: "a", refreshToken: "r", user: { id: "1" }, expires: Date.now() + 9e6, refreshAt: Date.now() - 1 });
+  const { stream, asked } = streaming({ "POST /v1/sessions": () => [503, { error: { code: "unavailable", message: "away" } }] }, { token: undefined, store });
+  const exchanges = () => asked.filter(([name]) => name === "POST /v1/sessions").length;
+  for (let second = 0; second < 30; second++) {
+    await new Promise(setImmediate);
+    context.mock.timers.tick(1000);
+    await new Promise(setImmediate);
+  }
+  assert.ok(exchanges() >= 3 && exchanges() <= 9, `${exchanges()} exchanges in 30 s`);
+  stream.close();
+});
+
+test("events that came before the loop are in it, and those that it left are behind the cursor", async () => {
+  const { made, stream } = streaming({}, {}, { onMessage: undefined });
+  await until(() => made.length === 1);
+  made[0].say({ kind: "hello", cursor: "c0", connection: "x" });
+  for (const n of [1, 2, 3]) made[0].say({ kind: "post", cursor: `c${n}`, status: {} });
+  const got = [];
+  for await (const event of stream) {
+    got.push(event.cursor);
+    if (got.length === 2) break;
+  }
+  assert.deepEqual([got, stream.cursor, stream.state.name], [["c1", "c2"], "c2", "closed"]);
+});
+
+test("a refused stream stays refused when its loop ends", async () => {
+  const { made, stream, states } = streaming({ "GET /v1/stream": (init) => (assert.equal(init.redirect, "error"), [400, { error: { code: "invalid_parameter", message: "bad" } }]) });
+  const reading = (async () => {
+    for await (const event of stream) assert.fail(event.kind);
+  })();
+  await until(() => made.length === 1);
+  made[0].onclose({ code: 1006 });
+  await assert.rejects(reading, { code: "invalid_parameter" });
+  assert.deepEqual([stream.state.name, states], ["refused", ["connecting", "refused"]]);
 });
 
 test("an iterator that is slow loses nothing: the stream waits, and goes on by its cursor", async () => {

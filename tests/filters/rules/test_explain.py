@@ -1,4 +1,4 @@
-"""Why a rule matched or not: each part gives its reason and its positions in the text."""
+"""The explanation of a rule: each part gives its reason and its positions in the text."""
 
 import pytest
 

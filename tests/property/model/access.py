@@ -1,4 +1,4 @@
-"""Who sees what: the rules of visibility, written a second time."""
+"""The rules of visibility, written a second time, independently of the server's."""
 
 from tests.property.model.state import Refused, State, Status
 
@@ -31,7 +31,7 @@ class Access:
         return viewer in group.members or (group.kind != "private" and self.knows(viewer, group.uid))
 
     def author(self, viewer: str, uid: str, gid: str | None = None, *, party: bool = False) -> int:
-        """How much ``viewer`` sees of texts by ``uid``, in a group or, with ``party``, in a talk."""
+        """Return whether ``viewer`` sees texts by ``uid``, in a group or, with ``party``, in a talk."""
         author = self._state.people.get(uid)
         if author is None or author.suspended:
             return HIDDEN
@@ -49,7 +49,7 @@ class Access:
         return QUIET if (viewer, uid) in self._state.mutes else SHOWN
 
     def status(self, viewer: str, sid: str) -> int:
-        """How much ``viewer`` sees of a status. Of a repost, the lesser of repost and original."""
+        """Return whether ``viewer`` sees a status. For a repost, return the lesser of repost and original."""
         status = self._state.statuses.get(sid)
         if status is None:
             return HIDDEN

@@ -1,5 +1,7 @@
 """The calls with one answer: the client repeats them only where that is safe, and tells what it cannot know."""
 
+import asyncio
+
 import msgspec
 import pytest
 
@@ -41,6 +43,14 @@ async def test_a_refused_request_is_not_repeated() -> None:
             await api.post("")
     assert str(refused.value) == "400 invalid_parameter (message): empty"
     assert len(script.asked) == 1
+
+
+async def test_a_mistake_in_a_rule_has_its_place() -> None:
+    body = b'{"error":{"code":"invalid_parameter","message":"no","param":"rules[0].rule","column":5}}'
+    async with scripted(Answer([body], 400)) as script, Client(script.url, "jwt") as api:
+        with pytest.raises(RequestRefused) as refused:
+            await api.save_rules(["tea ("])
+    assert (refused.value.param, refused.value.column) == ("rules[0].rule", 5)
 
 
 async def test_attempts_are_bounded() -> None:
@@ -154,6 +164,32 @@ async def test_a_poll_yields_events_from_cursor_to_cursor() -> None:
         assert poll.cursor == "c11"
     assert script.asked[0].query == {"track": "hi,ho", "since": "c1", "wait": "0.5", "limit": "100"}
     assert [asked.query["since"] for asked in script.asked] == ["c1", "c10", "c11"]
+
+
+async def test_a_second_task_that_polls_is_refused() -> None:
+    """It would ask from the same cursor, and get the same events."""
+    answer = Answer([b'{"events":[%s],"cursor":"c9"}' % message("post", 9, status=status(9, "hi"))])
+    async with scripted(answer, answer) as script, Client(script.url, "jwt") as api:
+        poll = api.poll(track="hi")
+        first = asyncio.create_task(anext(poll))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="another task waits"):
+            await anext(poll)
+        assert (await first).kind == "post"
+    assert len(script.asked) == 1
+
+
+async def test_a_goodbye_delays_the_next_request_and_no_event() -> None:
+    """Also if the wait is cancelled."""
+    events = [message("post", 9, status=status(9, "hi")), message("goodbye", 9, code="shutdown", retry_after=3600)]
+    answer = Answer([b'{"events":[%s],"cursor":"c9"}' % b",".join(events)])
+    async with scripted(answer) as script, Client(script.url, "jwt") as api:
+        poll = api.poll(track="hi")
+        assert (await asyncio.wait_for(anext(poll), 5)).kind == "post"
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(poll), 0.02)
+    assert len(script.asked) == 1
 
 
 async def test_an_answer_without_json_is_malformed() -> None:

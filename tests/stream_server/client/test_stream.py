@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from stream_server.client import Client, Event, Malformed, Post, RequestRefused, Stream, StreamEnded, Unreachable
+from stream_server.client import (
+    Backoff,
+    Client,
+    Event,
+    Malformed,
+    Post,
+    RequestRefused,
+    Stream,
+    StreamEnded,
+    Unreachable,
+)
+from stream_server.client import stream as stream_of_client
 from tests.stream_server.client.scripted_server import (
     Answer,
     RecordedBackoff,
@@ -122,12 +133,17 @@ async def test_a_retry_after_a_503_waits_as_long_as_retry_after() -> None:
     assert noted.waits[:2] == [(0, None), (1, 7.0)]
 
 
-async def test_the_delay_grows_while_connections_end_after_hello() -> None:
+@pytest.mark.parametrize(("steady_seconds", "expected"), [(30.0, [0, 1, 2, 3]), (0.0, [0, 0, 0, 0])])
+async def test_the_delay_grows_until_a_connection_was_steady(
+    monkeypatch: pytest.MonkeyPatch, steady_seconds: float, expected: list[int]
+) -> None:
+    """Also if each connection brings an event before it ends."""
+    monkeypatch.setattr(stream_of_client, "STEADY_SECONDS", steady_seconds)
     noted = RecordedBackoff()
-    answers = [Answer([sse("hello", 0)])] * 3 + [Answer([sse("hello", 0), post(1)])]
+    answers = [Answer([sse("hello", 0)])] * 2 + [Answer([sse("hello", 0), post(n)]) for n in (1, 2)]
     async with streaming(*answers, backoff=noted) as (_, client):
-        await read(client)
-    assert [failures for failures, _ in noted.waits] == [0, 1, 2, 0]
+        assert texts(await read(client)) == ["post 1", "post 2"]
+    assert [failures for failures, _ in noted.waits] == expected
 
 
 async def test_a_refusal_names_the_parameter() -> None:
@@ -177,6 +193,13 @@ async def test_long_parameters_are_sent_in_a_form() -> None:
     assert script.asked[0].body.endswith(b"&since=-1m")
 
 
+async def test_the_length_of_parameters_is_that_of_the_encoded_url() -> None:
+    """A character of most scripts takes nine bytes there, and a server reads at most eight thousand."""
+    async with streaming(Answer([post(1)]), track="日本語" * 500) as (script, client):
+        assert texts(await read(client)) == ["post 1"]
+    assert script.asked[0].method == "POST"
+
+
 async def test_a_stream_of_another_program_is_malformed() -> None:
     async with streaming(Answer([b'data: {"hello": "world"}\n\n'])) as (_, client):
         with pytest.raises(Malformed):
@@ -223,6 +246,41 @@ async def test_a_cancelled_wait_loses_nothing() -> None:
         await script.left()
         assert texts([await anext(stream)]) == ["post 3"]
     assert script.asked[1].query["since"] == "1700000000000-0.2"
+
+
+async def test_a_cancelled_wait_does_not_shorten_the_delay_before_a_reconnect() -> None:
+    """A program that waits with a timeout does not ask a server again and again that is away."""
+    first = Answer([sse("hello", 0), post(1)], cut=True)
+    async with streaming(first, Answer([post(2)]), backoff=Backoff(initial_seconds=3600, max_seconds=3600)) as (
+        script, stream
+    ):  # fmt: skip
+        assert texts([await anext(stream)]) == ["post 1"]
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(stream), 0.02)
+    assert len(script.asked) == 1
+
+
+async def test_a_second_task_that_waits_is_refused_and_the_first_goes_on() -> None:
+    async with streaming(Answer([sse("hello", 0), post(1)])) as (script, stream):
+        script.hold = 1
+        await anext(stream)
+        first = asyncio.create_task(anext(stream))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="another task waits"):
+            await anext(stream)
+        assert not first.done()
+        first.cancel()
+        await script.left()
+        assert texts(await read(stream)) == []
+    assert script.asked[1].query["since"] == "1700000000000-0.1"
+
+
+async def test_after_a_rollback_nothing_counts_as_repeated() -> None:
+    """The entries after it may have the cursors of those that were lost."""
+    answer = Answer([sse("hello", 0), post(1), sse("gap", 0, reason="rolled_back"), post(1), post(1)])
+    async with streaming(answer) as (_, stream):
+        assert [one.kind for one in await read(stream)] == ["post", "gap", "post"]
 
 
 async def test_the_cursor_is_that_of_the_last_yielded_event() -> None:

@@ -4,21 +4,26 @@ import asyncio
 import inspect
 import os
 import sys
+import threading
 from asyncio.subprocess import PIPE
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from stream_server.client import Client
 from stream_server.client.sync import Client as BlockingClient
+from stream_server.client.sync import Events
 from tests.program import ROOT
 from tests.stream_server.client.scripted_server import Answer, post, scripted, sse, status
+from tests.waiting import eventually
 
 PROGRAM = Path(__file__).with_name("notebook.py")
 
 
 def test_every_call_has_a_blocking_twin() -> None:
-    """It has the same name and arguments; closing is `close` there."""
+    """The blocking twin has the same name and arguments; the twin of closing is `close`."""
     calls = {name: call for name, call in inspect.getmembers(Client, inspect.iscoroutinefunction) if name[0] != "_"}
     for name, call in calls.items():
         twin = getattr(BlockingClient, name)
@@ -26,6 +31,64 @@ def test_every_call_has_a_blocking_twin() -> None:
         assert twin.__doc__ == call.__doc__
     assert {"stream", "user_stream", "poll", "url", "repeats"} <= set(dir(BlockingClient))
     assert len(calls) > 40
+
+
+def in_threads(count: int, work: Callable[[], object]) -> list[BaseException | None]:
+    """Run the work in so many threads at the same time. Return how each ended; one that hangs fails."""
+    ends: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - the caller looks at it
+            ends.append(error)
+        else:
+            ends.append(None)
+
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(ends) == count, "a thread hangs"
+    return ends
+
+
+async def test_threads_share_the_events_of_a_stream() -> None:
+    """Each event goes to one of them, and none is lost."""
+    found: list[str] = []
+    posts = [sse("hello", 0) + b"".join(post(n) for n in range(start, start + 100)) for start in (1, 101)]
+
+    def read(stream: Events) -> None:
+        while len(found) < 200:
+            found.append(next(stream).cursor)
+            if len(found) > 196:  # the others may wait for the last ones
+                return
+
+    async with scripted(*(Answer([each]) for each in posts)) as script:
+        with BlockingClient(script.url, "jwt") as client:
+            stream = client.stream(track="x")
+            ends = await asyncio.to_thread(in_threads, 4, lambda: read(stream))
+    assert [end for end in ends if end is not None] == []
+    assert found == list(dict.fromkeys(found))
+    assert set(found) == {f"1700000000000-0.{n}" for n in range(1, len(found) + 1)}
+
+
+@pytest.mark.parametrize("closes_client", [False, True])
+async def test_a_close_ends_the_wait_of_another_thread(*, closes_client: bool) -> None:
+    async with scripted(Answer([sse("hello", 0) + post(1)])) as script:
+        script.hold = 1
+        client = BlockingClient(script.url, "jwt")
+        stream = client.stream(track="x")
+        await asyncio.to_thread(next, stream)
+        waiting = asyncio.create_task(asyncio.to_thread(in_threads, 1, lambda: next(stream)))
+        await eventually(lambda: stream._fetching is not None, what="a waiting thread")
+        await asyncio.to_thread(client.close if closes_client else stream.close)
+        (end,) = await waiting
+        assert isinstance(end, RuntimeError)
+        assert "another thread closed" in str(end)
+        await script.left()
+        await asyncio.to_thread(client.close)
 
 
 async def test_the_client_works_alone_and_inside_a_running_loop() -> None:

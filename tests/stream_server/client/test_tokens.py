@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from stream_server.client import Client, LogIn, RequestRefused, SavedSession, SessionLost
+from stream_server.client import Client, LogIn, RequestRefused, SavedSession, SessionLost, Unreachable
 from stream_server.client.tokens import Grant, RenewedToken, grant_of
 from tests.stream_server.client.scripted_server import (
     TIME,
@@ -122,6 +122,15 @@ async def test_a_wrong_password_is_a_refusal() -> None:
             await client.post("hi")
 
 
+async def test_a_lost_log_in_is_no_unknown_outcome_of_the_call_that_needs_it() -> None:
+    """The call was not sent, and its caller must not look for its effect by the key of the log-in."""
+    async with logged_in(*[Answer([b"{"], cut=True)] * 6) as (script, client):
+        with pytest.raises(Unreachable):
+            await client.post("hi")
+    assert {asked.path for asked in script.asked} == {"/v1/sessions"}
+    assert len(script.asked) == 6
+
+
 class Clock:
     now = 100.0
 
@@ -185,6 +194,21 @@ async def test_a_cancelled_caller_does_not_cancel_the_renewal() -> None:
     assert (await source.get(), calls) == ("t", 1)
 
 
+async def test_a_cancelled_end_closes_the_connections() -> None:
+    client = Client("http://127.0.0.1:9", lambda: asyncio.Event().wait())  # type: ignore[arg-type]  # no token comes
+    await client.__aenter__()
+    call = asyncio.create_task(client.me())
+    await asyncio.sleep(0)
+    end = asyncio.create_task(client.__aexit__())
+    await asyncio.sleep(0)
+    end.cancel()
+    await asyncio.wait([end])
+    with pytest.raises(RuntimeError, match="open the client"):
+        client.stream(track="x")._transport.stream_session  # noqa: B018 - is it closed?
+    call.cancel()
+    await asyncio.wait([call])
+
+
 def jwt(**claims: float) -> str:
     payload = base64.urlsafe_b64encode(msgspec.json.encode(claims)).decode().rstrip("=")
     return f"e30.{payload}.sig"
@@ -209,7 +233,7 @@ def test_the_lifetime_of_a_jwt_is_read_from_its_claims(token: str, expected: tup
 
 @pytest.mark.parametrize("is_async", [False, True])
 async def test_a_function_may_give_the_token(*, is_async: bool) -> None:
-    """It is called for each request if the token does not tell its lifetime."""
+    """The function is called for each request if the token does not tell its lifetime."""
     tokens = iter(["a", "b"])
 
     async def later() -> str:

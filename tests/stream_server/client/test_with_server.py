@@ -37,7 +37,7 @@ TWINS: list[tuple[type[msgspec.Struct], type[msgspec.Struct]]] = [
 
 @pytest.mark.parametrize(("ours", "theirs"), TWINS, ids=[f"{theirs.__name__}" for _, theirs in TWINS])
 def test_the_client_has_all_members_of_the_api(ours: type[msgspec.Struct], theirs: type[msgspec.Struct]) -> None:
-    """It requires no member that the server may leave out."""
+    """The client requires no member that the server may leave out."""
     known = {field.encode_name: field for field in msgspec.structs.fields(ours)}
     sent = {field.encode_name: field for field in msgspec.structs.fields(theirs)}
     assert sent.keys() <= known.keys()

@@ -1,13 +1,15 @@
-"""What the shell completes."""
+"""Completion by the shell."""
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from stream_server.cli import cli
+from stream_server.cli import COMMANDS, cli
 from stream_server.commands.completion import PROGRAM, VARIABLE
 from tests.command_line import invoke
 
@@ -24,6 +26,29 @@ def test_commands_options_and_choices_are_completed() -> None:
     assert ("--framing", "plain") in complete("tail", incomplete="--f")
     assert complete("tail", "--framing") == [(name, "plain") for name in ("sse", "ndjson", "websocket")]
     assert complete("completion") == [(shell, "plain") for shell in ("bash", "zsh", "fish")]
+
+
+def test_the_list_of_commands_says_what_each_one_does() -> None:
+    """Each is there, and its first sentence is that of its help."""
+    context = click.Context(cli)
+    found = {name: cli.get_command(context, name) for name in COMMANDS}
+    assert {name: command.get_short_help_str(200) for name, command in found.items() if command} == dict(COMMANDS)
+    assert cli.get_command(context, "os") is None
+    assert [(item.value, item.help) for item in cli.shell_complete(context, "sta")] == [("stats", COMMANDS["stats"])]
+
+
+def test_names_of_commands_are_completed_without_the_code_of_a_server() -> None:
+    """A shell asks at each press of a key. What a server or client needs takes a second to import."""
+    program = f"""
+import sys
+from stream_server.commands.completion import PROGRAM, VARIABLE
+from stream_server.cli import COMMANDS, cli
+from click.shell_completion import ShellComplete
+assert len(ShellComplete(cli, {{}}, PROGRAM, VARIABLE).get_completions([], "")) == {len(COMMANDS)}
+print(sorted({{"aiohttp", "redis", "jwt", "rich"}} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_values_of_settings_are_completed() -> None:

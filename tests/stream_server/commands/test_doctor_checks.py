@@ -1,4 +1,4 @@
-"""What the doctor finds, with a durable Redis and with others."""
+"""The findings of the doctor, with a durable Redis and with others."""
 
 from importlib.metadata import EntryPoint
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the doctor finds with replicas and Sentinels."""
+"""The findings of the doctor with replicas and Sentinels."""
 
 import pytest
 

@@ -24,6 +24,7 @@ from stream_server.commands.past_events import parse_until, read_pages
 from tests.command_line import Outcome, invoke
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
+from tests.stream_server.client.scripted_server import Answer, scripted
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
@@ -149,6 +150,13 @@ def test_a_wrong_end_is_refused(tmp_path: Path) -> None:
     outcome = invoke("export", "--since", "-1h", "--until", "soon", "--to", tmp_path / "x.ndjson", "--token", "x")
     assert outcome.code == 2
     assert "--until soon: give `now`" in outcome.err
+
+
+async def test_a_long_filter_is_sent_in_a_body() -> None:
+    async with scripted(Answer([b'{"events":[],"cursor":"c","more":false}'])) as script, Client(script.url) as client:
+        pages = [page async for page in read_pages(client, {"track": "日本語" * 500}, "-1h", NOW)]
+    assert [page.cursor for page in pages] == ["c"]
+    assert (script.asked[0].method, script.asked[0].query) == ("POST", {})
 
 
 class PagedLog:

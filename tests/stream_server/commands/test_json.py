@@ -1,4 +1,4 @@
-"""What commands print with ``--json``: the members that the documentation names, and nothing besides."""
+"""The output of commands with ``--json``: the members that the documentation names, and no others."""
 
 import json
 import re
@@ -21,7 +21,10 @@ WITHOUT_JSON = {"serve", "completion"}
 
 
 def leaves(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
         if isinstance(command, click.Group):
             yield from leaves(command, f"{prefix}{name} ")
         else:

@@ -1,4 +1,4 @@
-"""What commands show on a terminal, and that none of it is in a pipe."""
+"""The output of commands on a terminal, which a pipe does not get."""
 
 import os
 import pty

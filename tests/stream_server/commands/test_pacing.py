@@ -1,4 +1,4 @@
-"""When a status of a recording is due."""
+"""The times at which the statuses of a recording are due."""
 
 import math
 

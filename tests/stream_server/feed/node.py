@@ -97,7 +97,7 @@ class LogWriter:
         return [make_position(entry_id, fields[b"n"]) for entry_id, fields in rows if b"n" in fields]
 
     def bodies(self) -> list[bytes]:
-        """What the entries on the log say."""
+        """Return the bodies of all entries on the log."""
         return [fields[b"e"] for _, fields in self.client.xrange(keys.LOG)]
 
     def posts(self) -> list[tuple[int, str]]:

@@ -26,7 +26,7 @@ BOUND = 2.0
 
 
 class Redis:
-    """What Redis says of every token. ``asked`` are the questions. An answer comes when ``may_answer`` is set."""
+    """The answer of Redis for every token. ``asked`` are the questions. An answer comes when ``may_answer`` is set."""
 
     def __init__(self) -> None:
         self.says: TokenStatus | Exception = VALID

@@ -19,10 +19,10 @@ from tests.waiting import eventually
 SEND_BUFFER_BYTES = 4096
 
 FILES = Path("/proc/self/fd")
-"""What this process has open, on Linux."""
+"""The folder of the open files of this process, on Linux."""
 
 FAR_FUTURE = 1e10
-"""When tokens expire here (seconds since 1970): their timers would outlive every test."""
+"""Expiry of the tokens of these tests, in seconds since 1970: later than the end of every test."""
 
 
 class StreamOnConnect(asyncio.Protocol):

@@ -110,7 +110,7 @@ def _failures(made: LogTrimmer, monkeypatch: pytest.MonkeyPatch) -> list[Excepti
 
 
 async def test_the_trimmer_logs_a_forbidden_command(server: RedisProcess, caplog: pytest.LogCaptureFixture) -> None:
-    """It still removes what is too old."""
+    """The trimmer still removes the entries that are too old."""
     client: Any = server.client()
     client.execute_command("ACL", "SETUSER", "default", "-memory")
     client.close()

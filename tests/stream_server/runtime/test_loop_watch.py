@@ -1,4 +1,4 @@
-"""How long the event loop is blocked, measured by a task."""
+"""The time for which the event loop is blocked, measured by a task."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Which posts of the ring are counted, and which terms a post has."""
+"""The posts of the ring that are counted, and the terms of a post."""
 
 import json
 from functools import partial

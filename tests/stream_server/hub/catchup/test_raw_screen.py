@@ -41,7 +41,7 @@ def texts() -> Iterator[str]:
 
 
 def test_each_key_of_an_entry_passes_its_own_screen() -> None:
-    """This is what the screen promises. Keys that JSON does not show have no screen."""
+    """So the screen excludes no match. Keys that do not occur in JSON have no screen."""
     screened = 0
     for text in texts():
         quoted = {"id": "5", "uid": "8", "message": "a Quoted text #There"}

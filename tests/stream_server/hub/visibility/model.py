@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Received = tuple[str, str, bool]
-"""What arrived: its kind, what it is about, and whether it came without its original (or the status around it)."""
+"""A received event: its kind, the id that it names, and whether its original or status was left out."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Who may see what in streams, one rule in each test."""
+"""The rules of visibility in streams, one in each test."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Which server the log is read from: a replica that keeps up, else the primary."""
+"""The choice of the server from which the log is read: a replica that keeps up, else the primary."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

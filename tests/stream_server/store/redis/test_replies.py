@@ -1,4 +1,4 @@
-"""How the client reads each reply of Redis: a write is `unavailable` only if Redis surely did not execute it."""
+"""The client's reading of each reply of Redis: a write is `unavailable` only if Redis surely did not execute it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -168,14 +168,14 @@ async def test_a_batch_that_redis_refuses_half_way_has_an_unknown_outcome(why: s
 
 async def test_a_write_behind_too_many_unanswered_commands_is_unavailable() -> None:
     async with ScriptedRedis(SET=[SILENCE]) as redis:
-        link = RedisClient(redis.url, SHORT)
+        link = RedisClient(redis.url, PATIENCE)
         waiting = [asyncio.create_task(link.execute(("SET", "k", "v"))) for _ in range(MAX_UNANSWERED_COMMANDS)]
         await eventually(lambda: redis.count("SET"), what="the commands sent")
         with pytest.raises(Unavailable):
             await Scripts(link, SizeLimits()).write("like", new_key())
         assert redis.count("EVALSHA") == 0
-        assert all(isinstance(e, Unavailable) for e in await asyncio.gather(*waiting, return_exceptions=True))
         await link.close()
+        assert all(isinstance(e, Unavailable) for e in await asyncio.gather(*waiting, return_exceptions=True))
 
 
 WAITED: dict[str, list[Reply]] = {

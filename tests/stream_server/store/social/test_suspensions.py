@@ -73,7 +73,7 @@ async def test_tokens_of_a_suspended_user_are_invalid(store: Store, people: Peop
 
 
 async def views(store: Store, viewer: str, other: str, ids: list[str]) -> list[int]:
-    """How much a viewer finds of another user: profile, statuses, followers, likes, comments, originals."""
+    """Return the numbers of what a viewer finds of another user: profile, statuses, followers, likes and more."""
     mine, theirs, quote = ids
     lists = [
         await store.follows.list_followers(viewer, viewer, PageRequest()),

@@ -1,4 +1,4 @@
-"""What administrators did is recorded with the deed."""
+"""The audit log: each action of an administrator is recorded in the same step."""
 
 from typing import Any
 

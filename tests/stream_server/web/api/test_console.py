@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_server.client.events import EVENT_TYPES
 from stream_server.web.api.console import load_console, prefers_html
 from stream_server.web.http.static_files import PAGE_POLICY, load_files
 from tests.stream_server.web.world import World
@@ -84,6 +85,14 @@ def test_a_file_that_no_browser_knows_fails_the_start(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(ValueError, match=r"notes\.txt"):
         load_files(tmp_path)
+
+
+def test_the_client_hears_every_kind_from_an_event_source() -> None:
+    """An EventSource hears only the names that it was told; another kind would be lost without a word."""
+    text = (FOLDER / "client.js").read_text(encoding="utf-8")
+    (listed,) = re.findall(r"EVENT_KINDS = \((.*?)\)\.split", text, re.DOTALL)
+    kinds = " ".join(re.findall(r'"([^"]*)"', listed)).split()
+    assert sorted(kinds) == sorted(EVENT_TYPES)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.*")), ids=lambda path: path.name)

@@ -1,4 +1,4 @@
-"""Where a preview begins on a long log, and how it reports its counts."""
+"""The start of a preview on a long log, and the counts that it reports."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who reads metrics, which pages may send requests, and the headers of every answer."""
+"""Access to metrics, requests of pages of other origins, and the headers of every answer."""
 
 import asyncio
 from typing import Any

@@ -15,7 +15,7 @@ from stream_server.web.route import NoQuery
 
 
 def _parse(text: str, query_type: type[msgspec.Struct]) -> Any:
-    """What the middleware does with the query of a request, or the error as it is answered."""
+    """Parse the query of a request as the middleware does. Return the result, or the error as it is answered."""
     request, route = make_mocked_request("GET", f"/?{text}"), SimpleNamespace(query=query_type)
     try:
         check_parameter_names(request, route)  # type: ignore[arg-type]  # it reads nothing else of the route

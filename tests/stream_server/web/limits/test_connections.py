@@ -1,4 +1,4 @@
-"""How many connections a process holds."""
+"""The limits of the connections of a process."""
 
 import resource
 
