@@ -14,16 +14,15 @@ from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
-from aiohttp.http_exceptions import LineTooLong
 
-from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
+from stream_server.errors import InternalError
 from stream_server.runtime.tcp_keepalive import TcpKeepalive, inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.app_keys import CONFIG, ROUTES
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.dispatch import Dispatcher
 from stream_server.web.http.early_start import EarlyHandler, EarlyPaths, finish_early_start, take_early_request
-from stream_server.web.http.parse_errors import shrink_last_error
+from stream_server.web.http.parse_errors import connection_error, shrink_last_error
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
 from stream_server.web.http.start_queue import StartQueue
@@ -247,7 +246,7 @@ class HttpConnection(EarlyHandler):
             raise exc  # from a handler that found the client gone; nothing has failed, so nothing is logged
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self.logger.error("unhandled error outside a request handler", exc_info=exc)
-        response = error_response(_connection_error(status, exc))
+        response = error_response(connection_error(status, exc))
         response.force_close()
         return response
 
@@ -271,14 +270,6 @@ class HttpConnection(EarlyHandler):
 
 def _hold_nothing() -> None:
     """Give nothing back: the place of a connection that is not in the table."""
-
-
-def _connection_error(status: int, error: BaseException | None) -> ApiError:
-    if isinstance(error, LineTooLong):
-        return TooLarge("the request line or a header field is too long")
-    if status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        return BadRequest("the request is not valid HTTP", code="malformed_body")
-    return InternalError("internal error; it was logged")
 
 
 class HttpServer(web.Server):

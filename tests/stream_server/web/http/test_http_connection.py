@@ -122,7 +122,12 @@ async def test_a_line_that_is_too_long_gets_413(address: Address, sent: bytes) -
     assert b"secret" not in answer
 
 
-@pytest.mark.parametrize("before", [b"", HEALTH], ids=["alone", "behind a request"])
+UPGRADE = HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "before", [b"", HEALTH, UPGRADE], ids=["alone", "behind a request", "behind one that asks for an upgrade"]
+)
 async def test_bytes_that_are_no_http_leave_nothing_behind(address: Address, before: bytes) -> None:
     """The error of aiohttp has them four times as text, in a cycle that only a full garbage collection would free."""
     gc.collect()
