@@ -1,6 +1,7 @@
 """The analytics example: each event counts once, also if its counters are killed again and again."""
 
 import asyncio
+import contextlib
 import importlib.util
 import json
 import random
@@ -11,7 +12,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import ModuleType
@@ -80,8 +81,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield started
 
 
-def counter(server: Server, token: str, file: Path, part: int, folder: Path) -> Running:
-    options = ("--part", f"{part}/{PARTS}", "--since=-1h")
+def counter(
+    server: Server, token: str, file: Path, part: int, folder: Path, more: tuple[str, ...] = ("--since=-1h",)
+) -> Running:
+    options = ("--part", f"{part}/{PARTS}", *more)
     command = (sys.executable, EXAMPLE / "count.py", server.address, token, file, *options)
     return Running([str(word) for word in command], folder, clean_environment(PYTHONPATH=str(ROOT)))
 
@@ -120,6 +123,36 @@ def test_each_event_counts_once_although_the_counters_are_killed(server: Server,
     assert_the_views_show(file, tmp_path)
 
 
+@pytest.mark.extended
+def test_a_counter_that_dies_before_its_first_event_goes_on_where_it_began(server: Server, tmp_path: Path) -> None:
+    file, people = tmp_path / "results.db", asyncio.run(sign_up(server, "eve", "dan"))
+
+    def cursors() -> int:
+        with contextlib.closing(sqlite3.connect(file)) as database:
+            return int(database.execute("SELECT COUNT(*) FROM cursors").fetchone()[0])
+
+    def number_of_active() -> int:
+        return sum(posts for (kind, _), posts in counted(file).items() if kind == "active")
+
+    results.Results(file).close()
+    for start in range(2):
+        counters = [
+            counter(server, mint(people["eve"]), file, part, tmp_path / f"{start}-{part}", ())
+            for part in range(1, PARTS + 1)
+        ]
+        try:
+            counters[0].until(lambda: cursors() == PARTS)
+            if start:
+                counters[0].until(lambda: number_of_active() == len(people))
+        finally:
+            for one in counters:
+                one.process.kill()
+                one.process.wait(5)
+        if not start:
+            assert number_of_active() == 0
+            asyncio.run(post(server, people, [(login, "while nobody counted") for login in people]))
+
+
 def assert_the_views_show(file: Path, folder: Path) -> None:
     """The terminal and the page show the results that are in the file."""
     summary = results.read_summary(file)
@@ -148,9 +181,12 @@ async def sign_up(server: Server, *logins: str) -> dict[str, str]:
 
 
 async def post(server: Server, people: dict[str, str], posting: list[tuple[str, str]]) -> None:
-    async with Client(server.address, mint(people["ann"])) as ann, Client(server.address, mint(people["bob"])) as bob:
+    async with AsyncExitStack() as stack:
+        clients = {
+            login: await stack.enter_async_context(Client(server.address, mint(uid))) for login, uid in people.items()
+        }
         for login, message in posting:
-            await {"ann": ann, "bob": bob}[login].post(message)
+            await clients[login].post(message)
 
 
 @pytest.mark.extended

@@ -3,8 +3,10 @@
 import asyncio
 import importlib
 import runpy
+import socket
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -77,6 +79,37 @@ def test_the_outbox_sends_each_row_once(server: Server, jwt: str, tmp_path: Path
         assert sender.interrupt() == 0
     assert sender.out.splitlines()[:2] == [f"1 {first[0]['id']}", f"2 {first[1]['id']}"]
     assert site.unanswered() == []
+
+
+SECOND = b'{"line":2,"error":{"code":"%b","message":"the end"}}\n'
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        *(b"%x\r\n%b\r\n" % (len(line), line) for line in (
+            SECOND % b"token_revoked", SECOND % b"token_expired", SECOND % b"invalid_token", SECOND % b"unavailable",
+            SECOND[:9],
+        )),
+        b"40\r\n" + SECOND[:9],
+    ],
+)  # fmt: skip
+def test_the_outbox_keeps_the_answers_before_a_failure_and_repeats_the_rest(end: bytes) -> None:
+    """A token may end between two batches; then the error is no answer to its row. A server may die in a line."""
+    outbox = runpy.run_path(str(EXAMPLES / "ingest" / "outbox.py"))
+    first = b'{"line":1,"id":"7","cursor":"c"}\n'
+    answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(first), first)
+    found: list[object] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        sending = thread.submit(lambda: found.extend(outbox["send"](url, "token", ["{}", "{}"])))
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(answer + end)
+        with pytest.raises(outbox["FAILURES"]):
+            sending.result(10)
+    assert found == [{"line": 1, "id": "7", "cursor": "c"}]
 
 
 @pytest.mark.parametrize("example", ["sse_consumer.py", "long_polling.py"])

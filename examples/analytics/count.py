@@ -24,7 +24,10 @@ async def count(url: str, token: str, results: Results, part: tuple[int, int], s
     name, number = f"{part[0]}/{part[1]}", 0
     cursor = results.begin(*part)
     async with Client(url, token) as client:
-        stream = client.stream(firehose=True, partition=part, kinds="post", framing="ndjson", since=cursor or since)
+        stream = client.stream(
+            firehose=True, partition=part, kinds="post", framing="ndjson", since=cursor or since,
+            control=True,  # then the file has a cursor from the first message on, also if the part stays quiet
+        )  # fmt: skip
         while True:
             events = await stream.next_batch()
             batch = to_batch(events, stream.cursor or "")

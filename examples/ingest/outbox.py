@@ -20,6 +20,11 @@ from typing import Any
 ROWS_AT_ONCE = 1000
 PAUSE_SECONDS = 1.0
 
+END_CODES = frozenset({
+    "unavailable", "outcome_unknown", "internal", "token_expired", "token_revoked", "invalid_token",
+})  # fmt: skip
+"""Errors of the server or of the token. They end the answers, and say nothing of the row in whose place they stand."""
+
 TABLE = """
 CREATE TABLE IF NOT EXISTS outbox (
   number INTEGER PRIMARY KEY, line TEXT NOT NULL, id TEXT, cursor TEXT, error TEXT,
@@ -30,6 +35,10 @@ CREATE TABLE IF NOT EXISTS outbox (
 
 class Failed(Exception):
     """Raised if the server cannot go on. Its answers so far are valid; the other rows are sent again."""
+
+
+FAILURES = (Failed, OSError, http.client.HTTPException)
+"""What :func:`send` may raise. The last one: the server ended in the middle of its answers."""
 
 
 class Site:
@@ -59,21 +68,22 @@ class Site:
 
 
 def send(url: str, token: str, lines: list[str]) -> Iterator[dict[str, Any]]:
-    """Send lines as one request and yield their answers. Raises Failed or OSError if they are not all answered."""
+    """Send lines as one request and yield their answers. Raises one of FAILURES if something went wrong."""
     parts = urllib.parse.urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.netloc, timeout=60)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"}
-    connection.request("POST", "/v1/ingest", "\n".join(lines).encode(), headers)
-    response = connection.getresponse()
-    if response.status != 200:
-        raise Failed(response.read().decode())
-    for text in response:
-        answer = json.loads(text)
-        if answer.get("error", {}).get("code") in {"unavailable", "outcome_unknown", "internal", "token_expired"}:
-            raise Failed(text.decode())
-        yield answer
-    connection.close()
+    with contextlib.closing(kind(parts.netloc, timeout=60)) as connection:
+        connection.request("POST", "/v1/ingest", "\n".join(lines).encode(), headers)
+        with connection.getresponse() as response:
+            if response.status != 200:
+                raise Failed(response.read().decode())
+            for text in response:
+                if not text.endswith(b"\n"):
+                    raise Failed("the server ended in the middle of an answer")
+                answer = json.loads(text)
+                if answer.get("error", {}).get("code") in END_CODES:
+                    raise Failed(text.decode())
+                yield answer
 
 
 def run(site: Site, url: str, token: str) -> None:
@@ -84,7 +94,7 @@ def run(site: Site, url: str, token: str) -> None:
         try:
             found = send(url, token, [line for _, line in rows]) if rows else ()
             answers.extend((rows[answer["line"] - 1][0], answer) for answer in found)
-        except (Failed, OSError) as error:
+        except FAILURES as error:
             print(f"will be repeated: {error}", file=sys.stderr, flush=True)
         site.mark(answers)
         for number, answer in answers:

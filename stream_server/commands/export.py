@@ -41,7 +41,10 @@ class Gap(msgspec.Struct):
 
 
 class ExportSummary(msgspec.Struct):
-    """The result of an export. ``cursor`` continues the export: give it to ``--since`` of the next one."""
+    """The result of an export. ``cursor`` continues the export: give it to ``--since`` of the next one.
+
+    It is where the last event of the file stands, and not where the events stand that came with it and are too late.
+    """
 
     file: str
     events: int = 0

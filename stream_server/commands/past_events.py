@@ -19,7 +19,11 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 class Page(NamedTuple):
-    """Events that came together, the gaps before or between them, and the cursor after them."""
+    """Events that came together, the gaps before or between them, and where to go on behind them.
+
+    ``cursor`` is the cursor of the last event. If there is none up to the end, it is where the reading began, as a
+    cursor or a time.
+    """
 
     events: list[dict[str, Any]]
     gaps: list[dict[str, Any]]
@@ -50,6 +54,7 @@ async def read_pages(
     :class:`StreamEnded` if the token ends.
     """
     cursor, is_first, backoff, failures = since, True, Backoff(), 0
+    begin = until.isoformat(timespec="milliseconds") if _AGE.fullmatch(since) else since  # an age soon is another time
     while True:
         seconds_left = until.timestamp() - time.time()
         wait = min(MAX_WAIT_SECONDS, max(0, seconds_left))
@@ -62,11 +67,10 @@ async def read_pages(
             await asyncio.sleep(backoff.delay(failures, error.retry_after))
             failures += 1
             continue
+        page = _cut(answer, until, begin if is_first else cursor)
+        yield page
         is_first, failures, cursor = False, 0, answer["cursor"]
-        events = [event for event in answer["events"] if event["kind"] not in {"gap", "goodbye", "warning"}]
-        in_time = [event for event in events if datetime.fromisoformat(event["at"]) <= until]
-        yield Page(in_time, [event for event in answer["events"] if event["kind"] == "gap"], cursor)
-        if len(in_time) < len(events) or (seconds_left <= 0 and not answer["more"]):
+        if page.cursor != cursor or (seconds_left <= 0 and not answer["more"]):
             return
         await _obey_goodbye(answer["events"])
 
@@ -78,6 +82,19 @@ async def _ask(client: Client, query: Mapping[str, str], seconds: float) -> dict
     else:
         answer = await client.request("POST", "/v1/events", body=query, seconds=seconds, is_read=True)
     return answer
+
+
+def _cut(answer: dict[str, Any], until: datetime, begin: str) -> Page:
+    """Return the part of an answer up to the time ``until``. The answer begins after the cursor ``begin``.
+
+    What is later is not in the page, so the cursor of the page must be before it.
+    """
+    gaps = [event for event in answer["events"] if event["kind"] == "gap"]
+    events = [event for event in answer["events"] if event["kind"] not in {"gap", "goodbye", "warning"}]
+    in_time = [event for event in events if datetime.fromisoformat(event["at"]) <= until]
+    if len(in_time) == len(events):
+        return Page(in_time, gaps, answer["cursor"])
+    return Page(in_time, gaps, in_time[-1]["cursor"] if in_time else begin)
 
 
 async def _obey_goodbye(events: list[dict[str, Any]]) -> None:

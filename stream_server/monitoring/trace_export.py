@@ -3,6 +3,7 @@
 import threading
 from importlib import import_module
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from stream_server import __version__
 from stream_server.config.settings import Config, InvalidSetting
@@ -47,24 +48,34 @@ def make_provider(processor: "SpanProcessor", ratio: float, worker: int) -> "Tra
     return provider
 
 
-def require_installed(config: Config) -> None:
-    """Raise :class:`InvalidSetting` if the settings ask for traces and the libraries are not installed."""
+def check_settings(config: Config) -> None:
+    """Raise :class:`InvalidSetting` if the settings ask for traces, and its URL is invalid or a library is missing."""
     if not config.otlp_endpoint:
         return
+    if not _is_http_url(config.otlp_endpoint):
+        raise InvalidSetting("--otlp-endpoint must be a URL such as http://127.0.0.1:4318")
     try:
         import_module(EXPORTER_MODULE)
     except ImportError:
         raise InvalidSetting(MISSING_EXTRA) from None
 
 
+def _is_http_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port above 65535, or an address that is none
+        return False
+
+
 def start_export(config: Config, hub: Hub, worker: int) -> TraceExport | None:
     """Return the export that the settings ask for, None without ``otlp_endpoint``.
 
-    Raises :class:`InvalidSetting` if the libraries are not installed.
+    Raises :class:`InvalidSetting` as :func:`check_settings` does.
     """
     if not config.otlp_endpoint:
         return None
-    require_installed(config)
+    check_settings(config)
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415 - an extra
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - an extra
 

@@ -127,6 +127,8 @@ class Tracing:
             self._add_delivery(span, delivery)
         elif self._open_traces:
             _remember(self._delivered, entry.position, delivery)
+        for position in [one for one in self._waiting if one < entry.position]:
+            del self._waiting[position]  # entries come in order, so its entry does not come: Redis has lost it
         if not self._open_traces and not self._waiting:
             self._hub.watch_entry = None
 

@@ -150,14 +150,14 @@ async def _run_first_process(
 ) -> int:
     """Run the process that the person started: the only server process, or the supervisor. Return the exit code.
 
-    The function checks the filters, the signing key, the extra for traces and the port first, so that a fault of these
-    is found before Redis runs.
+    The function checks the filters, the signing key, the settings of traces and the port first, so that a fault of
+    these is found before Redis runs.
     """
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
     installed_registry()
     secret = signing_keys.signing_secret(config)
     tokens.TokenAuthority(config, secret)
-    trace_export.require_installed(config)
+    trace_export.check_settings(config)
     several = config.workers > 1
     listener = _reserve_or_listen(config, several=several)
     config = replace(

@@ -14,6 +14,9 @@ TICK_SECONDS = 1.0
 MAX_ENTRIES_PER_SECOND = 50
 """Most entries of one second of the log that are looked at: every second one of a hundred, by their numbers."""
 
+LATE_MS = 10_000
+"""Milliseconds for which posts may be late: until then the present hour waits for them. It ends without posts, too."""
+
 MAX_TRENDS = 100
 """Most trends of one kind and language."""
 
@@ -65,6 +68,7 @@ class TrendCounter:
             self._next_number = last + 1
             self._count_entries(first, last)
             await asyncio.sleep(0)
+        self._sketch.advance(this_second * 1000 - LATE_MS)
         self._reports.clear()
 
     def _second_of(self, number: int) -> int:

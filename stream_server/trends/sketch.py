@@ -1,8 +1,9 @@
 """Counts how many authors use a term, in bounded memory, and finds the terms that grow.
 
 Time is cut into buckets of five minutes. A bucket is a Misra-Gries summary: it keeps the most frequent terms, and knows
-by how much its counts may be too low at most. A bitmap remembers which author has used which term in this hour, so that
-one author, however busy, counts once. Two pairs of author and term may share a bit, so counts may be a little lower.
+by how much its counts may be too low at most. A bitmap remembers which author has used which term in this hour of the
+clock, so that an author, however busy, counts once in it, and twice at most in any twelve buckets. Two pairs of author
+and term may share a bit, so counts may be a little lower.
 """
 
 import math
@@ -28,8 +29,8 @@ MAX_CLOSED_TERMS = 1000
 BITMAP_BITS = 1 << 25
 """Size of the bitmap of authors and terms: 4 MiB. Fifty posts a second set a sixteenth of it in an hour."""
 
-MIN_AUTHORS = 2
-"""A term that fewer authors use is no trend."""
+MIN_AUTHORS = 3
+"""A term with a lower count is no trend: one author may count twice, before and after the full hour."""
 
 ANY_LANGUAGE = ""
 
@@ -115,16 +116,20 @@ class TrendSketch:
 
     def add_posts(self, ms: int, posts: int) -> None:
         """Count public posts at the time ``ms`` (since 1970). The time of a call is never before that of another."""
-        number = ms // BUCKET_MS
-        if number > self._buckets[-1].number:
-            self._open_bucket(number)
-        self._first_ms = self._first_ms or ms
+        self.advance(ms)
         self._buckets[-1].posts += posts
         if ms // HOUR_MS > self._hour:
             self._hour, self._bitmap = ms // HOUR_MS, bytearray(BITMAP_BITS // 8)
 
+    def advance(self, ms: int) -> None:
+        """Let the present hour go on to the time ``ms`` (since 1970), also if nobody posts."""
+        self._first_ms = self._first_ms or ms
+        number = ms // BUCKET_MS
+        if number > self._buckets[-1].number:
+            self._open_bucket(number)
+
     def add_terms(self, author: str, terms: set[Term]) -> None:
-        """Count the terms of one of these posts, except those that its author has used in this hour."""
+        """Count the terms of one of these posts, except those that its author has used in this hour of the clock."""
         bucket, bitmap = self._buckets[-1], self._bitmap
         bucket.counted += 1
         seed = crc32(author.encode())

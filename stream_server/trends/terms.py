@@ -49,7 +49,7 @@ def decode_post(body: bytes) -> PostFields | None:
     """Return the members of the status in the entry of a post, or None if its JSON is invalid."""
     try:
         return _decoder.decode(body).wire.status
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # the last one: nested very deeply
         return None
 
 

@@ -15,7 +15,7 @@ from stream_server.web.http.fields import Language, NonNegativeInt, Timestamp
 from stream_server.web.http.responses import encode_response
 
 TrendKind = Literal["tag", "word"]
-Authors = Annotated[int, Meta(ge=0, description="authors of counted posts; one counts once in an hour")]
+Authors = Annotated[int, Meta(ge=0, description="authors of counted posts; one counts once in an hour of the clock")]
 
 
 class TrendsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,6 +4,7 @@ The one decision: **each concern of HTTP is implemented once, and before the han
 whose query, token and scope are checked. It returns a response or raises an `ApiError`, which the middleware turns into
 the one error shape. This package imports neither `streaming` nor `api`, `openapi` or `dialects`.
 
+``parse_errors``       makes the record of bytes that are not HTTP small
 ``http_connection``    one connection: parse errors, deadlines for reading and writing; its server and its runner
 ``acceptor``           accepts the connections that the event loop leaves waiting
 ``connection_timeouts``  the time limits of one connection

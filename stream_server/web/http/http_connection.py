@@ -14,16 +14,15 @@ from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
-from aiohttp.http_exceptions import LineTooLong
-from aiohttp.http_parser import RawRequestMessage
 
-from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
+from stream_server.errors import InternalError
 from stream_server.runtime.tcp_keepalive import TcpKeepalive, inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.app_keys import CONFIG, ROUTES
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.dispatch import Dispatcher
 from stream_server.web.http.early_start import EarlyHandler, EarlyPaths, finish_early_start, take_early_request
+from stream_server.web.http.parse_errors import connection_error, shrink_last_error
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
 from stream_server.web.http.start_queue import StartQueue
@@ -61,8 +60,8 @@ class HttpConnection(EarlyHandler):
     """
 
     __slots__ = (
-        "_address", "_handed_over", "_head_bytes", "_is_reading_head", "_keepalive_options", "_peer", "_stall_timer",
-        "_table", "_timeouts", "last_heard_at",
+        "_address", "_handed_over", "_head_bytes", "_is_broken", "_is_reading_head", "_keepalive_options", "_peer",
+        "_stall_timer", "_table", "_timeouts", "last_heard_at",
     )  # fmt: skip
 
     def __init__(
@@ -77,8 +76,7 @@ class HttpConnection(EarlyHandler):
         self._address: str | None = None
         self._head_bytes = 0
         self.last_heard_at = 0.0
-        self._is_reading_head = False
-        self._handed_over = False
+        self._is_reading_head = self._is_broken = self._handed_over = False
         self._stall_timer: asyncio.TimerHandle | None = None
         self._peer: TcpPeer | None = None
 
@@ -165,13 +163,14 @@ class HttpConnection(EarlyHandler):
         Refuse a request head that is too long in all. aiohttp limits only each line, so many lines could fill memory.
         """
         self.last_heard_at = self._loop.time()
+        if self._is_broken:  # what comes behind bytes that are not HTTP has no meaning
+            return
         super().data_received(data)
         if self._handed_over:
             return
         self._fail_broken_body()
         if not self.waits_for_request:
-            self._is_reading_head = False
-            self._head_bytes = 0
+            self._is_reading_head, self._head_bytes = False, 0
             return
         if not self._is_reading_head:  # only the first byte starts the deadline; further bytes do not extend it
             self._start_head_deadline()
@@ -213,8 +212,8 @@ class HttpConnection(EarlyHandler):
     def _fail_broken_body(self) -> None:
         """Raise an error in the handler that waits for a body with invalid framing. aiohttp alone would let it wait."""
         request = self._current_request
-        broken = bool(self._messages) and not isinstance(self._messages[-1][0], RawRequestMessage)
-        if request is not None and broken and not request.content.is_eof():
+        self._is_broken = shrink_last_error(self._messages)
+        if self._is_broken and request is not None and not request.content.is_eof():
             request.content.set_exception(web.RequestPayloadError("the body has invalid HTTP framing"))
 
     def log_exception(self, *args: Any, **more: Any) -> None:
@@ -247,7 +246,7 @@ class HttpConnection(EarlyHandler):
             raise exc  # from a handler that found the client gone; nothing has failed, so nothing is logged
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self.logger.error("unhandled error outside a request handler", exc_info=exc)
-        response = error_response(_connection_error(status, exc))
+        response = error_response(connection_error(status, exc))
         response.force_close()
         return response
 
@@ -271,14 +270,6 @@ class HttpConnection(EarlyHandler):
 
 def _hold_nothing() -> None:
     """Give nothing back: the place of a connection that is not in the table."""
-
-
-def _connection_error(status: int, error: BaseException | None) -> ApiError:
-    if isinstance(error, LineTooLong):
-        return TooLarge("the request line or a header field is too long")
-    if status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        return BadRequest("the request is not valid HTTP", code="malformed_body")
-    return InternalError("internal error; it was logged")
 
 
 class HttpServer(web.Server):

@@ -46,9 +46,14 @@ class StaticFile(NamedTuple):
 
 
 def load_files(folder: Traversable, prefix: str = "") -> dict[str, StaticFile]:
-    """Return the files below ``folder`` by their path with slashes. Raises ValueError for a file of an unknown kind."""
+    """Return the files below ``folder`` by their path with slashes. Raises ValueError for a file of an unknown kind.
+
+    Hidden files are left out: editors and file managers put theirs there.
+    """
     found: dict[str, StaticFile] = {}
     for entry in folder.iterdir():
+        if entry.name.startswith("."):
+            continue
         if entry.is_dir():
             found |= load_files(entry, f"{prefix}{entry.name}/")
         else:

@@ -23,9 +23,16 @@ SLICE_PAUSE_SECONDS = 0.01
 
 LONG_BYTES = 4096
 LONG_BYTES_PER_SECOND = 2**20
-"""A client that sends more than ``LONG_BYTES`` at once is then not read for as long as this rate needs for them.
+"""A client that is more than ``LONG_BYTES`` ahead of this rate is not read until the rate has caught up.
 
 64 KiB of hostile JSON hold the event loop for about 5 ms. So one client takes less than a tenth of the loop's time.
+What a client sends compressed counts once more when it is expanded: 64 KiB may come in a hundred bytes.
+"""
+
+OPERATION_BYTES = LONG_BYTES // 2
+"""An operation that takes a task counts as so many bytes more, so a client has at most 512 of them in a second.
+
+It takes up to a third of a millisecond, also if a limit refuses it.
 """
 
 CLOSE_SECONDS = 5.0
@@ -71,7 +78,9 @@ class WebSocketConnection(StreamConnection):
         receiver: Handles the client's messages. The code that makes the connection must set it.
     """
 
-    __slots__ = ("_compresses", "_is_busy", "_is_resuming", "_reader", "_state", "receiver")
+    __slots__ = (
+        "_compresses", "_has_sent_close", "_is_busy", "_is_resuming", "_paid_until", "_reader", "_state", "receiver",
+    )  # fmt: skip
 
     receiver: Receiver
 
@@ -81,10 +90,18 @@ class WebSocketConnection(StreamConnection):
         """``compresses`` is whether compression was agreed on. For the sizes see `StreamConnection`."""
         super().__init__(transport, chunked=False, buffer_bytes=buffer_bytes, send_buffer_bytes=send_buffer_bytes)
         self._compresses = compresses
+        self._has_sent_close = False
         self._is_busy = False
         self._is_resuming = False
+        self._paid_until = 0.0
         self._reader: FrameReader | None = None
         self._state = _OPEN
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the frames that wait: nobody would end the stream or the task that they begin."""
+        self._state = _DEAF
+        self._reader = None
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Handle what the client sent. After a fault or a close frame it is ignored."""
@@ -94,8 +111,7 @@ class WebSocketConnection(StreamConnection):
             self._reader = FrameReader(compresses=self._compresses)
         self._reader.feed(data)
         if not self._is_resuming:
-            if len(data) > LONG_BYTES:
-                self._rest(len(data) / LONG_BYTES_PER_SECOND)
+            self._charge(len(data))
             self._read_slice()
 
     def _read_slice(self) -> None:
@@ -116,7 +132,19 @@ class WebSocketConnection(StreamConnection):
                 self._wait_for_bytes(reader)
                 return
             self._handle(received)
+            if self._compresses and self._charge(len(received.payload)):
+                return
         self._rest(SLICE_PAUSE_SECONDS)
+
+    def _charge(self, size: int) -> bool:
+        """Count bytes of the client. Return whether it is so far ahead of the rate that it is not read for a while."""
+        now = asyncio.get_running_loop().time()
+        self._paid_until = max(self._paid_until, now) + size / LONG_BYTES_PER_SECOND
+        ahead = self._paid_until - now
+        if ahead <= LONG_BYTES / LONG_BYTES_PER_SECOND:
+            return False
+        self._rest(ahead)
+        return True
 
     def _rest(self, seconds: float) -> None:
         """Read nothing for a while, unless such a pause runs already."""
@@ -141,7 +169,8 @@ class WebSocketConnection(StreamConnection):
 
     def _resume(self) -> None:
         self._is_resuming = False
-        self._go_on()
+        if not self._charge(0):  # more was expanded meanwhile
+            self._go_on()
 
     def _go_on(self) -> None:
         """Go on with the frames that wait, if nothing else holds them up."""
@@ -155,7 +184,9 @@ class WebSocketConnection(StreamConnection):
     def set_busy(self, *, is_busy: bool) -> None:
         """Stop or go on with reading: the answer to a message takes longer than a call."""
         self._is_busy = is_busy
-        if not is_busy:
+        if is_busy:
+            self._charge(OPERATION_BYTES)
+        else:
             self._go_on()
 
     def resume_writing(self) -> None:
@@ -217,9 +248,10 @@ class WebSocketConnection(StreamConnection):
         self._drop_later()
 
     def _send_close(self, code: CloseCode, reason: str) -> None:
-        """Send a close frame. The client answers it and waits for the end of the connection."""
-        if self._transport.is_closing():
+        """Send a close frame, the last frame of all. The client answers it and waits for the end of the connection."""
+        if self._has_sent_close or self._transport.is_closing():
             return
+        self._has_sent_close = True
         self.write(encode_close(code, reason))
         if self._state >= _DEAF:  # the client's answer would not be understood
             self._transport.write_eof()

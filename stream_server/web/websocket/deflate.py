@@ -92,7 +92,7 @@ class MessageInflater:
 def accepts_deflate(offers: str) -> bool:
     """Return whether one of the offers in a ``Sec-WebSocket-Extensions`` header can be answered with :data:`ANSWER`.
 
-    The server does not compress with a smaller window, so it declines an offer with `server_max_window_bits` below 15.
+    An offer with `server_max_window_bits` is declined: an answer must repeat the parameter (RFC 7692 §7.1.2.1).
     An offer with unknown, repeated or invalid parameters is declined too (RFC 7692 §7).
     """
     return any(_is_acceptable(offer) for offer in offers.split(",")[:MAX_OFFERS])
@@ -116,9 +116,8 @@ def _parse(parameters: list[str]) -> Iterator[tuple[str, str | None]]:
 def _is_known(key: str, value: str | None) -> bool:
     if key in {"server_no_context_takeover", "client_no_context_takeover"}:
         return value is None
-    if key == "client_max_window_bits":  # the client may compress with a smaller window; the server can read any
-        return value is None or value in _WINDOW_BITS
-    return key == "server_max_window_bits" and value == "15"
+    # The client may compress with a smaller window; the server can read any.
+    return key == "client_max_window_bits" and (value is None or value in _WINDOW_BITS)
 
 
 _WINDOW_BITS = frozenset(map(str, range(8, 16)))

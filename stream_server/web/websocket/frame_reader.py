@@ -1,7 +1,7 @@
 """Parses what a client sends on a WebSocket (RFC 6455 §5). Strict, incremental, and without I/O.
 
 Each fault is found as early as its bytes allow: a wrong header before the payload has come, and invalid UTF-8 with the
-first byte that cannot be right. The memory is bounded by the largest message.
+first byte that cannot be right. The memory is bounded by the largest message and one read of the socket.
 """
 
 import codecs

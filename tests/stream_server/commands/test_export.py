@@ -3,12 +3,13 @@
 import asyncio
 import gzip
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa  # type: ignore[import-untyped]  # it has no types
 import pyarrow.parquet as pq  # type: ignore[import-untyped]  # see above
@@ -158,6 +159,50 @@ async def test_a_long_filter_is_sent_in_a_body() -> None:
     assert (script.asked[0].method, script.asked[0].query) == ("POST", {})
 
 
+class PagedLog:
+    """Answers long polls from events of one second each, as a server would. A cursor is the number of an event."""
+
+    def __init__(self, count: int) -> None:
+        self.events = [
+            {**POST, "cursor": str(n), "at": (NOW + timedelta(seconds=n)).isoformat()} for n in range(1, count + 1)
+        ]
+
+    async def request(self, _method: str, _path: str, *, query: dict[str, str], seconds: float) -> dict[str, Any]:
+        assert seconds > float(query["wait"])
+        since, limit = query["since"], int(query["limit"])
+        if since.isdecimal():
+            later = self.events[int(since) :]
+        else:
+            start = NOW if since.startswith("-") else datetime.fromisoformat(since)
+            later = [event for event in self.events if datetime.fromisoformat(str(event["at"])) >= start]
+        page = later[:limit]
+        cursor = page[-1]["cursor"] if page else str(len(self.events))
+        return {"events": page, "cursor": cursor, "more": len(later) > limit}
+
+    def read(self, since: str, until: datetime) -> tuple[list[str], str]:
+        """Return the cursors of the events that are read, and the one to go on with."""
+
+        async def read() -> list[past_events.Page]:
+            return [page async for page in read_pages(cast("Client", self), {}, since, until)]
+
+        pages = asyncio.run(read())
+        return [event["cursor"] for page in pages for event in page.events], pages[-1].cursor
+
+
+@pytest.mark.parametrize("since", ["-1h", "0", NOW.isoformat()])
+@pytest.mark.parametrize("step", [0.5, 1, 3, 20])
+def test_exports_that_continue_each_other_have_each_event_once(
+    monkeypatch: pytest.MonkeyPatch, since: str, step: float
+) -> None:
+    """The end of an export may be anywhere in a page, also before its first event."""
+    monkeypatch.setattr(past_events, "PAGE_EVENTS", 4)
+    log, found = PagedLog(11), list[str]()
+    for number in range(math.ceil(11 / step) + 1):
+        events, since = log.read(since, NOW + timedelta(seconds=number * step))
+        found += events
+    assert found == [event["cursor"] for event in log.events]
+
+
 class SiteWithPosts:
     """A server on which ``ann`` has posted, and her token."""
 
@@ -208,8 +253,9 @@ def test_the_command_exports_a_span_of_time(site: SiteWithPosts, tmp_path: Path)
     assert texts(tmp_path / "half.ndjson") == [
         event["status"]["message"] for event in events if event["at"] <= middle
     ]  # fmt: skip
-    outcome = site.export(tmp_path / "rest.ndjson", "--since", events[39]["cursor"])
-    assert len(texts(tmp_path / "rest.ndjson")) == 20
+    outcome = site.export(tmp_path / "half.ndjson", "--until", middle, "--json")
+    outcome = site.export(tmp_path / "rest.ndjson", "--since", json.loads(outcome.out)["cursor"])
+    assert texts(tmp_path / "half.ndjson") + texts(tmp_path / "rest.ndjson") == texts(tmp_path / "all.parquet")
     refused = site.export(tmp_path / "refused.ndjson", "--param", "nonsense=1")
     assert refused.code == 1
     assert "unknown_parameter" in refused.err

@@ -140,8 +140,31 @@ async def test_an_entry_that_matches_nobody_has_no_flush(spans: InMemorySpanExpo
     assert set(named(spans)) == {"POST /v1/statuses", "publish", "feed"}
 
 
+async def test_an_entry_that_never_comes_is_not_awaited_for_ever(spans: InMemorySpanExporter) -> None:
+    """Redis may lose what it acknowledged. Else each later entry would be watched, and the span kept, for nobody."""
+    world = World()
+    tracing = TraceExport(make_provider(SimpleSpanProcessor(spans), 1, 1), world.hub).tracing
+    request = tracing.begin("POST", "/v1/statuses", {})
+    assert request is not None
+    lost = world.hub.head
+    request.written = lost._replace(ms=lost.ms + 1, n=lost.n + 1)
+    tracing.end(request, 201)
+    watched = [world.hub.watch_entry is not None]
+    world.post("what comes instead")
+    watched.append(world.hub.watch_entry is not None)
+    assert watched == [True, False]
+    assert set(named(spans)) == {"POST /v1/statuses"}
+
+
 async def test_without_the_setting_nothing_is_traced() -> None:
     assert start_export(load({}, {}), World().hub, 1) is None
+
+
+@pytest.mark.parametrize("endpoint", ["collector", "http://", "ftp://collector:4318", "http://collector:99999", "http://[::"])
+def test_a_collector_without_a_url_is_refused_at_the_start(endpoint: str) -> None:
+    """Else the log would tell it with every batch of traces, and never before the first."""
+    with pytest.raises(InvalidSetting, match="otlp-endpoint must be a URL"):
+        trace_export.check_settings(load({}, {"STREAM_SERVER_OTLP_ENDPOINT": endpoint}))
 
 
 async def test_without_the_extra_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

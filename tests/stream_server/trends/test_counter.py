@@ -1,14 +1,18 @@
 """The posts of the ring that are counted, and the terms of a post."""
 
 import json
+from functools import partial
 
 import pytest
 
 from stream_server.events.entry import Entry
+from stream_server.events.kinds import PUBLIC_AUDIENCE
 from stream_server.events.position import Position
 from stream_server.hub.hub import Hub
-from stream_server.trends.counter import TrendCounter
+from stream_server.trends.counter import LATE_MS, TrendCounter
+from stream_server.trends.sketch import HOUR_MS
 from stream_server.trends.terms import PostFields, terms_of
+from tests.stream_server.feed.test_invalid_entries import BODIES, DEEP
 from tests.stream_server.hub.world import World
 
 TEXTS = [
@@ -70,6 +74,20 @@ async def test_only_public_posts_of_users_in_good_standing_count() -> None:
     assert await authors(log) == 3
 
 
+async def test_an_entry_that_is_none_is_passed_over() -> None:
+    """An exception would end the task, and with it the server."""
+    log = Log()
+    log.hub.ring.set_limits(max_bytes=1 << 24, max_age_ms=3_600_000)
+    log.add(0)
+    deep = b'{"wire":{"status":{"uid":"7","meta":' + b"[" * DEEP + b"]" * DEEP + b"}}}"
+    for n, body in enumerate([*BODIES.values(), deep], log.n + 1):
+        log.hub.ring.append(Entry(Position(log.start_ms + 1, n, n), "post", PUBLIC_AUDIENCE, body))
+        log.n = n
+    for _ in range(2):
+        log.add(2)
+    assert await authors(log) == 3
+
+
 async def test_each_entry_is_counted_once_and_a_second_that_lasts_is_awaited() -> None:
     log = Log()
     counting = TrendCounter(log.hub)
@@ -87,6 +105,25 @@ async def test_each_entry_is_counted_once_and_a_second_that_lasts_is_awaited() -
     log.add(2000)
     await counting.count_new_posts()
     assert counting.report("tag", "").posts == 5
+
+
+async def test_the_present_hour_goes_on_while_nobody_posts() -> None:
+    """What was a trend last night is none in the morning, even if it was quiet in between."""
+    log = Log()
+    for at in range(4):
+        log.add(at)
+    counting = TrendCounter(log.hub)
+    now_ms = log.hub.now_ms()
+
+    def hours_later(hours: float) -> int:
+        return now_ms + round(hours * HOUR_MS)
+
+    for hours, posts in ((0, 4), (1.5, 0), (5, 0)):
+        log.hub.now_ms = partial(hours_later, hours)
+        await counting.count_new_posts()
+        report = counting.report("tag", "")
+        assert (report.posts, len(report.trends)) == (posts, min(posts, 1)), hours
+        assert report.from_ms > log.hub.now_ms() - HOUR_MS - LATE_MS, hours
 
 
 async def test_of_a_busy_second_some_entries_are_counted_whoever_counts() -> None:

@@ -78,6 +78,10 @@ async def test_a_page_may_not_be_framed_and_sends_no_referrer(world: World) -> N
 
 
 def test_a_file_that_no_browser_knows_fails_the_start(tmp_path: Path) -> None:
+    """But no hidden one, such as that of an editor which has a file open."""
+    for name in (".page.js.swp", ".page.js", "page.js"):
+        (tmp_path / name).write_text("x")
+    assert list(load_files(tmp_path)) == ["page.js"]
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(ValueError, match=r"notes\.txt"):
         load_files(tmp_path)

@@ -1,9 +1,11 @@
 """HTTP connections: invalid requests, deadlines, and clients that do not read."""
 
 import asyncio
+import gc
 import json
 import logging
 import socket
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -118,6 +120,29 @@ async def test_a_line_that_is_too_long_gets_413(address: Address, sent: bytes) -
     answer = await answer_to(address, sent)
     assert error_code(answer) == "too_large"
     assert b"secret" not in answer
+
+
+UPGRADE = HEALTH.replace(b"\r\n\r\n", b"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "before", [b"", HEALTH, UPGRADE], ids=["alone", "behind a request", "behind one that asks for an upgrade"]
+)
+async def test_bytes_that_are_no_http_leave_nothing_behind(address: Address, before: bytes) -> None:
+    """The error of aiohttp has them four times as text, in a cycle that only a full garbage collection would free."""
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(4):
+            async with connected(address) as (reader, writer):
+                writer.write(before + b"\x82\xfe" * 200_000)
+                with suppress(ConnectionError):
+                    await asyncio.wait_for(reader.read(), 10)
+        await eventually(lambda: tracemalloc.get_traced_memory()[0] < 400_000)
+    finally:
+        tracemalloc.stop()
+        gc.enable()
 
 
 async def test_a_request_line_of_sixty_kilobytes_is_accepted(address: Address) -> None:
