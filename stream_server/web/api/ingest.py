@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
@@ -316,15 +317,23 @@ class IngestExchange:
         if len(self._timelines) > MAX_BATCHES_BEHIND:
             await self._timelines.popleft()
         results = iter(written)
-        return [each if isinstance(each, ApiError) else _named(next(results)) for each in parsed]
+        return [each if isinstance(each, ApiError) else _named(each.op, next(results)) for each in parsed]
 
     async def _send(self, answers: Sequence[LineAnswer]) -> None:
         if answers:
             await self._response.write(_encoder.encode_lines(answers))
 
 
-def _named(result: Ingested | ApiError) -> Ingested | ApiError:
-    """Return a refusal under the name that the line has for the member: scripts call the target `id`."""
-    if isinstance(result, ApiError) and result.param == "id":
-        result.param = "target"
+_ACTORS = {"post": "author", "follow": "source", "unfollow": "source"}
+"""The member with the user who acts, by the line's ``op``. Scripts refuse a suspended user without a parameter."""
+
+_OBJECTS = {"post": "status.", "user": "user."}
+"""The object that has the members of a line, by the line's ``op``."""
+
+
+def _named(op: str, result: Ingested | ApiError) -> Ingested | ApiError:
+    """Return a refusal with the parameter as the line calls it. Scripts call the target `id`."""
+    if isinstance(result, ApiError) and result.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        param = "target" if result.param == "id" else result.param or _ACTORS.get(op)
+        result.param = param and _OBJECTS.get(op, "") + param
     return result

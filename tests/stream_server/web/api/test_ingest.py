@@ -119,16 +119,16 @@ async def test_wrong_lines_are_named_and_do_not_stop_the_others(world: World) ->
         ({"op": "like"}, "invalid_parameter", "op"),
         ({"op": "user"}, "missing_parameter", "user"),
         ({"op": "user", "user": {"foreign_id": "a,b"}}, "invalid_parameter", "user.foreign_id"),
-        ({"op": "user", "user": {"foreign_id": "u3", "login": "ADA"}}, "login_taken", "login"),
+        ({"op": "user", "user": {"foreign_id": "u3", "login": "ADA"}}, "login_taken", "user.login"),
         ({"op": "user", "user": {"foreign_id": "u3", "email": "a@b.c"}}, "unknown_parameter", "user.email"),
-        (post(author="u9"), "not_found", "author"),
+        (post(author="u9"), "not_found", "status.author"),
         (post(message=""), "missing_parameter", "status.message"),
         (post(message="a" * 9999), "invalid_parameter", "status.message"),
         (post(posted="2999-01-01T00:00:00Z"), "invalid_parameter", "status.posted"),
         (post(posted="2026-02-31T00:00:00Z"), "invalid_parameter", "status.posted"),
         (post(posted="yesterday"), "invalid_parameter", "status.posted"),
         (post(group="1"), "invalid_parameter", "status.group"),
-        (post(message="", origin="p9"), "not_found", "origin"),
+        (post(message="", origin="p9"), "not_found", "status.origin"),
         ({"op": "delete", "status": "p9"}, "not_found", "status"),
         ({"op": "follow", "source": "u1", "target": "u1"}, "invalid_parameter", "target"),
         ({"op": "follow", "source": "u1", "target": "u9"}, "not_found", "target"),
@@ -144,7 +144,7 @@ async def test_wrong_lines_are_named_and_do_not_stop_the_others(world: World) ->
 async def test_a_refused_line_keeps_its_id_free(world: World) -> None:
     site = await world.user("site")
     refused, *others = await ingest(world, site, HELLO, ADA, HELLO)
-    assert codes([refused]) == [(1, "not_found", "author")]
+    assert codes([refused]) == [(1, "not_found", "status.author")]
     assert [sorted(answer) for answer in others] == [["cursor", "id", "line"]] * 2
 
 
@@ -205,11 +205,15 @@ async def test_answers_come_while_the_body_arrives(world: World, address: tuple[
 async def test_an_ingest_ends_with_the_rights_of_its_token(
     world: World, app: web.Application, address: tuple[str, int]
 ) -> None:
-    site, boss = await world.user("site"), await world.user("boss")
+    """A line of a suspended author is only refused, and names the author."""
+    site, boss, suspensions = await world.user("site"), await world.user("boss"), app[app_keys.STORE].suspensions
     talk = await Dialogue.open(address, site)
-    assert (await talk.ask(body_of(ADA)))["line"] == 1
-    await app[app_keys.STORE].suspensions.suspend(boss, site, IdempotencyKey.generate())
-    assert codes([await talk.ask(body_of(HELLO))]) == [(2, "suspended", None)]
+    ada = (await talk.ask(body_of(ADA)))["id"]
+    await suspensions.suspend(boss, ada, IdempotencyKey.generate())
+    assert codes([await talk.ask(body_of(HELLO))]) == [(2, "suspended", "status.author")]
+    assert (await talk.ask(body_of(BOB)))["line"] == 3
+    await suspensions.suspend(boss, site, IdempotencyKey.generate())
+    assert codes([await talk.ask(body_of(HELLO))]) == [(4, "suspended", None)]
     assert await talk.answer() is None, "the answer has ended"
     talk.close()
 
