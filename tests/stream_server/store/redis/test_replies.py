@@ -18,7 +18,7 @@ from tests.stream_server.store.people import new_key
 from tests.stream_server.store.redis.scripted_redis import CUT, SILENCE, Reply, ScriptedRedis
 from tests.waiting import PATIENCE, eventually
 
-SHORT = 0.5
+SHORT = 2.0
 """Seconds to wait for a silent Redis. No assertion depends on the time used."""
 
 MADE = b"*2\r\n:0\r\n$5\r\n1-0 1\r\n"
