@@ -51,6 +51,7 @@ async def _open_builder(page: Page) -> None:
     await _draw_box(page)
     await page.get_by_role("button", name="Try the past hour").click()
     await page.locator(".trial .post").first.wait_for()
+    await page.get_by_role("application").evaluate("map => map.scrollIntoView()")  # the page has scrolled to the posts
 
 
 async def _draw_box(page: Page) -> None:
