@@ -334,6 +334,8 @@ _OBJECTS = {"post": "status.", "user": "user."}
 def _named(op: str, result: Ingested | ApiError) -> Ingested | ApiError:
     """Return a refusal with the parameter as the line calls it. Scripts call the target `id`."""
     if isinstance(result, ApiError) and result.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-        param = "target" if result.param == "id" else result.param or _ACTORS.get(op)
+        param = "target" if result.param == "id" else result.param
+        if result.error_code == "suspended":
+            param = _ACTORS.get(op)
         result.param = param and _OBJECTS.get(op, "") + param
     return result

@@ -116,3 +116,15 @@ class RedisDump:
             for name, value in self._data.items():
                 pipe.restore(name, 0, value)
             pipe.execute()
+
+
+def forget_scripts_before_transactions(store: Store, raw: Any) -> None:
+    """Let Redis forget its scripts before each transaction of the store, as after a restart."""
+    exchange = store._redis.run_pipeline
+
+    async def forgetting(commands: Any, timeout_seconds: float) -> list[Any]:
+        if commands[0][0] == "MULTI":
+            raw.script_flush()
+        return await exchange(commands, timeout_seconds)
+
+    store._redis.run_pipeline = forgetting  # type: ignore[method-assign]  # the fault

@@ -214,19 +214,6 @@ async def test_a_pass_over_followers_and_lists_together_dies_or_is_overtaken(
     assert await interruptions == 2 * 3 * 2 or meanwhile != "nothing", "script, transaction: each may be the last"
 
 
-@pytest.mark.parametrize("meanwhile", ["leaves", "leaves_and_returns", "removes_from_list"])
-async def test_an_unfollow_during_the_fan_out_is_found_in_the_same_call(
-    wide: Store, raw: Any, redis_url: str, meanwhile: str
-) -> None:
-    scene = await _make_scene(wide, raw)
-    other = Store(redis_url, timeout_seconds=PATIENCE, size_limits=WIDE)
-    interruption = Interruption(other, 2, "before", partial(_unless_gone, MEANWHILE[meanwhile], scene), dies=False)
-    await posts(scene._replace(store=other))
-    await other.close()
-    assert interruption.fired
-    check_timelines(raw)
-
-
 async def ingests(scene: Scene) -> None:
     """A batch of another site: three posts, of which two fill a transaction, and one by a user whom nobody follows."""
     ingest = scene.store.ingest
@@ -247,13 +234,14 @@ async def test_a_batch_of_posts_dies_or_is_overtaken_between_any_two_commands(
 
 
 @pytest.mark.parametrize("meanwhile", ["leaves", "leaves_and_returns", "removes_from_list"])
-async def test_a_batch_that_is_overtaken_leaves_nothing_to_a_job_worker(
-    wide: Store, raw: Any, redis_url: str, meanwhile: str
+@pytest.mark.parametrize("write", [posts, ingests])
+async def test_an_unfollow_during_the_fan_out_is_found_in_the_same_call(
+    wide: Store, raw: Any, redis_url: str, write: Action, meanwhile: str
 ) -> None:
     scene = await _make_scene(wide, raw)
     other = Store(redis_url, timeout_seconds=PATIENCE, size_limits=WIDE)
     interruption = Interruption(other, 2, "before", partial(_unless_gone, MEANWHILE[meanwhile], scene), dies=False)
-    await ingests(scene._replace(store=other))
+    await write(scene._replace(store=other))
     await other.close()
     assert interruption.fired
     check_timelines(raw)

@@ -10,7 +10,7 @@ from stream_server.store.social.ingest import Ingested
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.social.users import ProfileCard
 from stream_server.store.store import Store
-from tests.stream_server.store.job_queue import check_timelines, drain, home
+from tests.stream_server.store.job_queue import check_timelines, drain, forget_scripts_before_transactions, home
 from tests.stream_server.store.people import People, new_key, open_store
 
 PASS = 5
@@ -94,14 +94,7 @@ async def test_a_timeline_that_cannot_be_written_gets_a_job_and_the_others_get_t
 
 async def test_a_redis_that_forgot_the_scripts_finishes_the_jobs(store: Store, people: People, raw: Any) -> None:
     await _community(store, people, [2, 1])
-    exchange = store._redis.run_pipeline
-
-    async def forgetting(commands: Any, timeout_seconds: float) -> list[Any]:
-        if commands[0][0] == "MULTI":
-            raw.script_flush()
-        return await exchange(commands, timeout_seconds)
-
-    store._redis.run_pipeline = forgetting  # type: ignore[method-assign]  # what the test is for
+    forget_scripts_before_transactions(store, raw)
     await _post(store, [0, 1])
     assert raw.zcard("{core}:due") == 0
     check_timelines(raw)

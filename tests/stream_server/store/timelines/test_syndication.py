@@ -12,7 +12,14 @@ from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, binaries
-from tests.stream_server.store.job_queue import check_timelines, drain, home, job_workers, members
+from tests.stream_server.store.job_queue import (
+    check_timelines,
+    drain,
+    forget_scripts_before_transactions,
+    home,
+    job_workers,
+    members,
+)
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.waiting import PATIENCE
 
@@ -289,14 +296,7 @@ async def test_a_timeline_that_cannot_be_written_gets_a_job_and_the_others_get_t
 
 async def test_a_redis_that_forgot_the_scripts_finishes_the_job(store: Store, people: People, raw: Any) -> None:
     author, followers = await _followed(store, people, 3)
-    exchange = store._redis.run_pipeline
-
-    async def forgetting(commands: Any, timeout_seconds: float) -> list[Any]:
-        if commands[0][0] == "MULTI":
-            raw.script_flush()
-        return await exchange(commands, timeout_seconds)
-
-    store._redis.run_pipeline = forgetting  # type: ignore[method-assign]  # what the test is for
+    forget_scripts_before_transactions(store, raw)
     status = await people.status(author)
     assert _having(raw, [author, *followers], status) == [author, *followers]
     assert raw.zcard("{core}:due") == 0
