@@ -29,6 +29,19 @@ The yardsticks:
 
     peers/           the command; PEERS.md tells how to get each server
 
+``python -m bench.units`` measures what one deed and one stream cost, for a plan of a large site:
+
+    units.py         the command
+    unit_run.py      does each deed some hundred times, and compares the totals before and after
+    unit_deeds.py    the deeds: posts, deletes, follows, pages
+    unit_streams.py  what one connected client costs
+    unit_site.py     Redis, a server that does the deeds, and one that only hears
+    unit_costs.py    the figures and their file; unit_table.py prints them
+    redis_meter.py   what Redis has done and holds; redis_listener.py counts what it publishes
+    capacity.py      the load of each part of a site, from these figures; simulate.py prints it, simulate_check.py
+                     compares it with two real servers, capacity_page.py has the tables of the documentation
+    caller.py        requests whose bytes are counted
+
 The other commands load one process with many streams and check that each client receives what it should:
 
     crowd.py         10,000 streams: ramp, hold, posts at several rates, a reconnect storm, a restart, the end

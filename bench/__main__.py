@@ -5,7 +5,6 @@ import os
 import resource
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -14,10 +13,11 @@ from pathlib import Path
 from bench import parts
 from bench.against import checkout
 from bench.clients import Clients
+from bench.disturbance import Disturbance
 from bench.lineup import BareServer, Floor, Kind, QueueServer, Server, SseServer, StreamServer, WebSocketServer
 from bench.native import Programs, compiled
 from bench.parts import Measured, Plan
-from bench.process import busy_seconds, end_cleanly, last_core, own_seconds, pin
+from bench.process import end_cleanly, last_core, pin
 from bench.progress import Progress
 from bench.report import Report, Results
 from bench.site import Site, site
@@ -30,9 +30,6 @@ IDLE_AT_MOST = 4000
 
 CROWD = 10_000
 """Number of streams that return at once, if the system allows so many open files."""
-
-DISTURBED = 0.1
-"""Share of a core of other work from which on the figures are doubtful."""
 
 CROWD_FILES = 4096
 """File descriptors that such a crowd needs besides its streams."""
@@ -140,19 +137,6 @@ class Bench:
         if self._shared and part != "joined":
             servers.append(QueueServer(self._shared))
         return servers
-
-
-class Disturbance:
-    """The processor time of other programs during the run. It is known when all processes of the run have ended."""
-
-    def __init__(self) -> None:
-        self._start, self._before = time.monotonic(), busy_seconds() - own_seconds()
-
-    def note(self) -> str:
-        """Return a sentence for below the table."""
-        share = (busy_seconds() - own_seconds() - self._before) / (time.monotonic() - self._start)
-        doubt = ": the figures are doubtful" if share > DISTURBED else ""
-        return f"other programs used {100 * max(0.0, share):.0f} % of a core during the run{doubt}"
 
 
 def notes_on(programs: Programs) -> list[str]:

@@ -1,0 +1,127 @@
+"""``python -m bench.units``: what a post, a delete, a follow, a page, a heard entry and a stream cost.
+
+Each deed is done some hundred times over HTTP. A figure is the difference of the totals before and after, divided by
+the number of deeds, less what the processes do while nothing happens. One server does the deeds and another only hears
+their entries. Redis keeps an append-only file, synced every second, and is reached over TCP.
+
+`bench/README.md` says how to read the figures, and `docs/capacity.md` is made from them.
+"""
+
+import argparse
+import asyncio
+import os
+import platform
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.against import checkout
+from bench.caller import HANDS
+from bench.disturbance import Disturbance
+from bench.process import CORES, end_cleanly, last_core, pin
+from bench.progress import Progress
+from bench.site import ROOT
+from bench.unit_costs import CHECKED_IN, Machine, UnitCosts
+from bench.unit_deeds import Community
+from bench.unit_relay import relay_costs
+from bench.unit_run import Sizes, deed_costs, full_home, idle_costs, joined_us, subscriber_us, without_subscribers
+from bench.unit_site import SYNCED, UnitSite, hearing, unit_site
+from bench.unit_streams import process_memory, stream_costs
+from bench.unit_table import show
+
+FULL = Sizes(deeds=300, idle_seconds=8, streams=500, stream_seconds=4)
+QUICK = Sizes(deeds=60, idle_seconds=1, streams=100, stream_seconds=1.5)
+
+
+class Options(NamedTuple):
+    """The command line."""
+
+    sizes: Sizes
+    commit: str
+    json: str
+    write: bool
+
+
+def options_from(arguments: list[str]) -> Options:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.units", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer deeds, to see that it works")
+    parser.add_argument("--commit", default="", help="measure another commit, with the programs of this checkout")
+    parser.add_argument("--json", default="", metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--write", action="store_true", help="write unit_costs.json and the pages made from it")
+    given = parser.parse_args(arguments)
+    return Options(QUICK if given.quick else FULL, given.commit, given.json, given.write)
+
+
+async def measure(folder: Path, python: str, sizes: Sizes, commit: str) -> UnitCosts:
+    """Measure the server of a checkout."""
+    disturbance = Disturbance()
+    async with unit_site(folder, python) as site:
+        with Progress() as progress:
+            found = await _measured(site, sizes, progress)
+    machine = Machine(
+        processor=_processor(), cores=len(CORES), python=platform.python_version(), redis=site.redis_version,
+        appendfsync=SYNCED, commit=commit, busy_percent=100 * disturbance.share(),
+    )  # fmt: skip
+    return UnitCosts(machine=machine, **found)
+
+
+async def _measured(site: UnitSite, sizes: Sizes, progress: Progress) -> dict[str, Any]:
+    memory, idle = process_memory(site), await idle_costs(site, sizes.idle_seconds)
+    community = Community(site, sizes.deeds)
+    await community.gather()
+    async with hearing(site) as hearer:
+        deeds = await deed_costs(site, community, hearer, sizes, progress)
+        joined = await joined_us(site, community, hearer)
+    hear_us = deeds["post, 0 followers"].hear_us
+    sent, alone = [await subscriber_us(site, community, hands) for hands in (HANDS, 1)]
+    return {
+        "idle": idle,
+        "deeds": {name: without_subscribers(deed, sent, alone) for name, deed in deeds.items()},
+        "streams": await stream_costs(site, sizes.streams, sizes.stream_seconds, hear_us),
+        "joined_us": joined,
+        "relay": await relay_costs(site, community, deeds["post, 0 followers"]),
+        "subscriber_us": sent,
+        "alone_subscriber_us": alone,
+        "full_home": full_home(site),
+        "process_memory": memory,
+    }
+
+
+def _processor() -> str:
+    try:
+        rows = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return platform.processor()
+    return next((row.partition(":")[2].strip() for row in rows if row.startswith("model name")), platform.machine())
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
+
+
+def main(arguments: list[str]) -> None:
+    """Measure, and print the tables. Progress goes to stderr."""
+    options = options_from(arguments)
+    end_cleanly()
+    pin(os.getpid(), last_core())
+    with ExitStack() as stack:
+        folder, python, name = ROOT, sys.executable, _commit()
+        if options.commit:
+            name, folder, python = stack.enter_context(checkout(options.commit))
+        costs = asyncio.run(measure(folder, python, options.sizes, name))
+    show(costs)
+    if options.json:
+        Path(options.json).write_text(costs.json(), encoding="utf-8")
+    if options.write:
+        CHECKED_IN.write_text(costs.json(), encoding="utf-8")
+        subprocess.run([sys.executable, "-m", "docs.tables"], cwd=ROOT, check=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
