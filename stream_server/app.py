@@ -24,6 +24,7 @@ from stream_server.events.language import detect_language, detect_nothing
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
+from stream_server.feed.relay.entry_source import EntrySource
 from stream_server.feed.ring_filler import RingFiller
 from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.feed.token_recheck import TokenRecheck
@@ -31,6 +32,9 @@ from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenStatuse
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
+from stream_server.jobs.cluster_watch import ClusterWatch
+from stream_server.jobs.expiry_loop import ExpiryLoop, make_expiry_loop
+from stream_server.jobs.idle_homes_loop import IdleHomesLoop
 from stream_server.jobs.memory_alarm import MemoryAlarm
 from stream_server.jobs.repair_loop import RepairLoop
 from stream_server.jobs.trimmer import LogTrimmer
@@ -101,7 +105,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
         store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts,
         last_written=lambda: store.last_written, link_health=link_health, on_log_readable=log.mark_readable,
         canary_seconds=config.canary_seconds,
-        signature=BusSignature(bus_key.to_key(config.bus_secret or secrets.token_hex())),
+        source=_make_source(config, store, workers),
         on_question=lambda message: _answer(hub, directory, message),
     )  # fmt: skip
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
@@ -114,12 +118,12 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[LIMITS] = RequestLimits(config, store.rate_counters)
     app[UNPROVEN] = UnprovenSockets()
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
-    app[app_keys.READINESS_CHECK] = _readiness(hub, feed)
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
     app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, console.load_console()
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
+    app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services.cluster_watch)
     app[app_keys.REFUSE_WRITES], app[app_keys.TRENDS] = services.memory_alarm.refuse_writes, services.trends
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)
     _add_operations(app, feed, services, workers)
@@ -170,11 +174,16 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
             config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max,
-            config.consent == "on",
+            config.consent == "on", packed_statuses=config.pack_statuses == "on",
         ),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=verify_feed, bus_key=bus_key.to_key(config.bus_secret) if config.bus_secret else b"",
     )  # fmt: skip
+
+
+def _make_source(config: Config, store: Store, workers: WorkerSockets) -> EntrySource:
+    signature = BusSignature(bus_key.to_key(config.bus_secret or secrets.token_hex()))
+    return EntrySource(store.log, signature, workers.relay_path)
 
 
 def _make_token_statuses(store: Store, hub: Hub, feed: Feed) -> TokenStatuses:
@@ -190,12 +199,15 @@ class BackgroundServices(NamedTuple):
 
     job_workers: JobWorkers
     repair_loop: RepairLoop
+    expiry_loop: ExpiryLoop
+    idle_homes_loop: IdleHomesLoop
     trimmer: LogTrimmer
     loop_watch: LoopWatch
     directory: StreamDirectory
     token_recheck: TokenRecheck
     memory_alarm: MemoryAlarm
     trends: TrendCounter
+    cluster_watch: ClusterWatch
 
 
 def _answer(hub: Hub, directory: StreamDirectory, question: bytes) -> None:
@@ -207,27 +219,34 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
     return BackgroundServices(
         JobWorkers(store.job_queue, store.job_runner, jitter),
         RepairLoop(store.repair, jitter),
+        make_expiry_loop(store.expiry, config, jitter),
+        IdleHomesLoop(store.idle_homes, config.home_idle_days, jitter),
         LogTrimmer(store.retention, _retention_limits(config), jitter),
         LoopWatch(),
         directory,
         TokenRecheck(hub, store.sessions),
         MemoryAlarm(store.memory, jitter),
         TrendCounter(hub),
+        ClusterWatch(store.cluster_health, jitter),
     )
 
 
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
-    """Run all services until cancelled; with ``--job-workers 0``, without the job workers and the repair loop."""
+    """Run all services until cancelled; with ``--job-workers 0``, without job workers and the loops beside them."""
     repair_seconds = config.repair_seconds if config.job_workers else 0
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="job workers")
         group.create_task(services.repair_loop.run(repair_seconds), name="repair loop")
+        if config.job_workers:
+            group.create_task(services.expiry_loop.run(), name="expiry of statuses")
+            group.create_task(services.idle_homes_loop.run(), name="idle home timelines")
         group.create_task(services.trimmer.run(), name="trimmer")
         group.create_task(services.loop_watch.run(), name="loop watch")
         group.create_task(services.directory.run(), name="directory of streams")
         group.create_task(services.token_recheck.run(), name="recheck of tokens")
         group.create_task(services.memory_alarm.run(), name="memory alarm")
         group.create_task(services.trends.run(), name="trends")
+        group.create_task(services.cluster_watch.run(), name="watch of the cluster")
 
 
 async def _fill_memory(log: LogReader, hub: Hub, services: BackgroundServices) -> None:
@@ -283,12 +302,13 @@ def _load_filters() -> Registry:
     return registry
 
 
-def _readiness(hub: Hub, feed: Feed) -> app_keys.ReadinessCheck:
-    """Return the check behind ``/readyz``: the server is ready if the feed works and the server is not stopping."""
+def _readiness(hub: Hub, feed: Feed, watch: ClusterWatch) -> app_keys.ReadinessCheck:
+    """Return the check behind ``/readyz``: ready if the feed works, the core takes writes, and nothing is stopping."""
 
     def ready() -> tuple[bool, dict[str, object]]:
-        is_ready = feed.is_ready and not hub.is_stopping
-        return is_ready, {"lag_ms": feed.link_health.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
+        is_ready = feed.is_ready and not hub.is_stopping and not watch.fault
+        detail = {"lag_ms": feed.link_health.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
+        return is_ready, detail | watch.detail()
 
     return ready
 
@@ -308,7 +328,9 @@ def _add_operations(
 
 
 def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices, worker: int) -> Metrics:
-    job_workers, repair_loop, trimmer, loop_watch, _, token_recheck, memory_alarm, _ = services
+    job_workers, repair_loop, expiry_loop, idle_homes, trimmer, loop_watch, _, token_recheck, memory_alarm, _, _ = (
+        services
+    )
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
         "streams": lambda: protocols.count_streams(hub.registry.open_by_framing),
         "streams_live": hub.count_live_clients,
@@ -328,6 +350,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "stream_failures_total": lambda: hub.background_tasks.failures,
         "slow_client_demotions_total": lambda: hub.counters.slow_demotions,
         "redis_reconnects_total": lambda: feed.reconnects,
+        "relay_connected": lambda: int(feed.source.link is not None),
         "rollbacks_total": lambda: feed.rollbacks,
         "feed_lag_seconds": lambda: feed.link_health.lag_ms() / 1000,
         "ring_bytes": lambda: hub.ring.size_bytes,
@@ -342,8 +365,13 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "job_failures_total": lambda: job_workers.failed_passes,
         "jobs_deferred_total": lambda: store.syndication.failed_passes,
         "repairs_total": lambda: repair_loop.findings,
+        "statuses_expired_total": lambda: expiry_loop.left,
+        "homes_idle_total": lambda: idle_homes.fallen,
+        "status_archive_failures_total": lambda: expiry_loop.archive_failures,
         "jobs_due": lambda: job_workers.queue_depth.due,
         "jobs_parked": lambda: job_workers.queue_depth.parked,
+        "redis_nodes_away": lambda: len(store.cluster_health.unreachable_nodes),
+        "redis_redirects_total": lambda: store.redirects,
         "redis_memory_bytes": lambda: memory_alarm.use.used_bytes,
         "redis_memory_limit_bytes": lambda: memory_alarm.use.limit_bytes,
         "memory_alarm": lambda: int(memory_alarm.is_raised),

@@ -22,7 +22,10 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``rules``            explains why a rule matches a status, without a server
 ``repair``           finds and repairs faults in Redis
 ``doctor``           checks this machine, a Redis and a server
+``doctor_cluster``   checks the Redis Cluster of the server
+``check_result``     the result of one check of the doctor
 ``admin``            makes a user an administrator
+``cluster``          makes a Redis Cluster, moves its core, and checks it
 ``redis_acl``        prints Redis users with the least rights that each role needs
 ``fetch``            downloads a redis-server and the language detector
 ``credentials``      the token of a command that reads from a server

@@ -8,7 +8,6 @@ import click
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import CommandFailure
 from stream_server.commands.output import JSON_OPTION, print_json
-from stream_server.commands.worker import WORKER_SETTINGS
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.store.idempotency import IdempotencyKey
@@ -22,14 +21,12 @@ Examples:
   stream-server admin ada --remove --redis redis://10.0.0.5
 """
 
-SETTING_NAMES = {name for name in WORKER_SETTINGS if name not in {"job_workers", "log_max_seconds", "log_max_bytes"}}
-
 
 @click.command(epilog=EPILOG)
 @click.argument("login")
 @click.option("--remove", is_flag=True, help="Take the right away again.")
 @JSON_OPTION
-@setting_options.options(*SETTING_NAMES)
+@setting_options.options(*server_access.STORE_SETTINGS)
 def admin(*, login: str, remove: bool, as_json: bool, **flags: Any) -> None:
     """Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's tokens."""
     settings = server_access.with_server_redis(config.load(flags))

@@ -6,10 +6,8 @@ import resource
 import shutil
 import sys
 import time
-from enum import Enum
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 from rich.console import Console
@@ -18,6 +16,8 @@ from rich.text import Text
 from filters.registry import PluginError, Registry
 from stream_server.client import Client, ClientFailure, RequestRefused
 from stream_server.commands import server_access, setting_options
+from stream_server.commands.check_result import CheckResult, CheckState, advice, broken, good
+from stream_server.commands.doctor_cluster import check_cluster_setup
 from stream_server.commands.exit_codes import FAILED, OK
 from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.config import config
@@ -30,7 +30,7 @@ from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_
 from stream_server.security.signing_keys import load_or_create_secret
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store import keys
-from stream_server.store.redis.address import parse_sentinel_url
+from stream_server.store.redis.address import parse_cluster_url, parse_sentinel_url
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
@@ -52,27 +52,18 @@ MIN_SENTINELS = 3
 """Least number of Sentinels that can still agree when one is gone."""
 
 
-class CheckState(Enum):
-    """The outcome of one check of ``doctor``. Only ``BROKEN`` makes the command exit with 1."""
-
-    GOOD = "good"
-    ADVICE = "advice"
-    BROKEN = "broken"
-
-
-class CheckResult(NamedTuple):
-    """The result of one check of ``doctor``, with one sentence for a person."""
-
-    state: CheckState
-    sentence: str
-
-
-good, advice = partial(CheckResult, CheckState.GOOD), partial(CheckResult, CheckState.ADVICE)
-broken = partial(CheckResult, CheckState.BROKEN)
-
 REPLICA_KEEPS_UP = good("the replica to read from keeps up")
 REPLICA_UNUSABLE = advice(
     "the replica to read from is unreachable, behind, or of another primary: streams use the primary meanwhile"
+)
+
+SMALL_HASH = "hash-max-ziplist-value"
+"""Redis' setting for the longest value of a compact hash, by its name in Redis 6.2. Redis 7 knows this name, too."""
+
+MIN_SMALL_HASH_BYTES = 1024
+
+NODE_OF_A_CLUSTER = broken(
+    "this Redis is a node of a cluster, and others have some of the keys: name the cluster, redis+cluster://host:port"
 )
 
 
@@ -89,6 +80,7 @@ Examples:
   stream-server doctor --data-dir ./data           that server, its folder and its embedded Redis
   stream-server doctor --redis redis://10.0.0.5    that Redis
   stream-server doctor --redis redis+sentinel://10.0.0.5,10.0.0.6,10.0.0.7/main --write-replicas 1
+  stream-server doctor --redis redis+cluster://10.0.0.5,10.0.0.6,10.0.0.7
 """
 
 
@@ -141,8 +133,9 @@ async def run_checks(settings: Config, url: str | None) -> list[CheckResult]:
 
 async def _check_redis(settings: Config, url: str) -> list[CheckResult]:
     seconds = settings.redis_timeout_seconds
-    results = await check_sentinels(url, seconds) + await check_redis(url, seconds)
-    return results + await check_replicas(settings, url)
+    results = await check_sentinels(url, seconds) + await check_cluster_setup(url, seconds, settings.write_replicas)
+    results += await check_redis(url, seconds)
+    return results + await check_replicas(settings, url) + await check_expiry(url, seconds)
 
 
 def _embedded_redis_url(settings: Config, server: CheckResult) -> str:
@@ -249,7 +242,9 @@ async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
         answer, (seconds, micros) = await client.execute(("INFO",), ("TIME",))
         skew = _check_clock_skew(float(seconds) + float(micros) / 1e6, started, time.time())
         info = parse_info(answer)
-        return [_check_version(info), skew, *await _check_configuration(client, info)]
+        is_in_cluster = info.get("redis_mode") == "cluster"
+        mode = [NODE_OF_A_CLUSTER] if is_in_cluster and parse_cluster_url(url) is None else []
+        return [_check_version(info), skew, *mode, *await _check_configuration(client, info)]
     except ApiError:
         return [broken("Redis cannot be reached, or refuses to answer")]
     finally:
@@ -273,6 +268,18 @@ async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]
     if len(states) < MIN_SENTINELS:
         found.append(advice("fewer than three Sentinels are named: two must agree when the third is gone"))
     return [*found, good("the Sentinels that answer agree on the primary")]
+
+
+async def check_expiry(url: str, timeout_seconds: float) -> list[CheckResult]:
+    """Check whether old statuses could leave at the last attempt. Return [] if none failed."""
+    client = RedisClient(url, timeout_seconds)
+    try:
+        (failure,) = await client.execute(("HGET", keys.key_for("expiry"), "failure"))
+    except ApiError:
+        return []  # another check already reports that Redis does not answer
+    finally:
+        await client.close()
+    return [broken(f"no status leaves because of its age: {failure.decode()}")] if failure else []
 
 
 async def check_replicas(settings: Config, url: str) -> list[CheckResult]:
@@ -301,7 +308,7 @@ async def check_replicas(settings: Config, url: str) -> list[CheckResult]:
 
 
 async def _check_configuration(client: RedisClient, info: dict[str, str]) -> list[CheckResult]:
-    names = ("appendonly", "appendfsync", "maxmemory-policy", "client-output-buffer-limit")
+    names = ("appendonly", "appendfsync", "maxmemory-policy", "client-output-buffer-limit", SMALL_HASH)
     try:
         answers = await client.execute(*(("CONFIG", "GET", name) for name in names))
     except ApiError:
@@ -311,6 +318,7 @@ async def _check_configuration(client: RedisClient, info: dict[str, str]) -> lis
         *_check_persistence(settings, info),
         _check_eviction(settings.get("maxmemory-policy", "")),
         _check_pubsub_buffer(settings.get("client-output-buffer-limit", "")),
+        _check_small_hashes(int(settings.get(SMALL_HASH, MIN_SMALL_HASH_BYTES))),
     ]
 
 
@@ -346,6 +354,12 @@ def _check_eviction(policy: str) -> CheckResult:
     if policy != "noeviction":
         return broken(f"maxmemory-policy is {policy}: Redis would drop data when memory is short; set noeviction")
     return good("Redis drops nothing when memory is short (noeviction)")
+
+
+def _check_small_hashes(max_bytes: int) -> CheckResult:
+    if max_bytes < MIN_SMALL_HASH_BYTES:
+        return advice(f"{SMALL_HASH} is {max_bytes}, so each status takes 1.6 times the memory: set 1024")
+    return good(f"Redis stores statuses compactly ({SMALL_HASH})")
 
 
 def _check_pubsub_buffer(limits: str) -> CheckResult:

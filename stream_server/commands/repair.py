@@ -13,7 +13,6 @@ from rich.table import Table
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, OK
 from stream_server.commands.output import JSON_OPTION, print_json
-from stream_server.commands.worker import WORKER_SETTINGS
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.jobs.workers import JobWorkers
@@ -32,12 +31,10 @@ Exit codes: 0 no faults, 1 faults, repaired or not. Every server does the same a
 --repair-seconds. Give this command the --timeline-max, --fanout-batch-size and --log-max-entries of the servers.
 """
 
-SETTING_NAMES = set(WORKER_SETTINGS) - {"job_workers", "log_max_seconds", "log_max_bytes"}
-
 
 @click.command(epilog=EPILOG, short_help="Find and repair faults in Redis.")
 @click.option("--dry-run", is_flag=True, help="Only report the faults, and change nothing.")
-@setting_options.options(*SETTING_NAMES)
+@setting_options.options(*server_access.STORE_SETTINGS)
 @JSON_OPTION
 @click.pass_context
 def repair(context: click.Context, /, *, dry_run: bool, as_json: bool, **flags: Any) -> None:

@@ -11,7 +11,7 @@ from stream_server.config import config
 from stream_server.errors import Unavailable
 from stream_server.runtime.embedded_redis import EmbeddedRedisError
 from stream_server.runtime.listening import CannotListen
-from stream_server.store.store import RedisTooOld
+from stream_server.store.store import UnusableRedis
 
 EPILOG = """
 \b
@@ -27,6 +27,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.option("--demo", is_flag=True, help="Create sample content that keeps changing, and print commands to try.")
 @click.option("--supervised", type=click.INT, hidden=True)
+@click.option("--relay", type=click.INT, hidden=True)
 @click.option("--listening", type=click.INT, hidden=True)
 @click.option("--slot", type=click.INT, default=1, hidden=True)
 @click.option("--sockets", type=click.Path(path_type=Path), hidden=True)
@@ -37,6 +38,7 @@ def serve(
     /,
     demo: bool,  # noqa: FBT001 - click passes flags so
     supervised: int | None,
+    relay: int | None,
     listening: int | None,
     slot: int,
     sockets: Path | None,
@@ -47,6 +49,10 @@ def serve(
     Ctrl-C and SIGTERM stop the server after a goodbye to every stream. At SIGHUP the server reads --settings-file
     again, as `stream-server reload` describes.
     """
+    if relay is not None and supervised is not None:
+        from stream_server.runtime import relay_process  # noqa: PLC0415 - it imports a third of the server only
+
+        context.exit(relay_process.run(config.load(flags), flags, supervised, relay, sockets))
     # Imported here, because importing the server takes time and other commands do not need it.
     from stream_server.runtime import process  # noqa: PLC0415 - see above
 
@@ -54,7 +60,7 @@ def serve(
     try:
         worker = None if supervised is None else process.WorkerOptions(supervised, listening, slot, sockets)
         code = process.run_server(settings, flags, with_demo=demo, print_text=click.echo, worker=worker)
-    except (EmbeddedRedisError, CannotListen, RedisTooOld) as error:
+    except (EmbeddedRedisError, CannotListen, UnusableRedis) as error:
         raise CommandFailure(str(error)) from None
     except OSError as error:
         raise CommandFailure(f"{error.filename or 'the server'}: {error.strerror or error}") from None

@@ -21,7 +21,13 @@ from stream_server.security.tokens import TokenAuthority
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.social.sign_ins import SignIn
-from stream_server.store.store import RedisTooOld, Store
+from stream_server.store.store import Store, UnusableRedis
+
+STORE_SETTINGS = (
+    "redis", "data_dir", "timeline_max", "fanout_batch_size", "log_max_entries", "redis_timeout_seconds",
+    "settings_file",
+)  # fmt: skip
+"""The settings of every command that changes data by `open_store`."""
 
 _NO_SERVER_NAMED = (
     "no server named: give its --data-dir or its --redis (no other process can use the Redis of a server that was "
@@ -91,7 +97,7 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
         config.redis, timeout_seconds=config.redis_timeout_seconds, min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
             config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max,
-            config.consent == "on",
+            config.consent == "on", packed_statuses=config.pack_statuses == "on",
         ),
         bus_key=_bus_key(config),
     )  # fmt: skip
@@ -100,7 +106,7 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
         yield opened
     except Unavailable:
         raise CommandFailure("the server's Redis cannot be reached", UNREACHABLE) from None
-    except (ApiError, RedisTooOld) as error:
+    except (ApiError, UnusableRedis) as error:
         raise CommandFailure(str(error)) from None
     finally:
         await opened.close()

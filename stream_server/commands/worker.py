@@ -15,6 +15,8 @@ from stream_server.commands import server_access, setting_options
 from stream_server.commands.output import JSON_OPTION, print_json
 from stream_server.config import config
 from stream_server.config.settings import Config
+from stream_server.jobs.expiry_loop import make_expiry_loop
+from stream_server.jobs.idle_homes_loop import IdleHomesLoop
 from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
@@ -22,8 +24,8 @@ from stream_server.store.log.retention import RetentionLimits
 REFRESH_SECONDS = 0.5
 
 WORKER_SETTINGS = (
-    "redis", "data_dir", "job_workers", "timeline_max", "fanout_batch_size", "log_max_entries", "log_max_seconds",
-    "log_max_bytes", "redis_timeout_seconds", "settings_file",
+    *server_access.STORE_SETTINGS, "job_workers", "log_max_seconds", "log_max_bytes", "status_max_days",
+    "status_archive_dir", "home_idle_days",
 )  # fmt: skip
 
 EPILOG = """
@@ -33,7 +35,8 @@ Examples:
   stream-server worker --data-dir ./data          beside the server on that folder
 
 \b
-Give it the same --timeline-max, --fanout-batch-size and --log-max-… as the servers.
+Give it the same --timeline-max, --fanout-batch-size, --log-max-…, --status-…
+and --home-idle-days as the servers.
 """
 
 
@@ -43,8 +46,9 @@ Give it the same --timeline-max, --fanout-batch-size and --log-max-… as the se
 def worker(*, as_json: bool, **flags: Any) -> None:
     """Do background jobs (adding posts to timelines, removing deleted ones, rebuilding timelines), and trim the log.
 
-    Every server trims the log too, and does the jobs unless it has --job-workers 0. Ctrl-C or SIGTERM stops the
-    command. Another worker or the next start continues unfinished jobs.
+    With --status-max-days it also archives and removes old statuses, and with --home-idle-days it removes the home
+    timelines of users who stay away. Every server does the same, but one with --job-workers 0 only trims the log.
+    Ctrl-C or SIGTERM stops the command. Another worker or the next start continues unfinished jobs.
     """
     settings = server_access.with_server_redis(config.load(flags))
     done = asyncio.run(run_worker(settings, Console(highlight=False, stderr=as_json)))
@@ -62,6 +66,10 @@ async def run_worker(settings: Config, console: Console) -> dict[str, int]:
         tasks = [
             asyncio.create_task(job_workers.run(settings.job_workers or 1), name="job workers"),
             asyncio.create_task(trimmer.run(), name="trimmer"),
+            asyncio.create_task(
+                IdleHomesLoop(store.idle_homes, settings.home_idle_days, random.Random()).run(), name="idle homes"
+            ),
+            asyncio.create_task(make_expiry_loop(store.expiry, settings, random.Random()).run(), name="expiry"),
             progress_task,
         ]
         loop = asyncio.get_running_loop()

@@ -47,6 +47,7 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
     if values["settings_file"] and SUPERVISOR_DEFAULTS not in environ:
         values |= {name: value for name, value in _file_values(values["settings_file"]).items() if name not in given}
     _check_redis(values, given)
+    _check_archive(values)
     return Config(**values)
 
 
@@ -138,6 +139,14 @@ def _check_redis(values: Mapping[str, Any], given: Collection[str]) -> None:
     for name in ("redis_read", "write_replicas"):
         if values[name] and not values["redis"]:
             raise InvalidSetting(f"{shown[name]} needs --redis: the embedded Redis has no replicas")
+
+
+def _check_archive(values: Mapping[str, Any]) -> None:
+    """Raise :class:`InvalidSetting` for a maximum age of statuses without a decision about the archive."""
+    if values["status_max_days"] and not values["status_archive_dir"]:
+        name = "--status-archive-dir (STREAM_SERVER_STATUS_ARCHIVE_DIR)"
+        message = f"--status-max-days needs {name}: a folder, or `none` to delete statuses without an archive"
+        raise InvalidSetting(message)
 
 
 def _file_values(path: str) -> dict[str, Any]:

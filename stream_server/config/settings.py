@@ -82,7 +82,9 @@ class Config:
     host: str = row("127.0.0.1", "address", "Address to listen on.")
     port: int = row(8000, "port", "Port to listen on; 0 takes a free one and prints it.", 0, 65_535)
     workers: int = row(1, "processes", "Server processes that share the port; about one for each core.", 1, 256)
-    redis: str = secret("", "URL", "Redis URL: redis://, unix://, redis+sentinel:// …; empty starts an embedded one.")
+    redis: str = secret(
+        "", "URL", "Redis URL: redis://, unix://, redis+sentinel://, redis+cluster:// …; empty starts an embedded one."
+    )
     redis_read: str = secret("", "URL", "Replica that sends the events and the log; empty uses the primary.")
     write_replicas: int = row(
         0, "replicas", "Replicas that must confirm a write, else the answer is `outcome_unknown`.", 0
@@ -133,10 +135,22 @@ class Config:
         7 * 86400.0, "s", "Age at which entries leave the log, approximately; 0 sets no limit.", 0
     )
     log_max_bytes: int = reloadable(2**30, "bytes", "Approximate Redis memory of the log; 0 sets no limit.", 0)
+    status_max_days: float = row(0.0, "days", "Age at which statuses leave, in days; 0 keeps them for ever.", 0)
+    status_archive_dir: str = row(
+        "", "folder", "Folder of the archive of statuses that leave because of their age; `none` keeps no archive."
+    )
     timeline_max: int = row(1000, "statuses", "Longest home, list, group and tag timeline.", 4, 10_000)
     fanout_batch_size: int = row(
         1000, "people", "Home timelines that receive a post in one pass; the request itself does the first pass.",
         1, 10_000,
+    )  # fmt: skip
+    home_idle_days: float = row(
+        0.0, "days", "Days without a visit after which a home timeline is kept no longer; 0 keeps all.",
+        0,
+    )  # fmt: skip
+    pack_statuses: str = row(
+        "off", "name", "Keep new statuses in a shorter form, which versions before this one cannot read.",
+        choices=("on", "off"),
     )  # fmt: skip
     consent: str = row("on", "name", "Ask users before strangers add them to groups or talks.", choices=("on", "off"))
     following_max: int = row(20_000, "people", "People whom one user may follow or ask; 0 sets no limit.", 0)

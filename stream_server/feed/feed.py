@@ -14,18 +14,17 @@ from contextlib import closing
 from functools import partial
 
 from stream_server.errors import ApiError
-from stream_server.events.bus_signature import BusSignature
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.heard_log import HeardLog
 from stream_server.feed.link_health import LinkHealth, LinkLost
+from stream_server.feed.relay.entry_source import EntrySource
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.log.rollbacks import Rollbacks
-from stream_server.store.redis.subscription import Work
-from stream_server.store.social.open_streams import ASK_PREFIX
+from stream_server.store.redis.message_delivery import Work
 from stream_server.store.social.user_graph import RestrictedAccounts
 
 logger = logging.getLogger(__name__)
@@ -43,8 +42,8 @@ OWN_WRITE_TIMEOUT_SECONDS = 2.0
 """Time in seconds within which the feed should receive an entry that its own process wrote."""
 
 
-class SwitchToReplica(LinkLost):
-    """Raised to end a healthy link to the primary, because the replica is usable again. The feed then reconnects."""
+class BetterLink(LinkLost):
+    """Raised to end a healthy link, because the replica or the relay is usable again. The feed then reconnects."""
 
 
 def _ignore_question(message: bytes) -> None:
@@ -56,7 +55,7 @@ class Feed:
 
     ``last_written`` returns the position of the newest entry that this process wrote. The feed calls
     ``on_log_readable`` after each successful check of the log. ``canary_seconds`` is the interval between two checks;
-    it may change at any time. ``signature`` checks messages; None believes all of them.
+    it may change at any time. ``source`` opens the links; by default, Redis is believed.
     ``on_question`` gets the questions of other processes about streams.
 
     Attributes:
@@ -72,7 +71,7 @@ class Feed:
         self, log: EventLog, rollbacks: Rollbacks, hub: Hub,
         read_account_status: Callable[[], Awaitable[RestrictedAccounts]], *,
         last_written: Callable[[], Position], link_health: LinkHealth, on_log_readable: Callable[[], None],
-        canary_seconds: float, signature: BusSignature | None = None,
+        canary_seconds: float, source: EntrySource | None = None,
         on_question: Callable[[bytes], None] = _ignore_question,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
@@ -82,8 +81,9 @@ class Feed:
         self._last_written = last_written
         self.link_health = link_health
         self._on_log_readable = on_log_readable
-        self._on_question = on_question
-        self._signature = signature
+        self.source = source or EntrySource(log, None)
+        self.source.on_question = on_question
+        self.source.on_unsigned = self._on_unsigned
         self._may_have_grown = asyncio.Event()
         self.canary_seconds = canary_seconds
         self._monotonic = monotonic
@@ -107,16 +107,22 @@ class Feed:
 
     async def run(self) -> None:
         """Publish all log entries to the hub until cancelled. Reconnect after an error of Redis; raise other errors."""
-        while True:
-            reason = await self._run_link()
-            self._forget_heard()
-            self.reconnects += 1
-            if isinstance(reason, SwitchToReplica):
-                logger.info("subscription to Redis moved: %s", reason)
-                continue
-            logger.warning("subscription to Redis lost: %s", reason)
-            self._log.replica_router.fall_back_to_primary()
-            await asyncio.sleep(self.link_health.mark_lost())
+        try:
+            while True:
+                reason = await self._run_link()
+                self._forget_heard()
+                self.reconnects += 1
+                if isinstance(reason, BetterLink):
+                    logger.info("subscription to Redis moved: %s", reason)
+                    continue
+                self._log.replica_router.fall_back_to_primary()
+                if self.source.leave_relay():
+                    logger.warning("the relay was lost, subscribing to Redis: %s", reason.__cause__ or reason)
+                    continue
+                logger.warning("subscription to Redis lost: %s", reason)
+                await asyncio.sleep(self.link_health.mark_lost())
+        finally:
+            self.source.close()
 
     async def _run_link(self) -> Exception:
         """Use one subscription until it ends: listen, and run the canary. Return the exception that ended it.
@@ -147,28 +153,24 @@ class Feed:
     async def _listen(self) -> None:
         """Subscribe to the log. Publish the missed entries to the hub, then each received one."""
         self.detector.recheck_failed.clear()
-        with closing(await self._log.subscribe()) as subscription:
+        with closing(await self.source.open()) as link:
             started_at = self._monotonic()
             head = await self.detector.check(check_all=True)
             self._on_log_readable()
             if not self._is_account_status_loaded:
-                await self._load_account_status()
+                head = max(head, await self._load_account_status())
             await self._catch_up(head)
             self.heard_log.record_check(started_at, head)
             self.link_health.mark_healthy()
-            await subscription.deliver(self._handle_message, self.hub.flusher.flush_if_due)
+            await link.deliver(self._handle_message, self.hub.flusher.flush_if_due)
 
     def _handle_message(self, message: bytes) -> Work | None:
         """Publish the entry of one message to the hub. Return the work that must precede the next message, if any.
 
         If earlier entries are missing, this work reads them from the log.
         """
-        plain = message if self._signature is None else self._signature.open(message)
-        if plain is None:
-            self._handle_unsigned(message)
-            return None
         try:
-            entry = parse_published(plain)
+            entry = parse_published(message)
         except MalformedEntry:
             self.malformed += 1
             return None
@@ -191,13 +193,10 @@ class Feed:
             await self.detector.check()  # a known number with another id: a rollback, or an invalid message
             self.malformed += 1
 
-    def _handle_unsigned(self, message: bytes) -> None:
-        """Believe nothing of a message without a valid signature. Only let the log be read: it may have a new entry."""
-        if message.startswith(ASK_PREFIX):
-            self._on_question(message)
-        else:
-            self.unsigned += 1
-            self._may_have_grown.set()
+    def _on_unsigned(self, count: int) -> None:
+        """Believe nothing of messages without a valid signature. Only let the log be read: it may have new entries."""
+        self.unsigned += count
+        self._may_have_grown.set()
 
     async def _read_when_asked(self) -> None:
         """Read the log after unsigned messages: many of them cost one read."""
@@ -243,9 +242,12 @@ class Feed:
         self.rollbacks += 1
         self._move_head(resume_after, "rolled_back")
 
-    async def _load_account_status(self) -> None:
-        self.hub.account_status.load(*await self._read_account_status())
+    async def _load_account_status(self) -> Position:
+        """Read the protected and suspended users. Return the position at which the hub knows them exactly."""
+        accounts = await self._read_account_status()
+        self.hub.account_status.load(accounts.protected, accounts.suspended, accounts.applied_from)
         self._is_account_status_loaded = True
+        return accounts.head
 
     def _require_valid_head(self) -> None:
         """Raise `LinkLost` while the hub cannot take entries.
@@ -268,8 +270,10 @@ class Feed:
     async def _run_canary(self) -> None:
         """Compare the heads of hub and log regularly. Raises `LinkLost` if the log grew but no message arrived."""
         await self.link_health.healthy.wait()
+        received = LOG_START
         while True:
             await self._wait_for_next_check()
+            await self._log.replica_router.leave_if_behind(received.n)
             received, started_at = self.hub.head, self._monotonic()
             head = await self.detector.check()
             self.heard_log.record_check(started_at, head)
@@ -283,7 +287,9 @@ class Feed:
             else:
                 self.link_health.mark_healthy()
             if await self._log.replica_router.try_replica(head.n):
-                raise SwitchToReplica("reading from the replica again")
+                raise BetterLink("reading from the replica again")
+            if await self.source.is_relay_back():
+                raise BetterLink("hearing the relay again")
 
     async def _wait_for_next_check(self) -> None:
         try:

@@ -31,6 +31,12 @@ LOOK_AGAIN_SECONDS = 0.25
 
 MAX_RECORDED_AT_ONCE = 500
 
+MAX_KEPT_CLOSED = 20_000
+"""Most closed streams that wait to be recorded while the server of their users is away, about 10 MB.
+
+The rows of others stay until they expire. The process does not find these streams, so nobody sees them in a list.
+"""
+
 RENEW_SECONDS = 10.0
 """Interval in seconds at which the process renews its lease."""
 
@@ -89,6 +95,7 @@ class StreamDirectory:
         self._changed: dict[str, tuple[OpenStream, bool]] = {}
         self._has_changed = asyncio.Event()
         self._next_lease = self._next_repeat = 0.0
+        self._has_failed = False
         hub.registry.on_stream = self._on_stream
 
     async def run(self) -> None:
@@ -117,22 +124,49 @@ class StreamDirectory:
     async def _record(self) -> None:
         now = time.monotonic()
         if now >= self._next_lease:
-            await self._streams.renew_lease(self.process, self._hub.now_ms())
-            self._next_lease = now + RENEW_SECONDS
+            await self._renew_lease(now)
         if now >= self._next_repeat:
             for client in self._hub.registry.list_clients():
                 if not client.is_poll:
                     self._changed.setdefault(client.request.connection_id, (self._row(client), True))
             self._next_repeat = now + REPEAT_SECONDS
-        while self._changed:
-            some = list(self._changed.items())[:MAX_RECORDED_AT_ONCE]
-            counts = await self._streams.record(
-                [row for _, (row, is_open) in some if is_open], [row for _, (row, is_open) in some if not is_open]
-            )
-            for connection, change in some:
-                if self._changed.get(connection) is change:
-                    del self._changed[connection]
-            await self._close_surplus(counts)
+        has_failed = False
+        changes = list(self._changed.items())
+        for start in range(0, len(changes), MAX_RECORDED_AT_ONCE):
+            has_failed |= not await self._record_some(changes[start : start + MAX_RECORDED_AT_ONCE])
+        if self._has_failed and not has_failed:
+            self._next_repeat = 0.0  # the server that was away may have come back without its data
+        if has_failed:
+            self._forget_oldest_closed()
+        self._has_failed = has_failed
+
+    def _forget_oldest_closed(self) -> None:
+        """Keep a limited number of closed streams. Open ones are limited anyway."""
+        closed = [connection for connection, (_, is_open) in self._changed.items() if not is_open]
+        for connection in closed[: max(0, len(closed) - MAX_KEPT_CLOSED)]:
+            del self._changed[connection]
+
+    async def _renew_lease(self, now: float) -> None:
+        try:
+            was_alive = await self._streams.renew_lease(self.process, self._hub.now_ms())
+        except ApiError as error:
+            # On a cluster, the server with the leases may be away alone.
+            logger.debug("the lease of the streams is renewed later: %s", error.message)
+            return
+        self._next_lease = now + RENEW_SECONDS
+        if not was_alive:
+            self._next_repeat = now  # the others may have forgotten the streams of this process
+
+    async def _record_some(self, changes: list[tuple[str, tuple[OpenStream, bool]]]) -> bool:
+        """Record some changes, and keep those that failed. Return whether none failed."""
+        recorded = await self._streams.record(
+            [row for _, (row, is_open) in changes if is_open], [row for _, (row, is_open) in changes if not is_open]
+        )
+        for connection, change in changes:
+            if change[0].uid not in recorded.failed_users and self._changed.get(connection) is change:
+                del self._changed[connection]
+        await self._close_surplus(recorded.counts)
+        return not recorded.failed_users
 
     def _row(self, client: Client) -> OpenStream:
         request = client.request
@@ -181,7 +215,8 @@ class StreamDirectory:
         return sorted(found, key=lambda stream: (stream.opened, stream.connection))
 
     async def _ask_others(self, uid: str, expected: int) -> list[StreamDescription]:
-        question = StreamQuestion(uid, f"{self.process}-{secrets.token_hex(6)}")
+        # On a cluster, the uid as hash tag puts the answers on the server of the user's streams, which has answered.
+        question = StreamQuestion(uid, f"{uid}}}{self.process}-{secrets.token_hex(6)}")
         await self._streams.ask(question)
         deadline = time.monotonic() + ANSWER_SECONDS
         answers: list[bytes] = []
@@ -193,7 +228,7 @@ class StreamDirectory:
     async def answer(self, message: bytes) -> None:
         """Answer a question of another process, if this process has streams of the user."""
         question = parse_question(message)
-        if question is None or question.answers.startswith(f"{self.process}-"):
+        if question is None or f"{self.process}-" in question.answers:
             return
         described = [msgspec.json.encode(self._describe(client)) for client in self._own_streams(question.uid)]
         if described:

@@ -203,9 +203,15 @@ class Client:
 
     def use_filters(self, request: SubscribeRequest) -> None:
         """Go on with the filters of ``request`` from the current position on. Call it while the client is not live."""
+        self.end_private_view()
         self.request = request
         self.subscription = request.subscription
         self.private_view = request.private_view
+
+    def end_private_view(self) -> None:
+        """Forget what the stream was sent."""
+        if self.private_view is not None:
+            self.private_view.end()
 
     def slow_warning(self, position: Position, unsent_share: float, now: float) -> StreamNotice | None:
         """Return a `falling_behind` warning, None if the last one is less than five minutes old.

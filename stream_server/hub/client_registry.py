@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -40,6 +40,7 @@ class ClientRegistry:
     def __init__(self) -> None:
         self._clients: dict[str, set[Client]] = {}
         self._following_groups: dict[str, set[ClientGroup]] = {}
+        self._group_of_view: dict[int, ClientGroup] = {}
         self._revocations: dict[tuple[str, str], float] = {}
         self._expiry = TokenExpiry()
         self.on_stream: Callable[[Client, bool], None] = _ignore_stream
@@ -133,15 +134,23 @@ class ClientRegistry:
         if self._is_revoked(client):
             client.disconnect(TOKEN_REVOKED)
 
-    def add_following_group(self, group: ClientGroup) -> None:
-        """Remember a new live group if its filter depends on whom its user follows. Ignore other groups."""
-        if group.private_view is not None and group.private_view.following is not None:
-            self._following_groups.setdefault(group.private_view.user_id, set()).add(group)
+    def add_private_group(self, group: ClientGroup) -> None:
+        """Remember a new live group that has a private view. Ignore other groups."""
+        view = group.private_view
+        if view is not None:
+            self._group_of_view[view.number] = group
+            if view.following is not None:
+                self._following_groups.setdefault(view.user_id, set()).add(group)
 
-    def discard_following_group(self, group: ClientGroup) -> None:
-        """Forget a group (see `add_following_group`) after its last client left."""
+    def discard_private_group(self, group: ClientGroup) -> None:
+        """Forget a group (see `add_private_group`) after its last client left."""
         if group.private_view is not None:
+            del self._group_of_view[group.private_view.number]
             _discard_item(self._following_groups, group.private_view.user_id, group)
+
+    def groups_of_views(self, numbers: Iterable[int]) -> list[ClientGroup]:
+        """Return the live groups of those private views that have one. The others are catching up."""
+        return [group for number in numbers if (group := self._group_of_view.get(number)) is not None]
 
     def following_groups(self) -> list[ClientGroup]:
         """Return all live groups whose filter depends on whom their user follows."""

@@ -25,6 +25,9 @@ from stream_server.hub.saved_rules import SavedRulesCache
 from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.viewer import RelationSnapshot, ViewerCache
 
+MAX_SWEPT_SUBJECTS = 5000
+"""Number of subjects of ended streams that one tick of the timer forgets, in about a millisecond."""
+
 
 class Hub:
     """Delivers the log's entries to the clients of one server process, live or catching up.
@@ -114,6 +117,7 @@ class Hub:
     def _drop_unused_caches(self) -> None:
         self.ring.drop_unread_caches()
         self.catchup_reader.replay_index.drop_unused_blocks()
+        self.viewer_cache.sent_subjects.sweep(MAX_SWEPT_SUBJECTS)
 
     def start(self) -> None:
         """Begin to send heartbeats."""
@@ -137,6 +141,7 @@ class Hub:
         if client in self.live:
             self.live.remove(client, self.head)
         self.registry.discard(client)
+        client.end_private_view()
         client.detach()
 
     @property

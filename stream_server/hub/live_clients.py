@@ -109,7 +109,7 @@ class LiveClients:
         self._groups[group.key] = group
         if group.private_view is not None:
             self.private_group_count += 1
-            self._registry.add_following_group(group)
+            self._registry.add_private_group(group)
         return group
 
     def _close_group(self, group: ClientGroup) -> None:
@@ -118,7 +118,7 @@ class LiveClients:
         self.index.remove(group)
         if group.private_view is not None:
             self.private_group_count -= 1
-            self._registry.discard_following_group(group)
+            self._registry.discard_private_group(group)
 
     def queue_control(self, group: ClientGroup, frame: bytes) -> None:
         """Add an encoded control message to the frames that wait for the next flush to a client group."""

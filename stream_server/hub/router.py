@@ -31,8 +31,8 @@ class Router:
 
     The clients of a shared group see the public view. The subscription index finds the shared groups that match an
     entry, and the entry is rendered once for all of them. A private group has one client with its own view. Candidates
-    are the private groups that the index finds and those of users in the entry's audience; for a `delete`, also all
-    groups that filter by follows. `delivery.decide` decides what each candidate receives.
+    are the private groups that the index finds and those of users in the entry's audience; for a `delete`, also those
+    that were sent its post. `delivery.decide` decides what each candidate receives.
     """
 
     def __init__(
@@ -99,10 +99,8 @@ class Router:
         groups = self._deliver_to_shared_groups(entry)
         if entry.kind in CREATION_KINDS:
             # A removal goes to the clients that received the removed post, even if they no longer follow its author.
-            groups = [
-                group for group in groups if group.private_view is not None and group.private_view.following is None
-            ]
-            groups += self._registry.following_groups()
+            received = self._viewer_cache.sent_subjects.receivers_of(entry.subject_id or "")
+            groups = list(dict.fromkeys([*groups, *self._registry.groups_of_views(received)]))
         if groups:
             self._live.index.verification.verify(groups, lambda some: self._deliver_to_private_groups(some, entry))
         if self._live.index.failures or self._live.index.verification.unverified:

@@ -41,6 +41,7 @@ class JobWorkers:
         self.passes_done = 0
         self.jobs_done = 0
         self.failed_passes = 0
+        self._known_returns = runner.servers_returned
         self.queue_depth = QueueDepth(0, 0, 0)
 
     async def run(self, worker_count: int) -> None:
@@ -78,9 +79,20 @@ class JobWorkers:
     async def _record_failure(self, job: ClaimedJob, error: Exception) -> None:
         """Log a failed pass (step); schedule a retry. After too many failures in a row, Redis parks (stops) the job."""
         self.failed_passes += 1
-        logger.warning("a pass of job %s failed (%s: %s)", job.id, type(error).__name__, error)
-        if await self._queue.record_failure(job):
+        is_known = self._runner.is_known_outage(error)  # one line for each job would fill the disk
+        logger.log(
+            logging.DEBUG if is_known else logging.WARNING, "a pass of job %s failed (%s: %s)",
+            job.id, type(error).__name__, error,
+        )  # fmt: skip
+        if await self._queue.record_failure(job) and not is_known:
             logger.error("job %s failed too often and is parked; `stream-server repair` tries it again", job.id)
+
+    async def unpark_after_outage(self) -> None:
+        """If a server of timelines has come back, try all parked jobs again. Raises `Unavailable` as the queue does."""
+        returned = self._runner.servers_returned
+        if returned != self._known_returns:
+            await self._queue.unpark_all()
+            self._known_returns = returned
 
     async def _work_forever(self) -> None:
         while True:
@@ -90,6 +102,7 @@ class JobWorkers:
     async def _poll_queue_depth(self) -> None:
         while True:
             self.queue_depth = await none_if_unavailable(self._queue.measure_depth) or self.queue_depth
+            await none_if_unavailable(self.unpark_after_outage)
             await asyncio.sleep(DEPTH_POLL_SECONDS)
 
 

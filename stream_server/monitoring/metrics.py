@@ -21,12 +21,13 @@ from stream_server.hub.delivery_times import DeliveryTimes
 from stream_server.monitoring.delivery_latency import DELIVERY_LATENCY, latency_metric
 from stream_server.monitoring.http_counters import HTTP_METRICS, HttpCounters
 from stream_server.monitoring.process_usage import read_usage
+from stream_server.monitoring.relay_metrics import RELAY_METRICS
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """Media type of :meth:`Metrics.render`."""
 
 WORKER = "worker"
-"""The label with the number of the worker, from 1."""
+"""The label with the number of the worker, from 1. The relay is number 0."""
 
 
 class WatchedMetric(NamedTuple):
@@ -65,6 +66,7 @@ _HELP_BY_NAME = {
     "stream_rechecks_ended_total": "Streams that ended because a later check found their token invalid.",
     "stream_failures_total": "Streams that ended because of an internal error; see the log.",
     "redis_reconnects_total": "Reconnects of the feed to Redis.",
+    "relay_connected": "1 if this process hears the log from the relay of its host, 0 if from Redis itself.",
     "rollbacks_total": "Times that Redis had lost the end of the log.",
     "feed_lag_seconds": "Time that the feed is behind the log; 0 is healthy.",
     "loop_blocked_max_seconds": "Longest time that the event loop was blocked in the last half minute or minute.",
@@ -75,10 +77,15 @@ _HELP_BY_NAME = {
     "job_failures_total": "Passes that failed; they are retried.",
     "jobs_deferred_total": "First passes that failed within a request and were left to a job worker.",
     "repairs_total": "Faults that the automatic repair found and repaired.",
+    "statuses_expired_total": "Statuses that this process removed because of their age.",
+    "homes_idle_total": "Home timelines that this process let fall asleep because their users did not come.",
+    "status_archive_failures_total": "Times that the archive of old statuses could not be written; none left then.",
     "jobs_due": "Jobs that wait for a job worker, on all servers.",
     "jobs_parked": "Jobs that failed too often and wait for `stream-server repair`.",
     "log_number": "Number of the hub's last entry; equal on all servers, except for lag.",
     "log_invalid_rows_total": "Rows of the log that are not valid entries, counted at each read.",
+    "redis_nodes_away": "Nodes of a Redis Cluster with timelines that do not answer this process.",
+    "redis_redirects_total": "Commands that a node of a Redis Cluster refused and that went elsewhere, by its word.",
     "redis_memory_bytes": "Memory that Redis uses.",
     "redis_memory_limit_bytes": "Memory that Redis may use: its maxmemory, else that of its machine.",
     "memory_alarm": "1 while writes are refused, because Redis is nearly full.",
@@ -90,7 +97,9 @@ _HELP_BY_NAME = {
     "tasks": "Tasks of the event loop; growth without more streams is a leak.",
 }
 
-_LABEL_BY_NAME = {"streams": "protocol", "streams_ended_total": "code", "limits_met_total": "limit"}
+_LABEL_BY_NAME = {
+    "streams": "protocol", "streams_ended_total": "code", "limits_met_total": "limit", "redis_redirects_total": "word"
+}  # fmt: skip
 
 WATCHED_METRICS = tuple(
     WatchedMetric(f"stream_server_{name}", text, _LABEL_BY_NAME.get(name, "")) for name, text in _HELP_BY_NAME.items()
@@ -117,6 +126,7 @@ ALL_METRICS: tuple[tuple[str, str, str], ...] = (
     *((name, kind, text) for name, (kind, text) in _PROCESS_METRICS.items()),
     PROCESS_INFO,
     WORKER_UP,
+    *RELAY_METRICS,
 )
 """Name, type and meaning of every metric."""
 
@@ -200,13 +210,14 @@ def _with_worker(sample: Sample, worker: str) -> Sample:
 _FAMILY = re.compile(rb"^(?=# HELP )", re.MULTILINE)
 
 
-def merge_texts(texts: Mapping[int, bytes | None]) -> bytes:
+def merge_texts(texts: Mapping[int, bytes | None], relay: bytes | None = None) -> bytes:
     """Join the metrics of several workers into one text, so that each metric stands there once with all its samples.
 
     None stands for a worker that did not answer: its ``stream_server_worker_up`` is 0, and it has no other sample.
+    ``relay`` is the text of `relay_metrics.render`, if the server has a relay.
     """
     samples: dict[bytes, list[bytes]] = {}
-    for text in texts.values():
+    for text in (*texts.values(), relay):
         for family in _FAMILY.split(text or b""):
             if family:
                 first, second, rest = family.split(b"\n", 2)

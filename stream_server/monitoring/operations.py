@@ -1,16 +1,19 @@
 """The state and the metrics of all workers of this server together, read when an operator asks."""
 
+import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from heapq import nlargest
+from typing import TypeVar
 
 import msgspec
 
 from stream_server import __version__
 from stream_server.events.position import format_iso_time
 from stream_server.hub.hub import Hub
+from stream_server.monitoring import relay_metrics
 from stream_server.monitoring.host_state import (
     ErrorState,
     HostState,
@@ -18,6 +21,7 @@ from stream_server.monitoring.host_state import (
     LimitState,
     LogState,
     RedisState,
+    RelayState,
     SlowClient,
     StreamCounts,
     WorkerReport,
@@ -28,10 +32,9 @@ from stream_server.monitoring.metrics import Metrics, merge_texts
 from stream_server.monitoring.process_usage import read_usage
 from stream_server.monitoring.recent_errors import MAX_ERRORS, RecentErrors
 from stream_server.monitoring.slow_clients import MAX_CLIENTS, find_slow_clients
-from stream_server.monitoring.worker_sockets import WorkerSockets
+from stream_server.monitoring.worker_sockets import METRICS, REPORT, WorkerSockets
 
-REPORT, METRICS = "report", "metrics"
-"""The questions that a worker answers to another: its :class:`WorkerReport` as JSON, and its metrics as text."""
+Report = TypeVar("Report")
 
 
 class Operations:
@@ -74,21 +77,29 @@ class Operations:
 
     async def render_metrics(self) -> bytes:
         """Return the metrics of all workers in Prometheus' text format."""
-        others = await self._sockets.ask_others(METRICS)
+        others, relay = await self._ask_all(METRICS)
         texts = {self._sockets.slot: self._metrics.render(), **others}
-        return merge_texts({slot: texts[slot] for slot in sorted(texts)})
+        relay_text = None if relay is None else relay_metrics.render(relay)
+        return merge_texts({slot: texts[slot] for slot in sorted(texts)}, relay_text)
 
     async def read_state(self) -> HostState:
         """Return the state of all workers. One that does not answer in time is shown as not ready."""
-        others = await self._sockets.ask_others(REPORT)
+        others, relay = await self._ask_all(REPORT)
         own = await self._own_report()
-        reports = [own, *(report for answer in others.values() if (report := _decode(answer)) is not None)]
+        reports = [own, *(report for answer in others.values() if (report := _decode(answer, WorkerReport)))]
         states = {report.state.worker: report.state for report in reports}
         workers = [states.get(slot) or WorkerState(slot) for slot in sorted({*states, *others})]
         return HostState(
             format_iso_time(time.time_ns() // 1_000_000), workers, _merge_redis(reports), _merge_log(reports),
             _merge_jobs(reports), _merge_slow(reports), _merge_limits(reports), _merge_errors(reports),
+            relay,
         )  # fmt: skip
+
+    async def _ask_all(self, question: str) -> tuple[dict[int, bytes | None], RelayState | None]:
+        """Ask all other workers, and at the same time the relay for its state. It is None if there is no relay."""
+        others, relay = await asyncio.gather(self._sockets.ask_others(question), self._sockets.ask_relay())
+        has_relay = self._sockets.relay_path is not None
+        return others, (_decode(relay, RelayState) or RelayState()) if has_relay else None
 
     async def _own_report(self) -> WorkerReport:
         value, slot = self._value, self._sockets.slot
@@ -111,8 +122,8 @@ class Operations:
             self._sockets.slot, os.getpid(), __version__, self._started, self._is_ready(), self._streams(), live,
             max(0, len(self._hub.registry) - live), int(value("events_published_total")),
             int(value("events_delivered_total")), self._hub.lag_ms(), round(value("loop_blocked_max_seconds"), 6),
-            int(value("loop_blocked_total")), usage.memory_bytes, round(usage.cpu_seconds, 3), http.requests.total(),
-            dict(http.refusals),
+            int(value("loop_blocked_total")), usage.memory_bytes, round(usage.cpu_seconds, 3),
+            bool(value("relay_connected")), http.requests.total(), dict(http.refusals),
         )  # fmt: skip
 
     def _streams(self) -> StreamCounts:
@@ -134,9 +145,9 @@ class Operations:
         return value
 
 
-def _decode(answer: bytes | None) -> WorkerReport | None:
+def _decode(answer: bytes | None, kind: type[Report]) -> Report | None:
     try:
-        return None if answer is None else msgspec.json.decode(answer, type=WorkerReport)
+        return None if answer is None else msgspec.json.decode(answer, type=kind)
     except msgspec.MsgspecError:
         return None  # of another version of this program, which is being replaced
 

@@ -1,6 +1,7 @@
 """Lets the workers of one server ask each other: each listens on a unix socket, in a folder that only their user opens.
 
-A worker that is asked by a client asks all others at the same time. One that does not answer in time counts as silent.
+A worker that is asked by a client asks all others at the same time, and the relay. One that does not answer in time
+counts as silent.
 """
 
 import asyncio
@@ -18,12 +19,22 @@ DEADLINE_SECONDS = 1.0
 MAX_QUESTION_BYTES = 64
 MAX_ANSWER_BYTES = 8 * 2**20
 
+RELAY_SOCKET = "relay.sock"
+RELAY_SLOT = 0
+"""The number of the relay among the processes of a server."""
+
+REPORT, METRICS = "report", "metrics"
+"""The questions to a worker: its `WorkerReport` as JSON, and its metrics as text.
+
+The relay answers the first one, with its `RelayState`.
+"""
+
 Answer = Callable[[str], Awaitable[bytes]]
 """Returns the answer to a question, which is a word."""
 
 
 class WorkerSockets:
-    """The sockets of the workers of one server, for the worker number ``slot`` of ``count`` (both from 1).
+    """The sockets of the workers of one server, for the worker number ``slot`` of ``count`` (from 1; the relay is 0).
 
     ``folder`` is the folder of the sockets; None for a server of one process, which has nobody to ask.
     """
@@ -32,6 +43,11 @@ class WorkerSockets:
         self.slot = slot
         self._folder = folder
         self._count = count
+
+    @property
+    def relay_path(self) -> Path | None:
+        """Path of the relay's socket; None for a server of one process, which has no relay."""
+        return None if self._folder is None else self._folder / RELAY_SOCKET
 
     @asynccontextmanager
     async def offered(self, answer: Answer) -> AsyncIterator[None]:
@@ -61,6 +77,10 @@ class WorkerSockets:
         answers = await asyncio.gather(*(self._ask(slot, question) for slot in others))
         return dict(zip(others, answers, strict=True))
 
+    async def ask_relay(self) -> bytes | None:
+        """Ask the relay of this server for its state as JSON; None if it is silent or there is none."""
+        return None if self._folder is None else await self._ask(RELAY_SLOT, REPORT)
+
     async def _listen(self, path: Path, answer: Answer) -> asyncio.Server:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             try:
@@ -73,7 +93,7 @@ class WorkerSockets:
             finally:
                 writer.close()
 
-        return await asyncio.start_unix_server(serve, sock=_bind(path), limit=MAX_QUESTION_BYTES)
+        return await asyncio.start_unix_server(serve, sock=bind_private(path), limit=MAX_QUESTION_BYTES)
 
     async def _ask(self, slot: int, question: str) -> bytes | None:
         assert self._folder is not None
@@ -96,7 +116,7 @@ def _remove(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _bind(path: Path) -> socket.socket:
+def bind_private(path: Path) -> socket.socket:
     """Return a socket that is bound to ``path``, for this user only. Raises OSError if that is not possible."""
     path.unlink(missing_ok=True)  # of a predecessor that was killed
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -29,7 +29,7 @@ from stream_server.config.reload import ReloadOutcome, SettingsReloader
 from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
 from stream_server.monitoring import trace_export
-from stream_server.monitoring.worker_sockets import WorkerSockets
+from stream_server.monitoring.worker_sockets import RELAY_SOCKET, WorkerSockets, bind_private
 from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from stream_server.runtime.sign_in_link import make_first_link
@@ -136,12 +136,15 @@ def run_server(
 
 
 async def _ignore_signals_after(run: Coroutine[Any, Any, int]) -> int:
-    """Await ``run`` and return its exit code. Then ignore signals: one would end the process with another exit code."""
+    """Await ``run`` and return its exit code. Then ignore signals: one would end the process with another exit code.
+
+    The loop keeps its handlers, because removing one would make the signal deadly for a moment. uvloop leaves the
+    signals alone when it closes.
+    """
     try:
         return await run
     finally:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            asyncio.get_running_loop().remove_signal_handler(number)
             signal.signal(number, signal.SIG_IGN)
 
 
@@ -198,6 +201,8 @@ async def _run_supervisor(
 ) -> int:
     """Run the supervisor and its workers until they stop. Return the exit code: 1 if the embedded Redis ended first."""
     sockets = Path(tempfile.mkdtemp(prefix="stream-server-workers-"))
+    relay = bind_private(sockets / RELAY_SOCKET)
+    relay.listen(config.workers)
     workers = supervisor.Supervisor(
         [sys.executable, "-m", "stream_server", "serve"],
         worker_environment(config, flags),
@@ -206,6 +211,7 @@ async def _run_supervisor(
         report=logger.warning,
         listener=None if listening.WORKERS_BIND_SOCKETS else reserved,
         slot_options=lambda slot: ("--slot", str(slot), "--sockets", str(sockets)),
+        relay=relay,
     )
 
     def apply_settings(newer: Config) -> None:
@@ -224,6 +230,7 @@ async def _run_supervisor(
         for task in side_tasks:
             task.cancel()
         results = await asyncio.gather(*side_tasks, return_exceptions=True)
+        relay.close()
         shutil.rmtree(sockets, ignore_errors=True)
     return code or int(results[1] is True)
 

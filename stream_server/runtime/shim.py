@@ -87,17 +87,18 @@ def take_lock(lock: int, commands: CommandChannel) -> bool:
             return True
 
 
-def die_with_parent() -> Callable[[], None] | None:
+def die_with_parent(number: signal.Signals = signal.SIGKILL) -> Callable[[], None] | None:
     """Return a ``preexec_fn`` for Redis: the kernel then kills Redis when the shim dies. Return None if not on Linux.
 
-    The signal is SIGKILL, because a stopped or busy Redis would survive SIGTERM. No acknowledged write is lost.
+    The signal is SIGKILL, because a stopped or busy Redis would survive SIGTERM. No acknowledged write is lost. Another
+    ``number`` is for children that must end children of their own.
     """
     if sys.platform != "linux":
         return None
     libc, shim = ctypes.CDLL(None), os.getpid()
 
     def prepare() -> None:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc.prctl(PR_SET_PDEATHSIG, number)
         if os.getppid() != shim:  # the shim died before prctl, so the kernel never sends the signal
             os._exit(1)
 

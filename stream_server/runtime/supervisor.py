@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 
+from stream_server.monitoring.worker_sockets import RELAY_SLOT
+
 BEAT_INTERVAL_SECONDS = 1.0
 FROZEN_TIMEOUT_SECONDS = 30.0
 """Seconds after which a worker whose event loop stands still ends itself, in case no supervisor is left to kill it."""
@@ -51,7 +53,8 @@ class WorkerProcess:
         asyncio.get_running_loop().add_reader(channel, self._on_readable)
 
     def __str__(self) -> str:
-        return f"worker {self.slot} (pid {self.process.pid})"
+        name = "relay" if self.slot == RELAY_SLOT else f"worker {self.slot}"
+        return f"{name} (pid {self.process.pid})"
 
     async def wait_ended(self, seconds: float) -> bool:
         """Wait up to ``seconds`` for the process to end; return whether it has ended."""
@@ -94,7 +97,9 @@ class Supervisor:
         stop_seconds: Time that a worker has to end after SIGTERM before the supervisor kills it.
         report: Receives a sentence about each worker that ends or is killed.
         listener: Listening socket that the workers inherit; None if each binds its own.
-        slot_options: Returns further options of ``command`` for the worker of this number, from 1.
+        slot_options: Returns further options of ``command`` for the worker of this number, from 1, and for the relay.
+        relay: Listening socket of one more process, the relay, which the workers can do without. It is number 0, and
+            ends after the workers.
 
     Attributes:
         restarts: Number of workers that were restarted.
@@ -112,12 +117,14 @@ class Supervisor:
         report: Callable[[str], None],
         listener: socket.socket | None = None,
         slot_options: Callable[[int], Sequence[str]] = lambda _: (),
+        relay: socket.socket | None = None,
     ) -> None:
         self.restarts = 0
         self.ready = asyncio.Event()
         self._command, self._env, self._slots = list(command), dict(env), range(1, workers + 1)
         self._beat_seconds, self._stop_seconds = beat_seconds, stop_seconds
         self._report, self._listener, self._slot_options = report, listener, slot_options
+        self._relay = relay
         self._served_slots: set[int] = set()
         self._running: set[WorkerProcess] = set()
         self._stopping = asyncio.Event()
@@ -135,6 +142,7 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGINT, self.stop)
         slot_tasks = [asyncio.create_task(self._keep_slot_filled(slot), name=f"worker {slot}") for slot in self._slots]
         stop = asyncio.create_task(self._stopping.wait())
+        relay_tasks = [asyncio.create_task(self._keep_relay(), name="relay")] if self._relay else []
         try:
             done, _ = await asyncio.wait({stop, *slot_tasks}, return_when=asyncio.FIRST_COMPLETED)
             return next((slot_task.result() for slot_task in slot_tasks if slot_task in done), 0)
@@ -142,6 +150,9 @@ class Supervisor:
             for task in (stop, *slot_tasks):
                 task.cancel()
             await asyncio.gather(stop, *slot_tasks, return_exceptions=True)
+            for relay_task in relay_tasks:
+                relay_task.cancel()
+            await asyncio.gather(*relay_tasks, return_exceptions=True)
 
     def stop(self) -> None:
         """Ask the workers to stop, so that :meth:`run` returns. A second call kills the workers at once."""
@@ -171,7 +182,7 @@ class Supervisor:
                 await self._stop_worker(worker)
             code = worker.process.returncode
             failures = 1 if worker.beats >= STABLE_AFTER_BEATS else failures + 1
-            if failures >= MAX_START_FAILURES and not self._served_slots:
+            if slot != RELAY_SLOT and failures >= MAX_START_FAILURES and not self._served_slots:
                 self._report(f"{worker} ended with code {code}; no worker could start: giving up")
                 return code if code is not None and code > 0 else 1
             delay = min(0.1 * 2 ** (failures - 1), MAX_RESTART_DELAY_SECONDS)
@@ -179,11 +190,22 @@ class Supervisor:
             await asyncio.sleep(delay)
             self.restarts += 1
 
+    async def _keep_relay(self) -> None:
+        """Keep the relay running. If it cannot be started, try again later, because the workers do without it."""
+        while True:
+            try:
+                await self._keep_slot_filled(RELAY_SLOT)
+            except OSError as error:
+                self._report(f"the relay cannot be started: {error}; trying again in {MAX_RESTART_DELAY_SECONDS:g} s")
+                await asyncio.sleep(MAX_RESTART_DELAY_SECONDS)
+
     async def _start_worker(self, slot: int, env: Mapping[str, str]) -> WorkerProcess:
         own_end, worker_end = socket.socketpair()
         own_end.setblocking(False)
         inherited = {"--supervised": worker_end.fileno()}
-        if self._listener is not None:
+        if slot == RELAY_SLOT and self._relay is not None:
+            inherited["--relay"] = self._relay.fileno()
+        elif self._listener is not None:
             inherited["--listening"] = self._listener.fileno()
         options = [*self._slot_options(slot), *(word for name, fd in inherited.items() for word in (name, str(fd)))]
         try:
@@ -228,7 +250,8 @@ class Supervisor:
         worker.close()
 
     def _on_first_beat(self, slot: int) -> None:
-        self._served_slots.add(slot)
+        if slot != RELAY_SLOT:
+            self._served_slots.add(slot)
         if len(self._served_slots) == len(self._slots):
             self.ready.set()
 

@@ -33,14 +33,17 @@ class Key(NamedTuple):
 
 
 CORE_KEYS: tuple[Key, ...] = (
-    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the log's last entry, last `fence`"),
+    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry, last `fence`, `asleep`"),
+    Key("never", "{core}:never", "", "none", "never exists; each script declares it, against a slot that moves"),
     Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
     Key("rollbacks", "{core}:rollbacks", "", "ZSET", "`<from> <to>` of a rollback, scored by its entry's id; capped"),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id"),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id"),
     Key("user", "{core}:user:", "<uid>", "HASH", "id login email password signup(ms) counters `card` and more"),
-    Key("status", "{core}:status:", "<id>", "HASH", "id uid audience posted(ms) counters `head` (JSON) and more"),
+    Key("status", "{core}:status:", "<id>", "HASH", "uid audience posted(ms) counters `head` (JSON) and more"),
     Key("profile", "{core}:profile:", "<uid>", "ZSET", "a user's statuses: id scored by itself; never capped"),
+    Key("visited", "{core}:visited", "", "ZSET", "user id -> about when the user last read the home timeline (ms)"),
+    Key("asleep", "{core}:asleep", "", "ZSET", "user id -> since when the home timeline is not kept (ms)"),
     Key("following", "{core}:following:", "<uid>", "ZSET", "user id -> when (ms)"),
     Key("followers", "{core}:followers:", "<uid>", "ZSET", "user id -> when (ms)"),
     Key("request", "{core}:request:", "<key>", "STRING", "`<fingerprint> <answer>` of a write; expires"),
@@ -60,11 +63,14 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("parked", "{core}:parked", "", "ZSET", "jobs that failed too often: job id -> when (ms)"),
     Key("job", "{core}:job:", "<id>", "HASH", "a job: mode, fence, progress, failures, versions, subject"),
     Key("repair", "{core}:repair", "", "STRING", "lock of the repair loop; expires"),
+    Key("idle", "{core}:idle", "", "STRING", "lock of the loop over idle home timelines; expires"),
+    Key("expiry", "{core}:expiry", "", "HASH", "the expiry of old statuses: lease, progress, last failure"),
+    Key("expired", "{core}:expired", "", "ZSET", "what left by age and the log still shows: id -> when (ms)"),
     Key("weight", "{core}:weight", "", "STRING", "cached size of the log in bytes; expires"),
     Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "statuses that mention a user: id scored by itself"),
     Key("tag", "{core}:tag:", "<folded tag>", "ZSET", "status id scored by itself"),
     Key("replies", "{core}:replies:", "<status id>", "ZSET", "direct replies: status id scored by itself"),
-    Key("thread", "{core}:thread:", "<root id>", "ZSET", "a conversation: status id scored by itself"),
+    Key("thread", "{core}:thread:", "<root id>", "ZSET", "a conversation with answers: status id scored by itself"),
     Key("reposts", "{core}:reposts:", "<status id>", "ZSET", "reposts and quotes: status id scored by itself"),
     Key("likes", "{core}:likes:", "<status id>", "ZSET", "users who like a status: user id -> when (ms)"),
     Key("liked", "{core}:liked:", "<uid>", "ZSET", "statuses that a user likes: status id -> when (ms)"),
@@ -124,7 +130,7 @@ DERIVED_KEYS: tuple[Key, ...] = (
         "open streams of a user: `<connection> <process> <scopes>` -> when (ms)",
     ),
     Key("processes", "processes:", "{all}", "ZSET", "server processes: id -> end of its lease (ms)"),
-    Key("answers", "answers:", "{<question>}", "LIST", "a user's streams as JSON, for another process; expires"),
+    Key("answers", "answers:", "{<uid>}<question>}", "LIST", "a user's streams as JSON, for another process; expires"),
 )
 """Keys of derived data. They can be rebuilt from the truth, and they are on any shard."""
 
@@ -135,6 +141,8 @@ _NAME_BY_PREFIX = {key.prefix: key.name for key in ALL_KEYS if key.tail}
 _CORE_TAG = "{core}:"
 
 META = _PREFIX_BY_NAME["meta"]
+NEVER = _PREFIX_BY_NAME["never"]
+"""A key that is never written. Each script declares it."""
 LOG = _PREFIX_BY_NAME["log"]
 ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
 LOGINS = _PREFIX_BY_NAME["logins"]
@@ -180,7 +188,10 @@ def open_streams(uid: str) -> str:
 
 
 def stream_answers(question: str) -> str:
-    """Return the Redis key of the answers to a question about a user's streams."""
+    """Return the Redis key of the answers to a question about a user's streams.
+
+    A question is ``<uid>}<process>-<random>``: the brace ends the hash tag. An older server asks without the uid.
+    """
     return f"{_PREFIX_BY_NAME['answers']}{{{question}}}"
 
 

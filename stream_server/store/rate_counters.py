@@ -3,13 +3,12 @@
 import asyncio
 import time
 from typing import TYPE_CHECKING, NamedTuple
-
-from redis.exceptions import RedisError
+from weakref import WeakKeyDictionary
 
 from stream_server.store.keys import RATES_PREFIX, rate_suffix
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.own_task import enter_task
-from stream_server.store.redis.refusals import unavailable_error
 
 if TYPE_CHECKING:
     from limits.aio.storage import RedisStorage
@@ -25,22 +24,15 @@ class RateCount(NamedTuple):
 class RateCounters:
     """Counts in windows of fixed length. The first amount that is added to a counter begins its window."""
 
-    def __init__(self, redis: RedisClient) -> None:
+    def __init__(self, redis: DerivedRedis) -> None:
         self._redis = redis
-        self._storage: RedisStorage | None = None
+        self._storages = WeakKeyDictionary[RedisClient, "RedisStorage"]()
 
-    def prepare(self) -> "RedisStorage":
+    def prepare(self) -> "type[RedisStorage]":
         """Load the library that counts, which takes a tenth of a second. Call it before the first use of a counter."""
-        if self._storage is None:
-            from limits.aio.storage import RedisStorage  # noqa: PLC0415 - only servers with limits need it
+        from limits.aio.storage import RedisStorage  # noqa: PLC0415 - only servers with limits need it
 
-            self._storage = RedisStorage(
-                "async+redis://",
-                implementation="redispy",
-                key_prefix=RATES_PREFIX,
-                connection_pool=self._redis.pool,  # type: ignore[arg-type]  # documented, but not in the annotation
-            )
-        return self._storage
+        return RedisStorage
 
     async def add(self, limit_name: str, subject: str, amount: int, window_seconds: int) -> RateCount:
         """Add ``amount`` to the counter of a limit and a subject, such as a user; return what the counter has reached.
@@ -48,12 +40,26 @@ class RateCounters:
         Raises `Unavailable` if Redis does not answer.
         """
         await enter_task()
-        key, storage = rate_suffix(limit_name, subject), self.prepare()
-        try:
-            async with asyncio.timeout(self._redis.timeout_seconds):
-                value = await storage.incr(key, window_seconds, amount)
+        suffix = rate_suffix(limit_name, subject)
+
+        async def add_on(server: RedisClient) -> RateCount:
+            storage = self._storage_of(server)
+            async with asyncio.timeout(server.timeout_seconds):
+                value = await storage.incr(suffix, window_seconds, amount)
                 if value == amount:
                     return RateCount(value, time.time() + window_seconds)
-                return RateCount(value, await storage.get_expiry(key))
-        except (RedisError, OSError, TimeoutError) as error:
-            raise unavailable_error() from error
+                return RateCount(value, await storage.get_expiry(suffix))
+
+        return await self._redis.use_server_of(f"{RATES_PREFIX}:{suffix}", add_on)
+
+    def _storage_of(self, server: RedisClient) -> "RedisStorage":
+        """Return the library's object for one server. It uses the connections of the client and lives as long."""
+        storage = self._storages.get(server)
+        if storage is None:
+            storage = self._storages[server] = self.prepare()(
+                "async+redis://",
+                implementation="redispy",
+                key_prefix=RATES_PREFIX,
+                connection_pool=server.pool,  # type: ignore[arg-type]  # documented, but not in the annotation
+            )
+        return storage

@@ -2,12 +2,13 @@
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from stream_server.errors import ApiError
+from stream_server.errors import ApiError, Unavailable
 from stream_server.events.language import LanguageDetector, detect_nothing
 from stream_server.events.position import Position
+from stream_server.store.jobs.expiry import StatusExpiry
 from stream_server.store.jobs.queue import JobQueue
 from stream_server.store.jobs.repair import Repair
 from stream_server.store.jobs.runner import JobRunner
@@ -18,9 +19,13 @@ from stream_server.store.memory import RedisMemory
 from stream_server.store.rate_counters import RateCounters
 from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.cluster_health import ClusterHealth
+from stream_server.store.redis.cluster_topology import NotACluster
+from stream_server.store.redis.derived_router import route_derived
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.redis.shard_scripts import ShardScripts
 from stream_server.store.social.audit import AuditLog
 from stream_server.store.social.blocks import Blocks, Mutes
 from stream_server.store.social.comments import Comments
@@ -40,6 +45,8 @@ from stream_server.store.social.statuses import Statuses
 from stream_server.store.social.talks import Talks
 from stream_server.store.social.user_graph import UserGraphs
 from stream_server.store.social.users import Users
+from stream_server.store.timelines.home_visits import HomeVisits
+from stream_server.store.timelines.idle_homes import IdleHomes
 from stream_server.store.timelines.syndication import Syndication
 from stream_server.store.timelines.timelines import Timelines
 
@@ -52,7 +59,15 @@ MIN_REDIS_VERSION = (6, 2)
 DEFAULT_SIZE_LIMITS = SizeLimits()
 
 
-class RedisTooOld(RuntimeError):
+CLUSTER_NODE_TEXT = "the Redis is a node of a cluster: name it by redis+cluster://host:port instead of redis://"
+NO_CLUSTER_TEXT = "the Redis is not in a cluster: name it by redis://host:port instead of redis+cluster://"
+
+
+class UnusableRedis(RuntimeError):
+    """Raised when the server cannot run on this Redis, or not by this kind of URL. The message says why."""
+
+
+class RedisTooOld(UnusableRedis):
     """Raised when the version of Redis is lower than 6.2, the oldest supported version."""
 
 
@@ -77,52 +92,51 @@ class Store:
     ) -> None:
         """Make the store without connecting.
 
-        ``url`` names the primary, or its Sentinels. ``replica_url`` names a replica for log reads and the subscription;
-        it is empty without a replica. ``min_write_replicas`` is the number of replicas that must acknowledge each
-        write. ``detect_language`` finds the language of a status if its author gave none. ``verify_feed`` makes the
-        feed (the link from Redis to the hub) compare its position with the log. ``bus_key`` signs published entries.
+        ``url`` names the primary, or its Sentinels, or nodes of a cluster. ``replica_url`` names a replica for log
+        reads and the subscription; it is empty without a replica. ``min_write_replicas`` is the number of replicas that
+        must acknowledge each write. ``detect_language`` finds the language of a status if its author gave none.
+        ``verify_feed`` makes the feed (the link from Redis to the hub) compare its position with the log. ``bus_key``
+        signs published entries.
         """
         self.detect_language = detect_language
         self.read_admission = ReadAdmission()
         self._redis = RedisClient(url, timeout_seconds)
-        self._replica_router = ReplicaRouter(
-            self._redis, RedisClient(replica_url, timeout_seconds, replica=True) if replica_url else None
-        )
+        self._derived = route_derived(self._redis, url)
+        self._replica_router = _route_replica(self._redis, replica_url)
+        size_limits = _fit_to_servers(size_limits, has_one_server=self._derived is self._redis)
         self._scripts = Scripts(self._redis, size_limits, min_write_replicas, bus_key)
+        self._shard_scripts = _follow_core_shard(self._redis, self._scripts)
         self.job_queue = JobQueue(self._redis, self._scripts)
-        self.job_runner = JobRunner(self._redis, self.job_queue, size_limits)
+        self.job_runner = JobRunner(self._redis, self._derived, self.job_queue, size_limits)
         self.syndication = Syndication(self.job_queue, self.job_runner, size_limits)
-        self.timelines = Timelines(self._redis, self._scripts)
-        self.repair = Repair(self._redis, self._scripts, self.job_queue)
+        self.home_visits = HomeVisits(self._redis, self._scripts, self.job_runner)
+        self.timelines = Timelines(self._derived, self._scripts, self.home_visits)
+        self.repair = Repair(self._redis, self._derived, self._scripts, self.job_queue)
         self.log = EventLog(self._redis, self._scripts, self._replica_router, verify_feed)
+        self.expiry = StatusExpiry(self._redis, self._derived, self._scripts, self.log)
         self.rollbacks = Rollbacks(self._scripts)
-        self.memory = RedisMemory(self._redis)
-        self.rate_counters = RateCounters(self._redis)
+        self.idle_homes = IdleHomes(self._redis, self._derived, self._scripts)
+        self.memory, self.rate_counters = RedisMemory(self._redis), RateCounters(self._derived)
+        self.cluster_health = ClusterHealth(self._redis, min_write_replicas, self._derived)
         self.retention = Retention(self._redis, self._scripts)
         connections = (self._redis, self._scripts, self.syndication)
-        self.users = Users(*connections)
-        self.sessions = Sessions(*connections)
-        self.tickets = Tickets(*connections)
-        self.sign_ins = SignIns(*connections)
+        self.users, self.sessions = Users(*connections), Sessions(*connections)
+        self.tickets, self.sign_ins = Tickets(*connections), SignIns(*connections)
         self.statuses = Statuses(*connections, detect_language)
-        self.follows = Follows(*connections)
+        self.follows, self.follow_requests = Follows(*connections), FollowRequests(*connections)
         self.user_graphs = UserGraphs(*connections)
-        self.follow_requests = FollowRequests(*connections)
         self.relations = Relations(*connections)
         self.blocks, self.mutes = Blocks(*connections), Mutes(*connections)
         self.notifications = Notifications(*connections)
-        self.reports = Reports(*connections)
-        self.suspensions = Suspensions(*connections)
-        self.likes = Likes(*connections)
-        self.favorites = Favorites(*connections)
+        self.reports, self.suspensions = Reports(*connections), Suspensions(*connections)
+        self.likes, self.favorites = Likes(*connections), Favorites(*connections)
         self.comments = Comments(*connections)
-        self.lists = Lists(*connections)
-        self.groups = Groups(*connections)
+        self.lists, self.groups = Lists(*connections), Groups(*connections)
         self.talks = Talks(*connections)
         self.rules = StoredRules(*connections)
         self.audit = AuditLog(*connections)
         self.ingest = Ingest(*connections, detect_language)
-        self.open_streams = OpenStreams(*connections)
+        self.open_streams = OpenStreams(*connections, self._derived)
 
     def watch_rights(self, on_rights_change: Callable[[str | None], None]) -> None:
         """Call ``on_rights_change`` after each write of this process that may take rights from a user's tokens.
@@ -136,11 +150,24 @@ class Store:
         """Position of the newest log entry that this process wrote. The feed checks that it receives this entry."""
         return self._scripts.last_written
 
+    @property
+    def redirects(self) -> Mapping[str, int]:
+        """How many commands about derived data other nodes of a cluster took, by the word that sent them there."""
+        return self._derived.follow_ups
+
     async def open(self) -> None:
-        """Load the Lua scripts. Raises `RedisTooOld` below Redis 6.2, and `Unavailable` if Redis does not answer."""
-        (info,) = await self._redis.execute(("INFO", "server"))
-        _check_version(parse_info(info).get("redis_version", ""))
+        """Load the Lua scripts, in a cluster into all nodes that may need them.
+
+        Raises `UnusableRedis` below Redis 6.2 and for a wrong kind of URL, and `Unavailable` if Redis does not answer.
+        """
+        info = parse_info(await self._read_server_info())
+        _check_version(info.get("redis_version", ""))
+        if info.get("redis_mode") == "cluster" and self._redis.topology is None:
+            raise UnusableRedis(CLUSTER_NODE_TEXT)
         await self._scripts.install()
+        await self.home_visits.check_needed()
+        if self._shard_scripts is not None:
+            self._shard_scripts.start()
         await self._warn_about_eviction()
 
     @contextmanager
@@ -159,8 +186,21 @@ class Store:
 
     async def close(self) -> None:
         """Close all connections to Redis."""
+        if self._shard_scripts is not None:
+            await self._shard_scripts.close()
         await self._replica_router.close()
+        if self._derived is not self._redis:
+            await self._derived.close()
         await self._redis.close()
+
+    async def _read_server_info(self) -> bytes:
+        try:
+            (info,) = await self._redis.execute(("INFO", "server"))
+        except Unavailable as error:
+            if _is_caused_by(error, NotACluster):
+                raise UnusableRedis(NO_CLUSTER_TEXT) from None
+            raise
+        return bytes(info)
 
     async def _warn_about_eviction(self) -> None:
         try:
@@ -170,6 +210,31 @@ class Store:
         policy = parse_info(info).get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
             logger.warning("Redis maxmemory-policy is %s: data is lost under memory pressure; set noeviction", policy)
+
+
+def _is_caused_by(error: BaseException | None, kind: type[Exception]) -> bool:
+    """Return whether an error of this kind led to ``error``. redis-py wraps what happens while it connects."""
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__
+    return error is not None
+
+
+def _route_replica(primary: RedisClient, replica_url: str) -> ReplicaRouter:
+    """Make the router of log reads. In a cluster both clients share one table of it."""
+    if not replica_url:
+        return ReplicaRouter(primary)
+    replica = RedisClient(replica_url, primary.timeout_seconds, replica=True, topology=primary.topology)
+    return ReplicaRouter(primary, replica)
+
+
+def _follow_core_shard(redis: RedisClient, scripts: Scripts) -> ShardScripts | None:
+    """Make what loads the scripts into the nodes of the core's shard, or return None outside a cluster."""
+    return None if redis.topology is None else ShardScripts(redis.topology, scripts.texts)
+
+
+def _fit_to_servers(size_limits: SizeLimits, *, has_one_server: bool) -> SizeLimits:
+    """Return the limits for the servers. No script may change timelines that may be on another server."""
+    return size_limits if has_one_server else size_limits._replace(step_timelines=0)
 
 
 def _check_version(version: str) -> None:

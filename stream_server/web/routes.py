@@ -48,8 +48,8 @@ from stream_server.web.streaming import long_poll, stream
 from stream_server.web.websocket import opening
 
 PASSWORD_TRIPS = RedisRoundTrips(2, "one before and one after hashing the password, which costs more than Redis")
-FANOUT_TRIPS = RedisRoundTrips(2, "the write; all timelines and the end of the fan-out job in one transaction")
-FOLLOW_TRIPS = RedisRoundTrips(3, "the write; all timelines in one pipeline; completing the jobs")
+FANOUT_TRIPS = RedisRoundTrips(2, "the write; its timelines, if they are many, and the end of their job")
+FOLLOW_TRIPS = RedisRoundTrips(3, "the write; if it leaves jobs, all timelines in one pipeline; completing the jobs")
 EXPLAIN_TRIPS = RedisRoundTrips(2, "the status as the caller may see it; its author as of posting, from the log")
 TIMELINE_TRIPS = RedisRoundTrips(2, "the ids of a timeline, possibly on another shard; the visible statuses of them")
 RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importance, also the counts for ranking")

@@ -18,11 +18,15 @@ class AccountStatus:
         self.protected: set[str] = set()
         self.suspended: set[str] = set()
         self.restricted: set[str] = set()
-        self._read_at = LOG_START
+        self._applied_from = LOG_START
 
-    def load(self, protected: Collection[str], suspended: Collection[str], read_at: Position) -> None:
-        """Set the protected and suspended users read at log head ``read_at``. `apply` skips entries up to that head."""
-        self.protected, self.suspended, self._read_at = set(protected), set(suspended), read_at
+    def load(self, protected: Collection[str], suspended: Collection[str], applied_from: Position) -> None:
+        """Set the protected and suspended users. `apply` skips entries up to ``applied_from``.
+
+        That is the log's head before they were read. They are exact once all entries up to the end of the read are
+        applied.
+        """
+        self.protected, self.suspended, self._applied_from = set(protected), set(suspended), applied_from
         self.restricted = self.protected | self.suspended
 
     def shows_no_restricted_user(self, entry: Entry) -> bool:
@@ -42,7 +46,7 @@ class AccountStatus:
 
     def apply(self, entry: Entry) -> None:
         """Apply `protect`, `unprotect`, `suspend`, `reinstate`; ignore other kinds. May raise `MalformedEntry`."""
-        if entry.position.n <= self._read_at.n:
+        if entry.position.n <= self._applied_from.n:
             return
         if entry.kind in ("protect", "unprotect"):
             self._update_set(self.protected, entry.event.author or "", is_member=entry.kind == "protect")

@@ -15,9 +15,6 @@ from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS, FOLLOWERS
 from stream_server.events.position import Position
 from stream_server.hub.visibility.viewer import Viewer
 
-MAX_REMEMBERED_SUBJECTS = 4096
-"""Number of delivered statuses and comments that a stream remembers, the latest ones."""
-
 
 class Deleted(NamedTuple):
     """The parts of an entry that users have deleted since the entry was written.
@@ -81,12 +78,21 @@ class PrivateView:
         self.following = following
         self.is_own_stream = is_own_stream
         self._following_read_at = start_position if following_read_at is None else following_read_at
-        self._sent_subjects: dict[str, None] = {}
+        self._sent = viewer.sent_subjects.new_memory()
         self._memory_complete_after = start_position.status_number
 
     @property
     def user_id(self) -> str:
         return self.viewer.user_id
+
+    @property
+    def number(self) -> int:
+        """The number of this view in the process, by which `SentSubjects` names it."""
+        return self._sent.number
+
+    def end(self) -> None:
+        """Forget what the stream was sent: it has ended, or goes on with another view."""
+        self._sent.end()
 
     def is_follow_change(self, entry: Entry) -> bool:
         """Return whether this entry changes the users that the stream's filter follows."""
@@ -167,7 +173,7 @@ class PrivateView:
         it was written.
         """
         subject = entry.subject_id or ""
-        if subject in self._sent_subjects:
+        if subject in self._sent:
             return entry.kind in subscription.kinds
         may_be_remembered = int(subject or 0) > self._memory_complete_after
         surely_unsent = may_be_remembered and CREATION_KINDS[entry.kind] in subscription.kinds
@@ -181,8 +187,6 @@ class PrivateView:
                 self._remember(subject)
 
     def _remember(self, subject: str) -> None:
-        self._sent_subjects[subject] = None
-        if len(self._sent_subjects) > MAX_REMEMBERED_SUBJECTS:
-            forgotten = next(iter(self._sent_subjects))
-            del self._sent_subjects[forgotten]
+        forgotten = self._sent.remember(subject)
+        if forgotten is not None:
             self._memory_complete_after = max(self._memory_complete_after, int(forgotten))

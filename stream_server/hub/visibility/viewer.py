@@ -5,7 +5,7 @@ All streams of a user in this process share one viewer. It decides by the table 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -16,6 +16,7 @@ from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
 from stream_server.events.position import LOG_START, Position, created_ms
 from stream_server.events.visibility import VisibilityFact
 from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.sent_subjects import SentSubjects
 
 RELATION_KINDS = frozenset({"follow", "unfollow", "block", "unblock", "mute", "unmute"})
 """Kinds of entries that change a relation between two users."""
@@ -48,22 +49,29 @@ VIEWER_WEIGHT = 10
 
 
 class RelationSnapshot(Protocol):
-    """A user's relations, and the log's head when they were read. Each maps ids to the ms since 1970 when it began."""
+    """A user's relations. Each maps ids to the ms since 1970 when it began. The viewer takes over the dicts.
+
+    The log's head was ``applied_from`` before they were read, and ``head`` after that. They may change while they are
+    read. So they are exact as soon as all entries between the two are applied.
+    """
 
     @property
-    def following(self) -> Mapping[str, int]: ...
+    def following(self) -> dict[str, int]: ...
 
     @property
-    def blocks(self) -> Mapping[str, int]: ...
+    def blocks(self) -> dict[str, int]: ...
 
     @property
-    def blockers(self) -> Mapping[str, int]: ...
+    def blockers(self) -> dict[str, int]: ...
 
     @property
-    def mutes(self) -> Mapping[str, int]: ...
+    def mutes(self) -> dict[str, int]: ...
 
     @property
-    def groups(self) -> Mapping[str, int]: ...
+    def groups(self) -> dict[str, int]: ...
+
+    @property
+    def applied_from(self) -> Position: ...
 
     @property
     def head(self) -> Position: ...
@@ -74,31 +82,34 @@ class Viewer:
 
     The relations are empty until `load` sets them. `apply` changes them; changes that come before `load` are kept and
     applied by it. ``blockers`` are the users who block this user, ``groups`` are this user's user groups. ``read_at``
-    is the log's head when the relations were read.
+    is the log's head when the relations had been read: they are exact once the hub has reached it. ``applied_from`` is
+    the head before that. `apply` skips the entries up to there.
+    ``sent_subjects`` is what the streams of this process were sent.
     """
 
     __slots__ = (
-        "__weakref__", "_account_status", "_entries_before_load", "blockers", "blocks", "following", "groups",
-        "is_loaded", "mutes", "read_at", "user_id",
+        "__weakref__", "_account_status", "_entries_before_load", "applied_from", "blockers", "blocks", "following",
+        "groups", "is_loaded", "mutes", "read_at", "sent_subjects", "user_id",
     )  # fmt: skip
 
-    def __init__(self, user_id: str, account_status: AccountStatus) -> None:
+    def __init__(self, user_id: str, account_status: AccountStatus, sent_subjects: SentSubjects | None = None) -> None:
         self.user_id = user_id
+        self.sent_subjects = SentSubjects() if sent_subjects is None else sent_subjects
         self.following: dict[str, int] = {}
         self.blocks: dict[str, int] = {}
         self.blockers: dict[str, int] = {}
         self.mutes: dict[str, int] = {}
         self.groups: dict[str, int] = {}
-        self.read_at = LOG_START
+        self.applied_from = self.read_at = LOG_START
         self.is_loaded = False
         self._account_status = account_status
         self._entries_before_load: list[Entry] = []
 
     def load(self, relations: RelationSnapshot) -> None:
         """Set the relations that were read from the store, and apply the entries that `apply` stored meanwhile."""
-        self.following, self.groups = dict(relations.following), dict(relations.groups)
-        self.blocks, self.blockers, self.mutes = dict(relations.blocks), dict(relations.blockers), dict(relations.mutes)
-        self.read_at, self.is_loaded = relations.head, True
+        self.following, self.groups = relations.following, relations.groups
+        self.blocks, self.blockers, self.mutes = relations.blocks, relations.blockers, relations.mutes
+        self.applied_from, self.read_at, self.is_loaded = relations.applied_from, relations.head, True
         for entry in self._entries_before_load:
             self.apply(entry)
         self._entries_before_load.clear()
@@ -212,7 +223,7 @@ class Viewer:
         """Apply an entry that changes the relations of this user. Before `load`, store the entry for `load`."""
         if not self.is_loaded:
             self._entries_before_load.append(entry)
-        elif entry.position.n > self.read_at.n:
+        elif entry.position.n > self.applied_from.n:
             self._apply_change(entry)
 
     def _apply_change(self, entry: Entry) -> None:
@@ -242,6 +253,7 @@ class ViewerCache:
         self, account_status: AccountStatus, read_relations: Callable[[str], Awaitable[RelationSnapshot]],
         max_kept_relations: int = MAX_KEPT_RELATIONS,
     ) -> None:  # fmt: skip
+        self.sent_subjects = SentSubjects()
         self._account_status = account_status
         self._read_relations = read_relations
         self._max_kept_relations = max_kept_relations
@@ -291,7 +303,7 @@ class ViewerCache:
         if read is None:
             viewer = self._viewers.get(user_id)
             if viewer is None:
-                viewer = self._viewers[user_id] = Viewer(user_id, self._account_status)
+                viewer = self._viewers[user_id] = Viewer(user_id, self._account_status, self.sent_subjects)
             read = self._reads[user_id] = asyncio.get_running_loop().create_future()
             relations = asyncio.ensure_future(self._read_relations(user_id))
             if relations.done():
@@ -339,9 +351,12 @@ class ViewerCache:
         self._kept_relations = 0
 
     def forget_read_between(self, start: Position, end: Position) -> None:
-        """Drop the viewers whose relations were read between two positions, because the log lost the entries there."""
+        """Drop the viewers whose relations may have been read between two positions, where the log lost its entries.
+
+        Those that are still being read are dropped, too: some of their pages may show a lost entry.
+        """
         for viewer in list(self._viewers.values()):
-            if start < viewer.read_at < end:
+            if not viewer.is_loaded or (start < viewer.read_at and viewer.applied_from < end):
                 del self._viewers[viewer.user_id]
                 self._kept_relations -= self._kept.pop(viewer.user_id, (viewer, 0))[1]
 

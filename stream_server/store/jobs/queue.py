@@ -3,19 +3,34 @@
 The script of a write adds its job in the same step (``lua/parts/jobs.lua``). A claim lasts ten seconds and has a fence:
 a number that Redis uses once. A worker with an older fence can no longer advance the job. Every pass may be repeated.
 These scripts keep no replies for a retry: if a reply is lost, the next pass finds what the script did.
+
+The fan-out of a new status to one page of readers has no hash and no fence of its own until a worker claims it, or
+until a reader leaves the author: it is a member of the queue whose score is the id of the status. One command finishes
+it.
 """
 
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from stream_server.events.position import Position
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.scripts import JOB_LEASE_MS, Scripts
+from stream_server.store.redis.scripts import JOB_GRACE_MS, JOB_LEASE_MS, Scripts
 
 FAILURES_BEFORE_PARKING = 10
 """Number of failed passes in a row after which a job is parked until an operator repairs it."""
+
+
+JOBS_PER_UNPARKING = 100
+"""Number of parked jobs that go back into the queue in one round trip."""
+
+NO_HASH = "0"
+"""The fence of a fan-out without a hash (``lua/parts/jobs.lua``)."""
+
+LOWEST_ID = 10**14
+"""Below all ids of statuses, and above all times in ms: scores from here on are those of fan-outs without a hash."""
 
 
 class PassOutcome(StrEnum):
@@ -55,7 +70,7 @@ class JobPass(NamedTuple):
 
     Attributes:
         mode: ``spread`` a status to timelines, ``clean`` up after a deleted status, ``merge`` or ``remove`` an author's
-            statuses, ``refill`` a timeline, or ``drop`` a deleted list.
+            statuses, ``refill`` a timeline, let it ``sleep``, or ``drop`` a deleted list.
         phase: The stage of the job. Empty in the first stage.
         timeline_kind: ``home`` or ``list`` if the job is about one timeline, else empty.
         subject: Id of the timeline's user or list. For ``spread`` and ``clean``, id of the status.
@@ -64,6 +79,8 @@ class JobPass(NamedTuple):
         people: Ids of the users on this page, each with its score. A refill adds the statuses of these users.
         newest_status_ids: Ids of the statuses to add or remove, newest first.
         lists: Ids of the lists on this page, each with its score. A job handles all users first, then the lists.
+        is_repeat: Whether the job has been done once, and starts again.
+        asleep: Ids of those of the author and the users on this page whose home timelines are not kept.
     """
 
     mode: str
@@ -75,6 +92,8 @@ class JobPass(NamedTuple):
     people: list[tuple[bytes, bytes]]
     newest_status_ids: list[bytes]
     lists: list[tuple[bytes, bytes]]
+    is_repeat: bool = False
+    asleep: Sequence[bytes] = ()
 
 
 class PassResult(NamedTuple):
@@ -86,6 +105,7 @@ class PassResult(NamedTuple):
         hold_ms: Time in milliseconds, from now, for which the job still belongs to the worker.
         seen_version: Version from `find_former_readers` or empty. If it has changed, the same page comes again.
         timeline_size: Number of statuses left on the timeline after a removal, or None for other passes.
+        must_repeat: Whether some timelines of the page could not be written, so that the job starts again at its end.
     """
 
     job: ClaimedJob
@@ -94,6 +114,7 @@ class PassResult(NamedTuple):
     hold_ms: int = JOB_LEASE_MS
     seen_version: bytes = b""
     timeline_size: int | None = None
+    must_repeat: bool = False
 
 
 class QueueDepth(NamedTuple):
@@ -113,8 +134,13 @@ class JobQueue:
 
     async def claim(self, limit: int) -> list[ClaimedJob]:
         """Claim up to ``limit`` due jobs for ten seconds each. If no job is due, this runs only read commands."""
-        clock, first = await self._redis.execute(("TIME",), ("ZRANGE", _DUE_KEY, 0, 0, "WITHSCORES"))
-        if not first or int(first[1]) > _to_ms(clock):
+        clock, first, oldest = await self._redis.execute(
+            ("TIME",),
+            ("ZRANGE", _DUE_KEY, 0, 0, "WITHSCORES"),
+            ("ZRANGE", _DUE_KEY, LOWEST_ID, "+inf", "BYSCORE", "LIMIT", 0, 1, "WITHSCORES"),
+        )
+        now = _to_ms(clock)
+        if not (first and int(first[1]) <= now) and not (oldest and int(oldest[1]) <= _highest_due_id(now)):
             return []
         flat = await self._scripts.call("job_claim", keys.META, limit)
         return [ClaimedJob(flat[i].decode(), flat[i + 1].decode()) for i in range(0, len(flat), 2)]
@@ -126,26 +152,23 @@ class JobQueue:
             return None
         mode, phase, timeline_kind, subject, author, score = (word.decode() for word in found[:6])
         people, lists = member_score_pairs(found[6]), member_score_pairs(found[8])
-        return JobPass(mode, phase, timeline_kind, subject, author, score, people, found[7], lists)
+        is_repeat = found[9] == b"done"
+        newest, asleep = found[7], found[10]
+        return JobPass(mode, phase, timeline_kind, subject, author, score, people, newest, lists, is_repeat, asleep)
 
     async def advance(self, *results: PassResult) -> list[PassOutcome]:
         """Record the results of finished job passes in one round trip. Return their outcomes in the same order."""
+        if any(result.job.fence == NO_HASH for result in results):
+            return [read_outcome(each) for each in await self._redis.execute(*map(self.advance_command, results))]
         arguments = [_advance_arguments(result) for result in results]
         words = await self._scripts.call_each("job_advance", keys.META, arguments)
         return [read_outcome(word) for word in words]
 
     def advance_command(self, result: PassResult) -> Command:
         """Return the command of :meth:`advance` for one result. :func:`read_outcome` reads its reply."""
+        if result.job.fence == NO_HASH:
+            return finish_command(result.job)
         return self._scripts.call_command("job_advance", keys.META, _advance_arguments(result))
-
-    async def finish(self, jobs: Sequence[ClaimedJob]) -> list[PassOutcome]:
-        """Record that the first pass of each job wrote all timelines of its new status. Return their outcomes."""
-        words = await self._scripts.call("job_finish_spreads", keys.META, *_flat(jobs))
-        return [read_outcome(word) for word in words]
-
-    def finish_command(self, jobs: Sequence[ClaimedJob]) -> Command:
-        """Return the command of :meth:`finish`. :func:`read_outcome` reads each word of its reply."""
-        return self._scripts.call_command("job_finish_spreads", keys.META, _flat(jobs))
 
     async def delete_dependents(self, job: ClaimedJob) -> PassOutcome:
         """Delete one page of the likes and comments of a deleted status, or of the members of a deleted list."""
@@ -188,13 +211,24 @@ class JobQueue:
     async def measure_depth(self) -> QueueDepth:
         """Return how many jobs are due, how many are not parked, and how many are parked."""
         clock, total, parked = await self._redis.execute(("TIME",), ("ZCARD", _DUE_KEY), ("ZCARD", _PARKED_KEY))
-        (due,) = await self._redis.execute(("ZCOUNT", _DUE_KEY, "-inf", _to_ms(clock)))
-        return QueueDepth(due, total, parked)
+        now = _to_ms(clock)
+        due, fan_outs = await self._redis.execute(
+            ("ZCOUNT", _DUE_KEY, "-inf", now), ("ZCOUNT", _DUE_KEY, LOWEST_ID, _highest_due_id(now))
+        )
+        return QueueDepth(due + fan_outs, total, parked)
 
     async def list_parked(self, limit: int = 1000) -> list[str]:
         """Return the ids of up to ``limit`` parked jobs (failed ten times in a row), the longest parked first."""
         (found,) = await self._redis.execute(("ZRANGE", _PARKED_KEY, 0, limit - 1))
         return [job.decode() for job in found]
+
+    async def unpark_all(self) -> int:
+        """Put all parked jobs back into the queue, and return their number: a server that they need has come back."""
+        count = 0
+        while jobs := await self.list_parked(JOBS_PER_UNPARKING):
+            await self._scripts.call_each("job_unpark", keys.META, [(job,) for job in jobs])
+            count += len(jobs)
+        return count
 
     async def unpark(self, job: str) -> bool:
         """Put a parked job (failed ten times in a row) back into the queue. Return False if it was not parked."""
@@ -209,8 +243,16 @@ def member_score_pairs(flat: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
     return [(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)]
 
 
-def read_outcome(reply: bytes) -> PassOutcome:
-    """Return the outcome in a reply to `JobQueue.advance_command`."""
+def finish_command(job: ClaimedJob) -> Command:
+    """Return the command that ends a fan-out without a hash. It does nothing if the fan-out has a hash by now."""
+    status_id = job.id.removeprefix("status-")
+    return "ZREMRANGEBYSCORE", _DUE_KEY, status_id, status_id
+
+
+def read_outcome(reply: bytes | int) -> PassOutcome:
+    """Return the outcome in a reply to `JobQueue.advance_command` or to `finish_command`."""
+    if isinstance(reply, int):
+        return PassOutcome.DONE if reply else PassOutcome.STALE
     return PassOutcome(reply.decode())
 
 
@@ -218,12 +260,14 @@ def _advance_arguments(result: PassResult) -> tuple[str | bytes | int, ...]:
     member, score = result.next_after or (b"", b"")
     size = "" if result.timeline_size is None else result.timeline_size
     is_last = int(result.next_after is None)
-    return (*result.job, result.phase, score, member, is_last, result.hold_ms, result.seen_version, size)
-
-
-def _flat(jobs: Sequence[ClaimedJob]) -> tuple[str, ...]:
-    return tuple(word for job in jobs for word in job)
+    rest = (result.hold_ms, result.seen_version, size, int(result.must_repeat))
+    return (*result.job, result.phase, score, member, is_last, *rest)
 
 
 def _to_ms(clock: Sequence[bytes]) -> int:
     return int(clock[0]) * 1000 + int(clock[1]) // 1000
+
+
+def _highest_due_id(now_ms: int) -> int:
+    """Return the highest id of a status whose fan-out is due, if it has no hash."""
+    return Position(now_ms - JOB_GRACE_MS, 0, 0).status_number

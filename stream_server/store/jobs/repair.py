@@ -14,6 +14,7 @@ from stream_server.store import keys
 from stream_server.store.jobs.queue import JobQueue
 from stream_server.store.jobs.runner import TIMELINE_KEY_BY_KIND
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.scripts import REFILL_AUTHORS_PER_PASS, Scripts
 
 KEYS_PER_SCAN = 500
@@ -49,15 +50,16 @@ class RepairFinding(NamedTuple):
 class Repair:
     """Finds and repairs wrong counters, wrong timelines, and leftovers of deleted users, statuses and lists."""
 
-    def __init__(self, redis: RedisClient, scripts: Scripts, queue: JobQueue) -> None:
-        self._redis = redis
+    def __init__(self, core: RedisClient, derived: DerivedRedis, scripts: Scripts, queue: JobQueue) -> None:
+        self._core = core
+        self._derived = derived
         self._scripts = scripts
         self._queue = queue
 
     async def try_lock(self, seconds: float) -> bool:
         """Take the lock for a repair run; it expires after ``seconds``. Return False if another process has it."""
         key = keys.key_for("repair")
-        (taken,) = await self._redis.execute(("SET", key, "1", "NX", "PX", max(1, round(seconds * 1000))))
+        (taken,) = await self._core.execute(("SET", key, "1", "NX", "PX", max(1, round(seconds * 1000))))
         return taken is not None
 
     async def run(
@@ -77,14 +79,21 @@ class Repair:
         return found
 
     async def _scan(self) -> AsyncIterator[tuple[dict[str, list[str]], int, int]]:
-        """Scan all Redis keys. Yield for each page: ids by kind of key, number of keys so far, number of all keys."""
-        cursor, scanned = b"0", 0
-        while True:
-            (cursor, names), total = await self._redis.execute(("SCAN", cursor, "COUNT", KEYS_PER_SCAN), ("DBSIZE",))
-            scanned += len(names)
-            yield _group_ids_by_row(names), min(scanned, total), total
-            if cursor == b"0":
-                return
+        """Scan all Redis keys. Yield for each page: ids by kind of key, number of keys so far, number of all keys.
+
+        A derived key that moves to another server meanwhile may come twice or not at all. The truth never moves.
+        """
+        servers = self._derived.primaries
+        sizes = [int(size) for server in servers for size in await server.execute(("DBSIZE",))]
+        scanned = 0
+        for at, server in enumerate(servers):
+            cursor = b"0"
+            while True:
+                (cursor, names), sizes[at] = await server.execute(("SCAN", cursor, "COUNT", KEYS_PER_SCAN), ("DBSIZE",))
+                scanned += len(names)
+                yield _group_ids_by_row(names), min(scanned, sum(sizes)), sum(sizes)
+                if cursor == b"0":
+                    break
 
     async def _check_page(self, ids: dict[str, list[str]], *, fix: bool) -> list[RepairFinding]:
         found = []
@@ -130,10 +139,10 @@ class Repair:
 
     async def _find_suspect_ids(self, timeline_kind: str, owner: str) -> set[bytes]:
         """Return the ids of all statuses that are wrongly on a timeline or missing from it."""
-        (ids,) = await self._redis.execute(("ZRANGE", TIMELINE_KEY_BY_KIND[timeline_kind](owner), 0, -1))
+        longest = self._scripts.size_limits.timeline_max
+        (ids,) = await self._derived.execute(("ZRANGE", TIMELINE_KEY_BY_KIND[timeline_kind](owner), -longest, -1))
         misplaced = await self._queue.find_misplaced(timeline_kind, owner, ids)
         expected = await self._read_expected_ids(timeline_kind, owner)
-        longest = self._scripts.size_limits.timeline_max
         # Statuses older than the oldest may have been truncated before the timeline became shorter.
         floor = int(ids[0]) if len(ids) >= FULL_TIMELINE_SHARE * longest else 0
         return set(misplaced) | {status_id for status_id in expected if int(status_id) > floor} - set(ids)
@@ -157,7 +166,7 @@ class Repair:
         key = {"users": keys.home_timeline, "lists": keys.list_timeline}.get(kind)
         if fix and key is not None and subjects:
             # Ids are never used again, so an owner that does not exist now will never exist.
-            await self._redis.execute(*(("DEL", key(subject)) for subject in subjects))
+            await self._derived.execute(*(("DEL", key(subject)) for subject in subjects))
         return [RepairFinding("orphan", subject, ORPHAN_MESSAGES[kind]) for subject in subjects]
 
 

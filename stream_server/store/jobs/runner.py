@@ -4,21 +4,41 @@ The order is always the same: read a page of the truth, write, and call :meth:`J
 succeeded. The process may die after any step. The first pass of a status, while its author waits, sends the writes and
 `advance` together. It must send them as a transaction, because a full Redis refuses the writes and may still run the
 script. Redis executes all of a transaction or, if it refuses one command of it, nothing.
+
+In a Redis Cluster there is no such transaction. There, a server that does not answer must not hold back the timelines
+on the others. So the job goes on behind a page that was written in part, and starts again at its end.
 """
 
+import math
+import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import Any
+from zlib import crc32
 
 from redis.exceptions import NoScriptError, ResponseError
 
+from stream_server.errors import ApiError, Unavailable
 from stream_server.store import keys
-from stream_server.store.jobs.queue import ClaimedJob, JobPass, JobQueue, PassOutcome, PassResult, read_outcome
+from stream_server.store.jobs.queue import (
+    NO_HASH,
+    ClaimedJob,
+    JobPass,
+    JobQueue,
+    PassOutcome,
+    PassResult,
+    finish_command,
+    read_outcome,
+)
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.refusals import to_api_error
+from stream_server.store.redis.refusals import to_api_error, unavailable_error
 from stream_server.store.redis.scripts import JOB_GRACE_MS, JOB_LEASE_MS, REFILL_AUTHORS_PER_PASS, SizeLimits
+
+RETURN_SECONDS = 60.0
+"""Time in seconds after the return of a server in which jobs start again although another server is away."""
 
 TIMELINE_KEY_BY_KIND = {"home": keys.home_timeline, "list": keys.list_timeline}
 
@@ -26,10 +46,22 @@ TIMELINE_KEY_BY_KIND = {"home": keys.home_timeline, "list": keys.list_timeline}
 class JobRunner:
     """Runs the passes of background jobs, which add statuses to home and list timelines or remove them."""
 
-    def __init__(self, redis: RedisClient, queue: JobQueue, size_limits: SizeLimits) -> None:
-        self._redis = redis
+    def __init__(self, core: RedisClient, derived: DerivedRedis, queue: JobQueue, size_limits: SizeLimits) -> None:
+        self._core = core
+        self._derived = derived
         self._queue = queue
         self._size_limits = size_limits
+        self._has_one_server = derived is core
+        self._known_returns, self._returned_at = derived.nodes_returned, -math.inf
+
+    @property
+    def servers_returned(self) -> int:
+        """How many times a server of timelines came back that did not answer, or another one took its place."""
+        return self._derived.nodes_returned
+
+    def is_known_outage(self, error: Exception) -> bool:
+        """Return whether a pass failed because a server of timelines is away, which has been logged."""
+        return isinstance(error, Unavailable) and bool(self._derived.unreachable_nodes)
 
     async def run_pass(self, job: ClaimedJob) -> PassOutcome:
         """Run one pass (one bounded step) of a claimed job. Return how the pass ended."""
@@ -40,11 +72,14 @@ class JobRunner:
             case "spread" | "clean", "rest":
                 outcome = await self._queue.delete_dependents(job)
             case "spread" | "clean", _:
+                self._wait_for_servers(job_pass)
                 outcome = await self.update_reader_timelines(job, job_pass)
             case "refill", "":
                 outcome = await self._remove_misplaced(job, job_pass)
             case "refill", _:
                 outcome = await self._merge_page(job, job_pass)
+            case "sleep", _:
+                outcome = await self._delete_home(job, job_pass)
             case "drop", _:
                 outcome = await self._delete_list(job, job_pass)
             case _:  # merge, remove
@@ -60,11 +95,15 @@ class JobRunner:
         timelines). The first pass also has the author's own home timeline. The worker holds the job for ``hold_ms`` ms
         more. Returns how the pass ended.
 
-        ``in_transaction`` saves a round trip. It needs one server that has all keys, because the transaction touches
-        the timelines and the job.
+        ``in_transaction`` saves a round trip if one server has all keys, because the transaction touches the timelines
+        and the job.
         """
         result = self._result_of_page(job, job_pass, hold_ms)
-        change = self._write_and_advance if in_transaction else self._write_then_advance
+        change = self._write_then_advance
+        if not self._has_one_server:
+            change = self._write_what_answers_and_advance
+        elif in_transaction:
+            change = self._write_and_advance
         outcome = await change(self._status_commands(job_pass, _timelines_of_page(job_pass)), result)
         return await self._leave_former_readers(job_pass, result, outcome)
 
@@ -72,16 +111,19 @@ class JobRunner:
         """Add new statuses to the timelines of their readers, in one transaction. Return how each pass ended.
 
         Each pass has all readers of its status, and is the first of its job. A timeline that gets several statuses is
-        written once. The transaction needs one server, as in :meth:`update_reader_timelines`.
+        written once. If there are several servers, there is no transaction, and a job with timelines that were not
+        written stays for a worker.
         """
         statuses = defaultdict[str, list[bytes]](list)
         for _, job_pass in passes:
             for key in _timelines_of_page(job_pass):
                 statuses[key].append(job_pass.subject.encode())
-        commands = [command for key, ids in statuses.items() for command in self._merge_commands(key, ids)]
-        jobs = [job for job, _ in passes]
-        words = await self._run_transaction(commands, self._queue.finish_command(jobs))
-        outcomes = await self._queue.finish(jobs) if words is None else [read_outcome(word) for word in words]
+        commands = [command for key, ids in statuses.items() for command in self._add_commands(key, ids)]
+        if self._has_one_server:
+            finished = await self._run_transaction(commands, *(finish_command(job) for job, _ in passes))
+            outcomes = [read_outcome(each) for each in finished]
+        else:
+            outcomes = await self._finish_passes(passes, await self._write_what_answers(commands))
         return [
             await self._leave_former_readers(job_pass, PassResult(job, hold_ms=JOB_GRACE_MS), outcome)
             for (job, job_pass), outcome in zip(passes, outcomes, strict=True)
@@ -139,28 +181,75 @@ class JobRunner:
         A timeline that cannot be written (its key has another type) does not stop the transaction. It gets a job of its
         own, so that its failure is seen as that of any job.
         """
-        advanced = await self._run_transaction(commands, self._queue.advance_command(result))
-        if advanced is None:
+        (advanced,) = await self._run_transaction(commands, self._queue.advance_command(result))
+        if isinstance(advanced, NoScriptError):  # Redis was restarted
             (outcome,) = await self._queue.advance(result)
             return outcome
         return read_outcome(advanced)
 
-    async def _run_transaction(self, commands: Sequence[Command], last: Command) -> Any:
-        """Change timelines and call a script in one transaction. Return the reply of the script.
+    async def _write_what_answers_and_advance(self, commands: Sequence[Command], result: PassResult) -> PassOutcome:
+        """Change those timelines whose servers answer, then record the result of the pass.
 
-        None if Redis was restarted and does not know the script: then it must be called again. Raises the API error of
-        a script that fails.
+        If there are others, the job starts again at its end. A fan-out without a hash stays for a worker instead.
         """
-        *_, replies = await self._execute([("MULTI",), *commands, last, ("EXEC",)])
-        reply_of_script = replies.pop()
-        for command, reply in zip(commands, replies, strict=True):
+        has_failed = bool(await self._write_what_answers(commands))
+        if has_failed and result.job.fence == NO_HASH:
+            raise unavailable_error()
+        (outcome,) = await self._queue.advance(result._replace(must_repeat=has_failed))
+        return outcome
+
+    async def _write_what_answers(self, commands: Sequence[Command]) -> set[str]:
+        """Change timelines. Return those whose server does not answer or takes no writes.
+
+        A timeline that cannot be written for another reason gets a job of its own, as in a transaction.
+        """
+        replies = await self._derived.execute_each(*commands) if commands else []
+        failed = {
+            str(command[1]): reply
+            for command, reply in zip(commands, replies, strict=True)
+            if isinstance(reply, ApiError)
+        }
+        silent = {key for key, error in failed.items() if isinstance(error, Unavailable)}
+        for key in failed.keys() - silent:
+            await self._queue.request_refill(*_timeline_of(key))
+        return silent
+
+    async def _finish_passes(
+        self, passes: Sequence[tuple[ClaimedJob, JobPass]], silent: Collection[str]
+    ) -> list[PassOutcome]:
+        """End the fan-outs none of whose timelines is ``silent``. Return how each pass ended: AGAIN for the others."""
+        finished = [job for job, job_pass in passes if not any(key in silent for key in _timelines_of_page(job_pass))]
+        replies = iter(await self._core.execute(*map(finish_command, finished)) if finished else [])
+        return [read_outcome(next(replies)) if job in finished else PassOutcome.AGAIN for job, _ in passes]
+
+    def _wait_for_servers(self, job_pass: JobPass) -> None:
+        """Raise `Unavailable` if a job would start again while a server is away: nearly all of it is done.
+
+        If another server has just come back, the job may be for its timelines.
+        """
+        is_start = not job_pass.phase and not job_pass.after_score
+        if not (job_pass.is_repeat and is_start and self._derived.unreachable_nodes):
+            return
+        now = time.monotonic()
+        if self._derived.nodes_returned != self._known_returns:
+            self._known_returns, self._returned_at = self._derived.nodes_returned, now
+        if now - self._returned_at > RETURN_SECONDS:
+            raise unavailable_error()
+
+    async def _run_transaction(self, commands: Sequence[Command], *last: Command) -> list[Any]:
+        """Change timelines and advance jobs by the ``last`` commands in one transaction. Return their replies.
+
+        A reply may be a NoScriptError: then the command must be sent again. Raises the API error of any other failure.
+        """
+        *_, replies = await self._core.execute(("MULTI",), *commands, *last, ("EXEC",))
+        for command, reply in zip(commands, replies, strict=False):
             if isinstance(reply, ResponseError):
                 await self._queue.request_refill(*_timeline_of(str(command[1])))
-        if isinstance(reply_of_script, NoScriptError):
-            return None
-        if isinstance(reply_of_script, ResponseError):
-            raise to_api_error(reply_of_script) from reply_of_script
-        return reply_of_script
+        advanced: list[Any] = replies[len(commands) :]
+        for reply in advanced:
+            if isinstance(reply, ResponseError) and not isinstance(reply, NoScriptError):
+                raise to_api_error(reply) from reply
+        return advanced
 
     async def _remove_misplaced(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
         # The refill that follows adds a status again that is removed here by mistake.
@@ -176,6 +265,12 @@ class JobRunner:
         is_full = len(job_pass.people) >= REFILL_AUTHORS_PER_PASS
         result = PassResult(job, job_pass.phase, job_pass.people[-1]) if is_full else PassResult(job)
         (outcome,) = await self._queue.advance(result)
+        return outcome
+
+    async def _delete_home(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
+        """Delete a home timeline that is asleep. If its user has come back, the refill runs again after this pass."""
+        await self._execute([("UNLINK", keys.home_timeline(job_pass.subject))])
+        (outcome,) = await self._queue.advance(PassResult(job))
         return outcome
 
     async def _delete_list(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
@@ -211,19 +306,35 @@ class JobRunner:
     def _status_commands(self, job_pass: JobPass, timelines: Sequence[str]) -> list[Command]:
         if job_pass.mode == "clean":
             return [("ZREM", key, job_pass.subject) for key in timelines]
-        adding: list[Command] = [("ZADD", key, job_pass.subject, job_pass.subject) for key in timelines]
-        return adding + [self._truncate_command(key) for key in timelines]
+        status_id = job_pass.subject
+        adding: list[Command] = [("ZADD", key, status_id, status_id) for key in timelines]
+        return adding + [self._truncate_command(key) for key in timelines if self._is_trimmed_by(key, status_id)]
 
     def _merge_commands(self, key: str, ids: Sequence[bytes]) -> list[Command]:
-        if not ids:
-            return []
-        return [("ZADD", key, *(word for each in ids for word in (each, each))), self._truncate_command(key)]
+        return [_add_command(key, ids), self._truncate_command(key)] if ids else []
+
+    def _add_commands(self, key: str, ids: Sequence[bytes]) -> list[Command]:
+        """Return the commands that add new statuses to a timeline and, now and then, trim it."""
+        if any(self._is_trimmed_by(key, each.decode()) for each in ids):
+            return self._merge_commands(key, ids)
+        return [_add_command(key, ids)]
 
     def _truncate_command(self, key: str) -> Command:
         return "ZREMRANGEBYRANK", key, 0, -(self._size_limits.timeline_max + 1)
 
     async def _execute(self, commands: Sequence[Command]) -> list[Any]:
-        return await self._redis.execute(*commands) if commands else []
+        return await self._derived.execute(*commands) if commands else []
+
+    def _is_trimmed_by(self, key: str, status_id: str) -> bool:
+        """Return whether the addition of this status trims the timeline.
+
+        A checksum decides, so that neither a regular time of posting nor one popular author trims all or none.
+        """
+        return crc32(f"{key}{status_id}".encode()) % self._size_limits.adds_per_trim == 0
+
+
+def _add_command(key: str, ids: Sequence[bytes]) -> Command:
+    return "ZADD", key, *(word for each in ids for word in (each, each))
 
 
 def _timeline_of(key: str) -> tuple[str, str]:
@@ -233,11 +344,16 @@ def _timeline_of(key: str) -> tuple[str, str]:
 
 
 def _timelines_of_page(job_pass: JobPass) -> list[str]:
-    """Return the timelines of a pass of a status. The first pass also has the author's own home timeline."""
-    timelines = _timeline_keys([member for member, _ in job_pass.people], [member for member, _ in job_pass.lists])
+    """Return the timelines of a pass of a status, without home timelines that are not kept.
+
+    The first pass also has the author's own home timeline.
+    """
+    asleep = set(job_pass.asleep)
+    readers = [member for member, _ in job_pass.people]
     if not job_pass.phase and not job_pass.after_score:
-        timelines.append(keys.home_timeline(job_pass.author))
-    return timelines
+        readers.append(job_pass.author.encode())
+    people = [reader for reader in readers if reader not in asleep]
+    return _timeline_keys(people, [member for member, _ in job_pass.lists])
 
 
 def _timeline_keys(uids: Sequence[bytes], list_ids: Sequence[bytes]) -> list[str]:

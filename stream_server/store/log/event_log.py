@@ -114,11 +114,18 @@ class EventLog:
         """Return up to ``count`` entries after a position or a stream id, in log order.
 
         ``up_to`` is the position of the last entry to return. If ``from_primary`` is true, read from the primary even
-        if a replica is selected. Callers use this for entries that the replica does not have yet.
+        if a replica is selected. Callers use this for entries that the replica does not have yet. In a cluster, the
+        primary is read where the replica has none, because their messages may have come already.
         """
         start = after if isinstance(after, str) else after.entry_id
         end = "+" if up_to is None else up_to.entry_id
         redis = self._redis if from_primary else self.replica_router.current
+        entries = await self._read_from(redis, start, end, count)
+        if not entries and self._may_lack_heard_entries(redis):
+            entries = await self._read_from(self._redis, start, end, count)
+        return entries
+
+    async def _read_from(self, redis: RedisClient, start: str, end: str, count: int) -> list[Entry]:
         while True:
             (rows,) = await redis.execute(("XRANGE", keys.LOG, f"({start}", end, "COUNT", count))
             self.page_sizer.record_rows(rows)
@@ -131,10 +138,20 @@ class EventLog:
     async def read_back(self, last: Position, count: int) -> list[Entry]:
         """Return up to ``count`` entries in log order, of which the last is the entry at ``last``.
 
-        The list is empty if the log, or the selected replica, does not have this entry.
+        The list is empty if the log, or the selected replica, does not have this entry. In a cluster, the primary is
+        asked after the replica, as by :meth:`read`.
         """
-        command = ("XREVRANGE", keys.LOG, last.entry_id, "-", "COUNT", count)
-        (rows,) = await self.replica_router.current.execute(command)
+        redis = self.replica_router.current
+        entries = await self._read_back_from(redis, last, count)
+        if not entries and self._may_lack_heard_entries(redis):
+            entries = await self._read_back_from(self._redis, last, count)
+        return entries
+
+    def _may_lack_heard_entries(self, redis: RedisClient) -> bool:
+        return self.replica_router.is_in_cluster and redis is not self._redis
+
+    async def _read_back_from(self, redis: RedisClient, last: Position, count: int) -> list[Entry]:
+        (rows,) = await redis.execute(("XREVRANGE", keys.LOG, last.entry_id, "-", "COUNT", count))
         self.page_sizer.record_rows(rows)
         entries = [entry for row in reversed(rows) if (entry := _parse_row(row)) is not None]
         self.invalid_rows += len(rows) - len(entries)
@@ -206,6 +223,8 @@ class EventLog:
     async def find_existing(self, status_ids: Iterable[str], comment_ids: Iterable[str] = ()) -> set[str]:
         """Return those of the given status ids and comment ids whose status or comment is not deleted.
 
+        What left because of its age counts as existing, because nobody deleted it.
+
         If the selected replica lacks an id, this also asks the primary, because the replica may be behind.
         """
         id_by_key = {keys.key_for("status", status_id): status_id for status_id in status_ids}
@@ -214,7 +233,16 @@ class EventLog:
         present = await _find_existing_keys(redis, id_by_key)
         if redis is not self._redis:
             present |= await _find_existing_keys(self._redis, id_by_key.keys() - present)
-        return {id_by_key[key] for key in present}
+        return {id_by_key[key] for key in present} | await self._find_expired(
+            [subject for key, subject in id_by_key.items() if key not in present]
+        )
+
+    async def _find_expired(self, ids: Sequence[str]) -> set[str]:
+        """Return those ids of statuses and comments that left because of their age and were not deleted."""
+        if not ids:
+            return set()
+        (times,) = await self._redis.execute(("ZMSCORE", keys.key_for("expired"), *ids))
+        return {subject for subject, left_ms in zip(ids, times, strict=True) if left_ms is not None}
 
     async def subscribe(self) -> Subscription:
         """Subscribe to all kinds of log entries and to questions about streams. Return when Redis has confirmed it.

@@ -1,4 +1,4 @@
--- parts: idempotent users visibility actor source_and_target notifications jobs follows
+-- parts: idempotent users actor source_and_target notifications jobs step_timelines follows
 -- Block a user. Follows and follow requests in both directions end, each with a log entry before the block's entry.
 -- Lists keep their members, but neither user sees the other's statuses there. A repeated block changes nothing.
 -- ARGV: 3 source (the user who blocks), 4 target.

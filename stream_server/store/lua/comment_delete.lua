@@ -10,10 +10,11 @@ local id, status = comment.id, row.id
 with_counter_changed(row, 'comments', -1)
 local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. comment.uid .. '","status":"' .. status
   .. '","deleted":true},"status":' .. embedded_json(row) .. '},"facts":{"comment":' .. comment.json .. '}}'
-local position = append_entry('uncomment', comment.audience, body, next_position())
+local position, now = append_entry('uncomment', comment.audience, body, next_position())
 redis.call('DEL', KEY.comment .. id)
 redis.call('ZREM', KEY.comments .. status, id)
-redis.call('HINCRBY', KEY.status .. status, 'comments', -1)
+-- The time tells the expiry of statuses that an entry of the log shows this status.
+redis.call('HSET', KEY.status .. status, 'comments', row.comments, 'touched', now)
 withdraw_notification(row.uid, 'comment', comment.uid, id)
 for who in comment.mentioned:gmatch('%S+') do
   withdraw_notification(who, 'mention', comment.uid, 'c' .. id)

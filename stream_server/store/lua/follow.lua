@@ -1,4 +1,4 @@
--- parts: idempotent users visibility actor source_and_target notifications jobs follows lists
+-- parts: idempotent users visibility actor source_and_target notifications jobs step_timelines follows lists
 -- Follow a user, or request to follow a protected user. A repetition changes nothing and sends no notification.
 -- ARGV: 3 source, 4 target, 5 a list of the source to which the target is also added ('' for none).
 -- Reply: position or `unchanged`, followed by ` requested` for a request; fence of the home timeline's job, fence of
@@ -10,15 +10,16 @@ if ARGV[5] ~= '' then
   if refused then return refused end
 end
 local following = redis.call('ZSCORE', KEY.following .. source.id, target.id)
-local asking = not following and target.protected
-if not following and not has_requested(source, target) and follows_too_many(source) then return refuse('TOO_MANY following id') end
+local asking, requested = not following and target.protected, not following and has_requested(source, target)
+if not following and not requested and follows_too_many(source) then return refuse('TOO_MANY following id') end
 local position, fence, list_fence = 'unchanged', '', ''
+known_standing[source.id] = {source.protected and '1' or '0', '0'}
 local ms, seq, n = next_position()
-if asking and not has_requested(source, target) then
+if asking and not requested then
   position = add_follow_request(source, target, ms, seq, n)
 elseif not following and not asking then
   position, fence, ms, seq, n = change_follow('follow', source, target, ms, seq, n)
-  clear_follow_request(source, target)
+  if requested then clear_follow_request(source, target) end
   notify(target.id, 'follow', source, '', '', ms, seq, n)
 end
 if list then position, list_fence = change_list_too('list_add', list, target, position) end

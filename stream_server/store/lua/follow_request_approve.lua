@@ -1,4 +1,4 @@
--- parts: idempotent users visibility actor source_and_target notifications jobs follows
+-- parts: idempotent users visibility actor source_and_target notifications jobs step_timelines follows
 -- Approve a follow request. The requester then follows the user, with a log entry of an ordinary follow.
 -- ARGV: 3 source (the user who approves), 4 target (the user who requested).
 -- Reply: position; fence of the job of the requester's home timeline, the source's newest statuses.

@@ -2,7 +2,8 @@
 -- Record that the writes of a job's pass have succeeded, and decide what the worker does next.
 -- ARGV: 3 job, 4 fence, 5 to 7 the position after the page (phase, score, member), 8 '1' if this was the last page, 9
 -- time to hold the job (ms), 10 the author's `left` version after the check for former readers ('' without a check), 11
--- number of statuses on the timeline ('' if it does not matter).
+-- number of statuses on the timeline ('' if it does not matter), 12 '1' if timelines of the page could not be written
+-- because their server did not answer: after its last page the job then starts again.
 -- Reply: 'stale' (another worker holds the job), 'moved' (the data changed during the pass), 'more', 'again' or 'done'.
 local job = find_held_job(ARGV[3], ARGV[4])
 if not job then return 'stale' end
@@ -33,6 +34,10 @@ if has_changed() then
   if job.mode == 'refill' then continue_job(job, '', '', '', hold_ms) end
   return 'moved'
 end
+if ARGV[12] == '1' then
+  redis.call('HSET', job.key, 'again', 'wanted')
+  job.again = 'wanted'
+end
 if not last then
   continue_job(job, phase, score, member, hold_ms)
   return 'more'
@@ -43,7 +48,14 @@ elseif job.mode == 'clean' then
   -- In the same step, because one page usually holds all likes and comments of a status.
   return continue_status_cleanup(job, hold_ms)
 end
-if job.mode == 'remove' and size ~= '' and tonumber(size) < TIMELINE_MAX * 3 / 4 then
+if job.mode == 'remove' and size ~= '' and tonumber(size) < TIMELINE_MAX * 3 / 4
+  and not (job.timelines == 'home' and redis.call('ZSCORE', KEY.asleep, job.owner)) then
   enqueue_job('refill-' .. job.timelines .. '-' .. job.owner, 'refill', now_ms(), 'owner', job.owner)
 end
-return finish_job(job)
+local outcome = finish_job(job)
+-- The home timeline is complete, so it is no longer asleep.
+if outcome == 'done' and job.mode == 'refill' and job.timelines == 'home' then
+  local since = redis.call('ZSCORE', KEY.asleep, job.owner)
+  if since and tonumber(since) < 0 then redis.call('ZREM', KEY.asleep, job.owner) end
+end
+return outcome

@@ -2,7 +2,7 @@
 -- Find what remains of deleted objects, and repair it if ARGV 4 is '1'. Timelines are derived data on other shards, so
 -- the caller deletes them. Kinds: 'jobs' (jobs that are neither due nor parked), 'statuses' (deleted statuses with
 -- likes, comments, replies or reposts, and without a job that will delete them), 'users' and 'lists' (timelines whose
--- owner does not exist). A repaired job is due again. Of a status, one call deletes up to FANOUT_BATCH_SIZE of each
+-- owner does not exist). A repaired job is due again. Of a status, one call deletes up to MAX_DEPENDENTS of each
 -- set, and the next call deletes more.
 -- ARGV: 3 kind, 4 '1' to repair, from 5 on ids. Reply: the ids of the leftovers.
 local kind, repair = ARGV[3], ARGV[4] == '1'

@@ -1,19 +1,20 @@
 -- This text stands before every script. The parts that the script's first line names follow in that order. A part needs
 -- the parts before it. store/redis/scripts.py puts values in the place of these constants: KEY.<name>, the key names
--- (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX, FANOUT_BATCH_SIZE, FOLLOWING_MAX and ASK_STRANGERS, which are
--- settings; JOB_GRACE_MS, JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; MAC_INNER_PAD and MAC_OUTER_PAD, the key of the
--- signature; VISIBILITY_TABLE, the answers of events/visibility.py.
--- KEYS: 1 the idempotency key of a write, or any core key of a read. All keys of a script are on the same shard.
+-- (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX, FANOUT_BATCH_SIZE, STEP_TIMELINES, ADDS_PER_TRIM, FOLLOWING_MAX,
+-- ASK_STRANGERS and PACKED_STATUSES, which are limits and settings; HOME_TIMELINE and LIST_TIMELINE, the beginnings of
+-- keys of timelines; JOB_GRACE_MS, JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; MAC_INNER_PAD and MAC_OUTER_PAD, the key of
+-- the signature; VISIBILITY_TABLE, the answers of events/visibility.py.
+-- KEYS: 1 the idempotency key of a write, or any core key of a read; 2 KEY.meta, 3 KEY.never (see scripts.py). All keys
+-- of a script are on the same shard.
 -- ARGV: 1 fingerprint of the request, 2 how long its reply is kept (ms). The header of each script lists the others.
 -- Reply of a write: 0, a value that is kept, and values for the first call only; a repeated call gets 1 and the value.
 -- A refusal is an error `<WORD> <noun> [<parameter>]`; store/redis/refusals.py makes the API's errors of it.
 local REQUEST_KEY, FINGERPRINT, KEEP_REPLY_MS = KEYS[1], ARGV[1], ARGV[2]
 local PUBLIC, AUDIENCE_NONE = 'public', '-'
 local format, floor = string.format, math.floor
-
-local function refuse(why)
-  return redis.error_reply(why)
-end
+local claims_reply = false -- parts/idempotent_claim.lua sets it
+local shares_fan_out = false -- parts/ingested.lua sets it
+local has_sleepers = false -- whether a home timeline may be asleep (parts/sleepers.lua); next_position sets it
 
 -- The kept reply of the same request, or nil. A write looks for it first, because the repetition must not be refused on
 -- account of what the first call changed.
@@ -21,13 +22,18 @@ local function earlier_reply()
   local kept = redis.call('GET', REQUEST_KEY)
   if not kept then return nil end
   local fingerprint, answer = kept:match('^(%S+) (.*)$')
-  if fingerprint ~= FINGERPRINT then return refuse('DUPLICATE Idempotency-Key') end
+  if fingerprint ~= FINGERPRINT then return redis.error_reply('DUPLICATE Idempotency-Key') end
   return {1, answer}
 end
 
--- Keeps the reply and returns it. The values behind `value` are for the first call only.
+-- Refuses the request. A script that has not looked for an earlier reply does it now.
+local function refuse(why)
+  return claims_reply and earlier_reply() or redis.error_reply(why)
+end
+
+-- Keeps the reply, unless it is kept already, and returns it. The values behind `value` are for the first call only.
 local function keep_reply(value, ...)
-  redis.call('SET', REQUEST_KEY, FINGERPRINT .. ' ' .. value, 'PX', KEEP_REPLY_MS)
+  if not claims_reply then redis.call('SET', REQUEST_KEY, FINGERPRINT .. ' ' .. value, 'PX', KEEP_REPLY_MS) end
   return {0, value, ...}
 end
 
@@ -57,7 +63,8 @@ end
 
 -- The next (ms, seq) and the next number of the log. Reads only; append_entry stores them.
 local function next_position()
-  local last = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n')
+  local last = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n', 'asleep')
+  has_sleepers = last[4] and true or false
   local ms, seq = next_time_and_seq(tonumber(last[1] or '0'), tonumber(last[2] or '0'))
   return ms, seq, tonumber(last[3] or '0') + 1
 end
@@ -103,15 +110,19 @@ local function signed(message)
   return message:sub(1, -2) .. ',"mac":"' .. redis.sha1hex(outer) .. '"}'
 end
 
+-- The position of an entry as text, which is also the kept reply of its write.
+local function position_text(ms, seq, n)
+  return to_text(ms) .. '-' .. to_text(seq) .. ' ' .. to_text(n)
+end
+
 -- The first write of every script that makes an event. If Redis is full or read-only, it fails here and nothing has
 -- changed. Returns the position, which is also the kept reply, and the entry's time as text. If Redis forbids PUBLISH,
 -- the write is complete all the same: feeds read the entry from the log.
 local function append_entry(kind, audience, body, ms, seq, n)
   local ms_text, seq_text, n_text = to_text(ms), to_text(seq), to_text(n)
-  local id = ms_text .. '-' .. seq_text
+  local id, position = ms_text .. '-' .. seq_text, position_text(ms, seq, n)
   redis.call('XADD', KEY.log, 'MAXLEN', '~', LOG_MAX_ENTRIES, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
   redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
-  local position = id .. ' ' .. n_text
   redis.pcall('PUBLISH', 'events:' .. kind, signed(position .. ' ' .. kind .. ' ' .. audience .. ' ' .. body))
   return position, ms_text
 end

@@ -1,4 +1,4 @@
--- parts: idempotent users visibility actor source_and_target
+-- parts: idempotent users actor source_and_target
 -- Mute a user, end a mute, or end a block: the source (ARGV 3) does this to the target (ARGV 4). Only the source gets
 -- the log entry. A repetition changes nothing. Ending a block does not restore follows.
 -- ARGV: 3 source, 4 target, 5 'mute', 'unmute' or 'unblock'. Reply: position or `unchanged`.

@@ -16,7 +16,7 @@ local function is_mutual(author)
   return mutual[author]
 end
 
-for at, row in ipairs(read_statuses(viewer, ARGV, 5, #ARGV)) do
+for at, row in ipairs(read_statuses(viewer, ARGV, 5, #ARGV, 1)) do
   if row and shown_json(viewer, VISIBLE, unpack(row, 1, 8)) then
     local id, uid, counts = ARGV[at + 4], row[2], {unpack(row, 3, 5)}
     if row[8] then counts = redis.call('HMGET', KEY.status .. row[7], 'likes', 'comments', 'reposts') end

@@ -8,7 +8,7 @@ local found, shown, skipped, at = {}, 0, 0, 8
 while at <= #ARGV and shown < most do
   -- As many as are wanted, because most statuses are visible.
   local upto = math.min(#ARGV, at + skip - skipped + most - shown - 1)
-  for i, row in ipairs(read_statuses(viewer, ARGV, at, upto)) do
+  for i, row in ipairs(read_statuses(viewer, ARGV, at, upto, 1)) do
     local json = row and shown_json(viewer, least, unpack(row, 1, 8))
     if json and skipped < skip then
       skipped = skipped + 1

@@ -1,4 +1,4 @@
--- parts: idempotent users visibility actor source_and_target notifications jobs follows lists
+-- parts: idempotent users visibility actor source_and_target notifications jobs step_timelines follows lists
 -- End the source's follow of the target, or withdraw the follow request. Without either, nothing changes.
 -- ARGV: 3 source, 4 target, 5 a list of the source from which the target is also removed ('' for none).
 -- Reply: position or `unchanged`; fence of the home timeline's job, fence of the list timeline's job ('' for none), the

@@ -9,9 +9,13 @@ from stream_server.store import keys
 
 DATA_COMMANDS = (
     "+@read", "+@write", "+@connection", "+@transaction", "+evalsha", "+script|load", "+publish", "+wait",
-    "-@dangerous", "+info", "+time", "+memory|usage",
+    "-@dangerous", "+info", "+time", "+memory|usage", "+cluster|slots", "+cluster|nodes", "+cluster|info",
+    "+readonly",
 )  # fmt: skip
-"""Commands on data. `-@dangerous` takes away FLUSHALL, KEYS, SORT, RESTORE and the like."""
+"""Commands on data. `-@dangerous` takes away FLUSHALL, KEYS, SORT, RESTORE and the like.
+
+The last four are for a cluster: to find the nodes, to see whether it is down, and to read from replicas.
+"""
 
 LISTENER_COMMANDS = ("+subscribe", "+unsubscribe")
 

@@ -4,6 +4,8 @@ redis-py itself understands ``redis://``, ``rediss://`` (TLS) and ``unix://`` wi
 ``redis+sentinel://[user:password@]host:port[,host:port…]/service[/db]`` names Sentinels and their service. These
 credentials are for the Redis servers. Credentials for the Sentinels are the query parameters ``sentinel_username`` and
 ``sentinel_password``. ``rediss+sentinel://`` uses TLS for both, and allows :data:`TLS_OPTIONS` as query parameters.
+``redis+cluster://[user:password@]host:port[,host:port…]`` names some nodes of a Redis Cluster, which name the others.
+``rediss+cluster://`` uses TLS with the same query parameters. A cluster has no database but 0.
 
 No error message contains any part of a URL, because the URL may contain a password.
 """
@@ -14,8 +16,10 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 PLAIN_SCHEMES = ("redis", "rediss", "unix")
 SENTINEL_SCHEMES = ("redis+sentinel", "rediss+sentinel")
+CLUSTER_SCHEMES = ("redis+cluster", "rediss+cluster")
+REDIS_PORT = 6379
 SENTINEL_PORT = 26379
-SCHEMES = ", ".join(f"{scheme}://" for scheme in (*PLAIN_SCHEMES, *SENTINEL_SCHEMES))
+SCHEMES = ", ".join(f"{scheme}://" for scheme in (*PLAIN_SCHEMES, *SENTINEL_SCHEMES, *CLUSTER_SCHEMES))
 PLAIN_OPTIONS = frozenset({"db", "username", "password"})
 SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
 TLS_OPTIONS = frozenset({
@@ -44,17 +48,29 @@ class SentinelService:
     tls_options: Mapping[str, str | bool] = field(repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterSeeds:
+    """The parts of a URL that names nodes of a Redis Cluster: their addresses, login and TLS. No secrets in repr."""
+
+    seeds: tuple[tuple[str, int], ...]
+    use_tls: bool
+    credentials: Mapping[str, str] = field(repr=False)
+    tls_options: Mapping[str, str | bool] = field(repr=False)
+
+
 def validate_redis_url(url: str) -> None:
     """Check the syntax of a Redis URL, without connecting. Raises :class:`InvalidRedisUrl` if the URL is invalid."""
     parts = _split_url(url)
     if parts.scheme in SENTINEL_SCHEMES:
         parse_sentinel_url(url)
+    elif parts.scheme in CLUSTER_SCHEMES:
+        parse_cluster_url(url)
     elif parts.scheme == "unix":
         if not parts.path.strip("/"):
             raise InvalidRedisUrl("must name a socket: unix:///run/redis.sock")
         _parse_options(parts.query, PLAIN_OPTIONS)
     elif parts.scheme in PLAIN_SCHEMES:
-        _parse_host(parts.netloc.rpartition("@")[2] or "localhost", 6379)
+        _parse_host(parts.netloc.rpartition("@")[2] or "localhost", REDIS_PORT)
         _parse_database(parts.path.strip("/"))
         _parse_options(parts.query, PLAIN_OPTIONS | (TLS_OPTIONS if parts.scheme == "rediss" else frozenset()))
     else:
@@ -87,10 +103,6 @@ def parse_sentinel_url(url: str) -> SentinelService | None:
         raise InvalidRedisUrl("must name Sentinels and a service: redis+sentinel://host:26379,host:26379/service")
     use_tls = parts.scheme.startswith("rediss")
     options = _parse_options(parts.query, SENTINEL_OPTIONS | (TLS_OPTIONS if use_tls else frozenset()))
-    tls_options: dict[str, str | bool] = {name: value for name, value in options.items() if name in TLS_OPTIONS}
-    if "ssl_check_hostname" in tls_options:
-        # redis-py parses this text in plain URLs only.
-        tls_options["ssl_check_hostname"] = tls_options["ssl_check_hostname"] in TRUE_VALUES
     return SentinelService(
         sentinels=tuple(_parse_host(host, SENTINEL_PORT) for host in hosts.split(",")),
         service=service,
@@ -100,14 +112,43 @@ def parse_sentinel_url(url: str) -> SentinelService | None:
         sentinel_credentials={
             name.removeprefix("sentinel_"): options[name] for name in SENTINEL_OPTIONS & options.keys()
         },
-        tls_options=tls_options,
+        tls_options=_select_tls_options(options),
     )
+
+
+def parse_cluster_url(url: str) -> ClusterSeeds | None:
+    """Parse a URL that names nodes of a cluster, or return None for another scheme. Raises :class:`InvalidRedisUrl`."""
+    parts = _split_url(url)
+    if parts.scheme not in CLUSTER_SCHEMES:
+        return None
+    user_info, _, hosts = parts.netloc.rpartition("@")
+    if not hosts:
+        raise InvalidRedisUrl("must name nodes of a cluster: redis+cluster://host:6379,host:6379")
+    if _parse_database(parts.path.strip("/")):
+        raise InvalidRedisUrl("must name no database but 0, because a cluster has no other")
+    use_tls = parts.scheme.startswith("rediss")
+    options = _parse_options(parts.query, TLS_OPTIONS if use_tls else frozenset())
+    return ClusterSeeds(
+        seeds=tuple(_parse_host(host, REDIS_PORT) for host in hosts.split(",")),
+        use_tls=use_tls,
+        credentials=_parse_credentials(user_info),
+        tls_options=_select_tls_options(options),
+    )
+
+
+def _select_tls_options(options: Mapping[str, str]) -> dict[str, str | bool]:
+    selected: dict[str, str | bool] = {name: value for name, value in options.items() if name in TLS_OPTIONS}
+    if "ssl_check_hostname" in selected:
+        # redis-py parses this text in plain URLs only.
+        selected["ssl_check_hostname"] = selected["ssl_check_hostname"] in TRUE_VALUES
+    return selected
 
 
 def _parse_options(query: str, allowed: frozenset[str]) -> dict[str, str]:
     options = dict(parse_qsl(query, keep_blank_values=True))
     if not options.keys() <= allowed:
-        raise InvalidRedisUrl(f"allows only the query parameters {', '.join(sorted(allowed))}")
+        names = ", ".join(sorted(allowed))
+        raise InvalidRedisUrl(f"allows only the query parameters {names}" if names else "allows no query parameters")
     _parse_database(options.get("db", ""))
     cert_reqs, check_hostname = options.get("ssl_cert_reqs", "none"), options.get("ssl_check_hostname", "yes")
     if cert_reqs not in CERT_REQS_VALUES or check_hostname not in BOOLEAN_VALUES:
@@ -120,7 +161,7 @@ def _parse_options(query: str, allowed: frozenset[str]) -> dict[str, str]:
 
 def _split_url(url: str) -> SplitResult:
     scheme, colon, rest = url.partition("://")
-    has_hosts = scheme.lower() in SENTINEL_SCHEMES
+    has_hosts = scheme.lower() in (*SENTINEL_SCHEMES, *CLUSTER_SCHEMES)
     hosts_end = min((index for index in map(rest.find, "/?#") if index >= 0), default=len(rest)) if has_hosts else 0
     try:
         parts = urlsplit(f"{scheme}{colon}{rest[hosts_end:]}")

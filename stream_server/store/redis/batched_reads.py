@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
+from functools import partial
 from typing import Generic, TypeVar
 
 from stream_server.store.redis.admission import ReadAdmission
@@ -26,10 +27,11 @@ Answer = TypeVar("Answer")
 class BatchedReads(Generic[Question, Answer]):
     """Answers questions of one kind by ``read``, which returns the answers to several questions in their order.
 
+    In the place of an answer ``read`` may return its future: then only the one who asked this question waits for it.
     Questions wait in the order in which they came. `ReadAdmission` decides how long, and when Redis counts as down.
     """
 
-    def __init__(self, read: Callable[[list[Question]], Awaitable[Sequence[Answer]]]) -> None:
+    def __init__(self, read: Callable[[list[Question]], Awaitable[Sequence[Answer | asyncio.Future[Answer]]]]) -> None:
         self._read = read
         self._admission = ReadAdmission(MAX_CALLS)
         self._waiting: deque[tuple[Question, asyncio.Future[Answer]]] = deque()
@@ -66,7 +68,9 @@ class BatchedReads(Generic[Question, Answer]):
                     answer.set_exception(error)
             return
         for (_, answer), found in zip(batch, answers, strict=True):
-            if not answer.done():
+            if isinstance(found, asyncio.Future):
+                found.add_done_callback(partial(_copy_answer, answer))
+            elif not answer.done():
                 answer.set_result(found)
 
     def _take_batch(self) -> list[tuple[Question, "asyncio.Future[Answer]"]]:
@@ -78,3 +82,16 @@ class BatchedReads(Generic[Question, Answer]):
             if not asked[1].done():
                 batch.append(asked)
         return batch
+
+
+def _copy_answer(answer: "asyncio.Future[Answer]", found: "asyncio.Future[Answer]") -> None:
+    """Answer a question with the result of a future that is done."""
+    error = None if found.cancelled() else found.exception()
+    if answer.done():
+        return
+    if found.cancelled():
+        answer.cancel()
+    elif error is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(found.result())

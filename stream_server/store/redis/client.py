@@ -7,40 +7,60 @@ repeats no command. :mod:`stream_server.store.redis.scripts` repeats a write onc
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from hiredis import pack_command
 from redis.asyncio import BlockingConnectionPool, ConnectionPool
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
-from stream_server.errors import ApiError
-from stream_server.store.redis import address, admission, timeout_budget
+from stream_server.errors import ApiError, Unavailable
+from stream_server.store.redis import address, admission, moved_commands, timeout_budget
+from stream_server.store.redis.cluster_guides import CoreOwnerGuide, CoreReplicaGuide, NodeGuide
+from stream_server.store.redis.cluster_topology import ClusterTopology
 from stream_server.store.redis.connections import LaneConnections
-from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, choose_lane
+from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, Guide, HostPort, guided_pool_arguments
+from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, choose_lane, is_write
 from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection
 from stream_server.store.redis.redis_transport import open_transport
 from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, unavailable_error
-from stream_server.store.redis.request_trace import RedisCall
-from stream_server.store.redis.sentinel import CONNECTION_OPTIONS, Sentinels, pool_arguments
+from stream_server.store.redis.sentinel import Sentinels, pool_arguments
 from stream_server.store.redis.subscription import Subscription
+
+SAME_OWNER_PAUSE_SECONDS = 0.05
+"""Pause in seconds before a command goes again to the node that refused it, because the others still name that node."""
 
 MAX_POOL_CONNECTIONS = 16
 """Most connections of redis-py's pool, which only the library for rate limits uses."""
 
+Result = TypeVar("Result")
 
-def create_pool(url: str, timeout_seconds: float, sentinels: Sentinels | None = None) -> ConnectionPool:
+
+def create_pool(
+    url: str,
+    timeout_seconds: float,
+    sentinels: Sentinels | None,
+    cluster_guide: Guide | None,
+    set_up: Callable[[AbstractConnection], Awaitable[None]],
+) -> ConnectionPool:
     """Make a redis-py pool whose connections never repeat a command. They speak RESP 2 and return bytes.
 
     ``timeout_seconds`` limits connecting and the wait for a free connection. It does not limit the wait for a reply. If
-    the URL names Sentinels, ``sentinels`` finds the server.
+    the URL names Sentinels, ``sentinels`` finds the server, and for a cluster ``cluster_guide`` does. ``set_up``
+    prepares a new connection.
     """
     service = address.parse_sentinel_url(url)
+    make_pool: Any
     options: dict[str, Any] = {} if url.startswith("unix:") else {"socket_keepalive": True}
-    if service is None or sentinels is None:
-        make_pool: Any = partial(BlockingConnectionPool.from_url, url)
+    seeds = address.parse_cluster_url(url)
+    if seeds is not None and cluster_guide is not None:
+        make_pool = BlockingConnectionPool
+        options |= guided_pool_arguments(cluster_guide, seeds.use_tls, seeds.credentials, seeds.tls_options)
+    elif service is None or sentinels is None:
+        make_pool = partial(BlockingConnectionPool.from_url, url)
     else:
         make_pool = BlockingConnectionPool
         options |= pool_arguments(service, sentinels)
@@ -49,7 +69,7 @@ def create_pool(url: str, timeout_seconds: float, sentinels: Sentinels | None = 
         timeout=timeout_seconds,
         socket_connect_timeout=timeout_seconds,
         decode_responses=False,
-        redis_connect_func=_ping_on_connect,
+        redis_connect_func=set_up,
         **CONNECTION_OPTIONS,
         **options,
     )
@@ -61,13 +81,41 @@ class RedisClient:
 
     Attributes:
         timeout_seconds: Longest wait in seconds for the replies of one call.
+        topology: The table of the cluster, or None if the URL names no cluster.
     """
 
-    def __init__(self, url: str, timeout_seconds: float, *, replica: bool = False) -> None:
-        """Make an unconnected client. If ``url`` names Sentinels, ``replica`` selects a replica, not the primary."""
+    def __init__(
+        self,
+        url: str,
+        timeout_seconds: float,
+        *,
+        replica: bool = False,
+        node: HostPort | None = None,
+        topology: ClusterTopology | None = None,
+    ) -> None:
+        """Make an unconnected client.
+
+        If ``url`` names Sentinels or a cluster, ``replica`` selects a replica of the truth, not its primary. With the
+        URL of a cluster, ``node`` is the one node to use, whatever it owns. Its refusals MOVED, ASK and TRYAGAIN are
+        among the replies of :meth:`run_pipeline`, as redis-py's errors. ``topology`` is the table of this cluster, to
+        share it; :meth:`close` leaves it open.
+        """
         service = address.parse_sentinel_url(url)
         self._sentinels = None if service is None else Sentinels(service, timeout_seconds, replica=replica)
-        self._pool = create_pool(url, timeout_seconds, self._sentinels)
+        seeds = address.parse_cluster_url(url)
+        self._owns_topology = topology is None
+        self.topology = None if seeds is None else topology or ClusterTopology(seeds, timeout_seconds)
+        self._cluster_guide: Guide | None = None
+        if node is not None:
+            self._cluster_guide = NodeGuide(node)
+        elif self.topology is not None and replica:
+            self._cluster_guide = CoreReplicaGuide(self.topology, () if seeds is None else seeds.seeds)
+        elif self.topology is not None:
+            self._cluster_guide = CoreOwnerGuide(self.topology)
+        self._repeats_refused = isinstance(self._cluster_guide, CoreOwnerGuide)
+        may_be_in_cluster = replica and self._sentinels is None
+        set_up = _read_only_on_connect if may_be_in_cluster else _ping_on_connect
+        self._pool = create_pool(url, timeout_seconds, self._sentinels, self._cluster_guide, set_up)
         self._lanes = [LaneConnections(self._open_connection, MAX_CONNECTIONS[lane]) for lane in Lane]
         self.timeout_seconds = timeout_seconds
 
@@ -82,6 +130,41 @@ class RedisClient:
         budget = timeout_budget.current_budget()
         return self.timeout_seconds if budget is None else max(0.0, min(self.timeout_seconds, budget.remaining_seconds))
 
+    @property
+    def primaries(self) -> "Sequence[RedisClient]":
+        """This server. See `DerivedRedis`, as for what follows."""
+        return (self,)
+
+    @property
+    def unreachable_nodes(self) -> "Sequence[HostPort]":
+        """Empty: calls to this server find out themselves whether it answers."""
+        return ()
+
+    @property
+    def nodes_returned(self) -> int:
+        """Zero, because :attr:`unreachable_nodes` is empty."""
+        return 0
+
+    @property
+    def follow_ups(self) -> Mapping[str, int]:
+        """Empty: nothing is sent elsewhere."""
+        return {}
+
+    async def execute_each(self, *commands: Command) -> list[Any]:
+        """Run commands as :meth:`execute` does. An `ApiError` stands in the place of each that failed."""
+        try:
+            replies = await self.run_pipeline(commands, self.timeout_seconds)
+        except (Unavailable, NoReply):
+            return [unavailable_error()] * len(commands)
+        return [to_api_error(reply) if isinstance(reply, ResponseError) else reply for reply in replies]
+
+    async def use_server_of(self, key: str, use: "Callable[[RedisClient], Awaitable[Result]]") -> Result:  # noqa: ARG002 - one server has all keys
+        """Return the result of ``use`` for this client. Raises `Unavailable` for an error of redis-py or OSError."""
+        try:
+            return await use(self)
+        except (RedisError, OSError) as error:
+            raise unavailable_error() from error
+
     async def close(self) -> None:
         """Close all connections. Calls that wait for a reply get :class:`NoReply`."""
         for lane in self._lanes:
@@ -89,6 +172,8 @@ class RedisClient:
         await self._pool.disconnect()
         if self._sentinels is not None:
             await self._sentinels.close()
+        if self.topology is not None and self._owns_topology:
+            await self.topology.close()
 
     async def execute(self, *commands: Command, max_seconds: float = math.inf) -> list[Any]:
         """Run commands that the caller may safely repeat, and return their replies in order.
@@ -135,25 +220,62 @@ class RedisClient:
             allowed_seconds = min(allowed_seconds, budget.remaining_seconds)
         if allowed_seconds <= 0:
             raise unavailable_error()  # otherwise the commands would be sent and given up at once
-        # hiredis packs commands in C. In Python that would be a third of the cost of a post.
-        packed = b"".join([pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
+        packed = _pack(commands)
         lane = self._lanes[choose_lane(commands, len(packed))]
+        deadline = start + min(allowed_seconds, self.timeout_seconds)
         try:
-            return await self._send(lane, packed, len(commands), start + min(allowed_seconds, self.timeout_seconds))
+            replies = await self._send(lane, commands, packed, deadline)
+            if self._repeats_refused:
+                await self._repeat_refused(lane, commands, replies, deadline)
+            return replies
         finally:
             if budget is not None:
-                budget.remaining_seconds -= (seconds := time.monotonic() - start)
-                if budget.trace is not None:
-                    ended_ns = time.time_ns()
-                    call = RedisCall(ended_ns - int(seconds * 1e9), ended_ns, len(commands))
-                    budget.trace.calls.append(call)
+                budget.charge(time.monotonic() - start, len(commands))
 
-    async def _send(self, lane: LaneConnections, packed: bytes, command_count: int, deadline: float) -> list[Any]:
+    async def send(self, commands: Sequence[Command], deadline: float) -> list[Any]:
+        """Do the same as :meth:`run_pipeline` until ``deadline`` (by `time.monotonic`), outside of a request's limits.
+
+        This is for a call of several servers at once, whose caller counts it once.
+        """
+        packed = _pack(commands)
+        return await self._send(self._lanes[choose_lane(commands, len(packed))], commands, packed, deadline)
+
+    async def _repeat_refused(
+        self, lane: LaneConnections, commands: Sequence[Command], replies: list[Any], deadline: float
+    ) -> None:
+        """Repeat the commands that a former owner of the core's slot refused, until another one takes them.
+
+        If none takes them before ``deadline``, their refusals stay among the ``replies``.
+        """
+        while refused := moved_commands.find_refused(commands, replies):
+            again = [commands[index] for index in refused]
+            try:
+                await self._find_owner(moved_commands.named_owner(replies), deadline)
+                repeated = await self._send(lane, again, _pack(again), deadline)
+            except (RedisError, OSError, TimeoutError, Unavailable):
+                return
+            moved_commands.insert_replies(commands, replies, refused, repeated)
+
+    async def _find_owner(self, named: HostPort | None, deadline: float) -> None:
+        """Ask the cluster who owns the core's slot. Connections to another node are then closed before their next use.
+
+        Raises redis-py's errors, `OSError` or `TimeoutError`.
+        """
+        assert self.topology is not None
+        before = self.topology.core_owner
+        async with asyncio.timeout(deadline - time.monotonic()):
+            await self.topology.refresh(named)
+            if self.topology.core_owner == before:
+                await asyncio.sleep(SAME_OWNER_PAUSE_SECONDS)
+
+    async def _send(
+        self, lane: LaneConnections, commands: Sequence[Command], packed: bytes, deadline: float
+    ) -> list[Any]:
         """Send commands once and return their replies. A connection that ends before it takes them is replaced once."""
         try:
             for _ in range(2):
                 connection = lane.find_free(self.timeout_seconds) or await lane.open_another(deadline)
-                call = Call(packed, command_count, deadline)
+                call = Call(packed, len(commands), deadline, is_write=is_write(commands))
                 connection.submit(call)
                 try:
                     return await call.future
@@ -183,11 +305,30 @@ class RedisClient:
 
     def _is_current(self, address: tuple[str, int]) -> bool:
         """Return whether the Sentinels, if any, still name the server at this address."""
-        return self._sentinels is None or self._sentinels.address == address
+        guide = self._sentinels or self._cluster_guide
+        return guide is None or guide.address == address
+
+
+def _pack(commands: Sequence[Command]) -> bytes:
+    """Return commands in Redis' protocol. hiredis packs in C; in Python it would be a third of the cost of a post."""
+    return b"".join([pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
 
 
 async def _ping_on_connect(connection: AbstractConnection) -> None:
     """Set up a new connection and send PING, so that a refusal by Redis answers the PING and no caller's command."""
     await connection.on_connect()
     await connection.send_command("PING", check_health=False)
+    await connection.read_response()
+
+
+async def _read_only_on_connect(connection: AbstractConnection) -> None:
+    """Set up a new connection to a replica. In a cluster, it serves reads only after READONLY.
+
+    A Redis without a cluster refuses READONLY, and a user without the right to it gets the refusal of each read.
+    """
+    await connection.on_connect()
+    await connection.send_command("READONLY", check_health=False)
+    await connection.send_command("PING", check_health=False)
+    with suppress(ResponseError):
+        await connection.read_response()
     await connection.read_response()

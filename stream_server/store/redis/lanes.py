@@ -41,7 +41,7 @@ _LANE_BY_COMMAND: dict[str | bytes | int, Lane] = {
         ("DBSIZE", "ECHO", "EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HMGET", "INFO", "LRANGE", "PING", "PTTL",
          "TIME", "ZCARD", "ZCOUNT", "ZRANGE"), Lane.READ
     ),
-    **dict.fromkeys(("MEMORY", "SCAN", "XRANGE", "XREVRANGE"), Lane.BULK),
+    **dict.fromkeys(("MEMORY", "SCAN", "SSCAN", "XRANGE", "XREVRANGE"), Lane.BULK),
     "WAIT": Lane.BLOCKING,
 }  # fmt: skip
 
@@ -55,6 +55,11 @@ def choose_lane(commands: Sequence[Command], packed_bytes: int) -> Lane:
     if commands[-1][0] == "WAIT":
         return Lane.BLOCKING
     return Lane.BULK if packed_bytes >= BULK_BYTES else max(map(_lane_of, commands))
+
+
+def is_write(commands: Sequence[Command]) -> bool:
+    """Return whether a call may change data by an idempotency key or without a script. Its first command shows it."""
+    return _lane_of(commands[0]) is Lane.WRITE
 
 
 def _lane_of(command: Command) -> Lane:

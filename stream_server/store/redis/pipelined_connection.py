@@ -53,15 +53,17 @@ class Call:
         packed: The commands in Redis' protocol.
         command_count: Number of commands.
         deadline: When the call is given up, by `time.monotonic`.
+        is_write: Whether the commands may change data.
         is_refused: Whether one of the replies is an error.
     """
 
-    __slots__ = ("command_count", "deadline", "future", "is_refused", "packed", "replies")
+    __slots__ = ("command_count", "deadline", "future", "is_refused", "is_write", "packed", "replies")
 
-    def __init__(self, packed: bytes, command_count: int, deadline: float) -> None:
+    def __init__(self, packed: bytes, command_count: int, deadline: float, *, is_write: bool = False) -> None:
         self.packed = packed
         self.command_count = command_count
         self.deadline = deadline
+        self.is_write = is_write
         self.future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
         self.replies: list[Any] = []
         self.is_refused = False
@@ -230,6 +232,8 @@ class PipelinedConnection(asyncio.Protocol):
         self._unanswered_commands -= call.command_count
         if not call.future.done():
             error = _find_failure(call.replies) if call.is_refused else None
+            if call.is_write and error is None and not self._is_current():
+                error = _doubt(call.replies)
             if error is None:
                 call.future.set_result(call.replies)
             else:
@@ -303,3 +307,12 @@ def _find_failure(replies: list[Any]) -> Exception | None:
             lost.__cause__ = reply
             return lost
     return None
+
+
+def _doubt(replies: list[Any]) -> NoReply | None:
+    """Return the error with which a write fails that a former primary made: it is about to lose it.
+
+    A primary that stood still, or was cut off, makes the writes that wait at it before it learns of the new primary. If
+    it refused all commands, nothing is lost, and the result is None.
+    """
+    return None if all(isinstance(reply, RedisError) for reply in replies) else NoReply()

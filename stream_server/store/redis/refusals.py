@@ -2,10 +2,11 @@
 
 A script refuses with ``<CODE> <noun> [<parameter>]``. Redis refuses with its own codes. If Redis refuses a command
 inside a script, its code is inside the text, because Redis 6.2 wraps it. Then the script has written nothing, because
-the refused command is its first write. A missing ACL permission is different: Redis checks it at each command.
+the refused command is its first write. A missing ACL permission is different: Redis checks it at each command. So is
+a key that a node of a cluster does not have, because its slot is being moved.
 """
 
-from redis.exceptions import ResponseError
+from redis.exceptions import AskError, ResponseError
 
 from stream_server import errors
 from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Unavailable
@@ -18,8 +19,14 @@ UNAVAILABLE_CODES = (
 SCRIPT_KILLED_TEXT = "killed by user"
 """Text of the error after SCRIPT KILL. Redis allows it only before the first write of a script."""
 
+CLUSTER_DOWN_TEXT = "while the cluster is down"
+"""Text of the error about the first write of a script in a cluster that serves reads only."""
+
 ACL_DENIED_TEXTS = ("The user executing the script can't", "ACL failure in script")
 """Texts of errors about a command that Redis' ACL forbids inside a script. Earlier writes of the script remain."""
+
+NON_LOCAL_KEY_TEXT = "attempted to access a non local key"
+"""Text of the error about a key of a slot that is being moved. Earlier writes of the script remain."""
 
 NOT_YOURS_MESSAGES = {
     "group": "only members may post, comment or like in it, and only its owner may announce or change it",
@@ -68,20 +75,31 @@ def to_api_error(error: ResponseError) -> ApiError:
     api_error = _parse_script_refusal(code, details)
     if api_error is not None:
         return api_error
-    if any(_has_code(error, name) for name in UNAVAILABLE_CODES) or SCRIPT_KILLED_TEXT in str(error):
+    if _is_temporary(error):
         return Unavailable("the data store accepts no writes at the moment; nothing was written", retry_after=1)
     return errors.InternalError("the data store refused a command")
 
 
 def write_error_to_api_error(error: ResponseError) -> ApiError:
     """Return the API error for a failed write script: `OutcomeUnknown` if it may have made some of its changes."""
-    is_partial = any(text in str(error) for text in ACL_DENIED_TEXTS)
+    is_partial = any(text in str(error) for text in (*ACL_DENIED_TEXTS, NON_LOCAL_KEY_TEXT))
     return outcome_unknown_error() if is_partial else to_api_error(error)
 
 
 def is_demoted_primary(error: ResponseError) -> bool:
     """Return whether an error reply says that the server is a replica now: code READONLY or MASTERDOWN."""
     return _has_code(error, "READONLY") or _has_code(error, "MASTERDOWN")
+
+
+def _is_temporary(error: ResponseError) -> bool:
+    """Return whether Redis may accept later what it refused. ASK is never followed: its target lacks the other keys."""
+    is_elsewhere = isinstance(error, AskError)  # MOVED is one, too
+    texts = (SCRIPT_KILLED_TEXT, CLUSTER_DOWN_TEXT, NON_LOCAL_KEY_TEXT)
+    return (
+        is_elsewhere
+        or any(_has_code(error, name) for name in UNAVAILABLE_CODES)
+        or any(text in str(error) for text in texts)
+    )
 
 
 def _has_code(error: ResponseError, code: str) -> bool:

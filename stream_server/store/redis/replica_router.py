@@ -2,6 +2,9 @@
 
 A replica that lost its primary still answers, but its log no longer grows. So the caller compares the replica's head
 with the primary's. The router leaves a bad replica at once, and returns to it after a pause that doubles each time.
+
+In a cluster messages do not come with the data of a replica, but by the bus of the cluster. So a replica may tell of
+entries that it has not, for milliseconds or, if its link to the primary is cut, for ever.
 """
 
 import asyncio
@@ -26,6 +29,7 @@ class ReplicaRouter:
 
     Attributes:
         current: The client of the selected server.
+        is_in_cluster: Whether a message may come before the replica has the entry.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class ReplicaRouter:
         """``replica`` is None if there is no replica. ``monotonic`` returns seconds of a clock that never jumps."""
         self._primary = primary
         self._replica = replica
+        self.is_in_cluster = primary.topology is not None
         self._monotonic = monotonic
         self._pause_seconds = RETRY_PAUSE_SECONDS[0]
         self._retry_at = self._replica_since = monotonic()
@@ -70,6 +75,22 @@ class ReplicaRouter:
             return False
         self.current, self._replica_since = self._replica, self._monotonic()
         return True
+
+    async def leave_if_behind(self, heard_n: int) -> None:
+        """In a cluster, select the primary if the selected replica lacks the entry ``heard_n``, or does not answer.
+
+        The message of this entry came some time ago. Elsewhere messages come with the data of the replica, so that the
+        caller sees by them that the replica is behind. Raises no error of Redis.
+        """
+        if not self.is_in_cluster or self.current is self._primary:
+            return
+        try:
+            (n,) = await self.current.execute(("HGET", keys.META, "n"))
+            is_behind = int(n or 0) < heard_n
+        except ApiError:
+            is_behind = True
+        if is_behind:
+            self.fall_back_to_primary()
 
     async def close(self) -> None:
         """Select the primary, and close the connections to the replica. The connections to the primary stay open."""

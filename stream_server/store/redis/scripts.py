@@ -71,6 +71,15 @@ class Script(NamedTuple):
 class SizeLimits(NamedTuple):
     """Settings of the Lua scripts: sizes of the log, a timeline, a pass of a job and followed users; and of consent.
 
+    The script of a post or a delete changes fewer than ``step_timelines`` timelines itself, and leaves a job for more.
+    It is 0 if the keys of timelines may be on other servers than the truth.
+
+    One of ``adds_per_trim`` additions of a status to a timeline also trims the timeline. In between the timeline grows
+    beyond its maximum, by more than 512 statuses with a probability below 10⁻⁷. Readers of a timeline use its newest
+    statuses only, up to the maximum.
+
+    With ``packed_statuses``, the hash of a new status is shorter. Earlier versions of this server cannot read it.
+
     With ``ask_strangers``, a user is asked before another user, whom the user does not follow, adds the user to a group
     or a talk.
     """
@@ -80,6 +89,9 @@ class SizeLimits(NamedTuple):
     fanout_batch_size: int = 1000
     following_max: int = 20_000
     ask_strangers: bool = False
+    step_timelines: int = 100
+    adds_per_trim: int = 32
+    packed_statuses: bool = False
 
 
 class WriteReply(NamedTuple):
@@ -119,10 +131,14 @@ class Scripts:
         self.last_written = LOG_START
         self.on_rights_change: Callable[[str | None], None] = _ignore_rights
 
-    async def install(self, max_seconds: float = math.inf) -> None:
-        """Load all Lua scripts into Redis. Raises `Unavailable` after ``max_seconds`` or the client's timeout."""
-        commands = [("SCRIPT", "LOAD", script.text) for script in self._scripts.values()]
-        await self._redis.execute(*commands, max_seconds=max_seconds)
+    @property
+    def texts(self) -> Sequence[str]:
+        """The complete texts of all Lua scripts."""
+        return [script.text for script in self._scripts.values()]
+
+    async def install(self) -> None:
+        """Load all Lua scripts into Redis. Raises `Unavailable` if Redis does not answer in time."""
+        await self._load({script.sha1 for script in self._scripts.values()})
 
     async def write(self, script_name: str, idempotency_key: IdempotencyKey, *arguments: ScriptArgument) -> WriteReply:
         """Run a script that writes. If the script or Redis refuses the write, raises the API error for it.
@@ -164,14 +180,18 @@ class Scripts:
 
     def call_command(self, script_name: str, key: str, arguments: tuple[ScriptArgument, ...]) -> Command:
         """Return the command of :meth:`call`, to send it with others. Redis may not know the script any more."""
-        return ("EVALSHA", self._scripts[script_name].sha1, 1, key, "-", 0, *arguments)
+        return ("EVALSHA", self._scripts[script_name].sha1, *_declare_keys(key), "-", 0, *arguments)
+
+    async def _load(self, sha1s: set[str], max_seconds: float = math.inf) -> None:
+        texts = [script.text for script in self._scripts.values() if script.sha1 in sha1s]
+        await self._redis.execute(*(("SCRIPT", "LOAD", text) for text in texts), max_seconds=max_seconds)
 
     def _write_command(
         self, script_name: str, idempotency_key: IdempotencyKey, arguments: tuple[ScriptArgument, ...]
     ) -> Command:
         key = keys.key_for("request", idempotency_key.value)
         options = (idempotency_key.fingerprint, idempotency_key.ttl_ms)
-        return ("EVALSHA", self._scripts[script_name].sha1, 1, key, *options, *arguments)
+        return ("EVALSHA", self._scripts[script_name].sha1, *_declare_keys(key), *options, *arguments)
 
     async def _run_writes(self, commands: list[Command]) -> list[WriteReply | ResponseError]:
         """Run writes and return their replies. Raises `OutcomeUnknown` if too few replicas acknowledged the writes."""
@@ -213,15 +233,16 @@ class Scripts:
     async def _run_installing_missing(
         self, commands: list[Command], deadline: float, min_write_replicas: int = 0
     ) -> list[Any]:
-        """Run calls of Lua scripts. If Redis does not know a script, load all scripts and repeat the calls that failed.
+        """Run calls of Lua scripts. If Redis does not know some scripts, load those and repeat the calls that failed.
 
+        After a failover Redis knows none. All of them together would take a busy Redis longer than one write may take.
         With ``min_write_replicas``, one more reply comes last: the number of replicas that have all writes.
         """
         replies = await self._run_pipeline(commands, deadline, min_write_replicas)
         unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
         if unknown:
             try:
-                await self.install(deadline - time.monotonic())
+                await self._load({str(commands[i][1]) for i in unknown}, deadline - time.monotonic())
                 again = await self._run_pipeline([commands[i] for i in unknown], deadline, min_write_replicas)
             except Unavailable as error:
                 if len(unknown) < len(commands):
@@ -245,6 +266,16 @@ class Scripts:
         if position is not None and position > self.last_written:
             self.last_written = position
         return WriteReply(bool(int(is_repeat)), value, extra)
+
+
+def _declare_keys(key: str) -> tuple[str | int, ...]:
+    """Return the number of keys and the keys that a script declares. Its own ``key`` comes first.
+
+    In a cluster, a script must not run where only a part of the truth is: while its slot is moved, the log would begin
+    a second time at the new place. Redis refuses a call of which one key exists and another does not. The truth has
+    `keys.META`, and `keys.NEVER` never exists. So both nodes refuse every script, and nothing runs by half.
+    """
+    return (3, key, keys.META, keys.NEVER)
 
 
 def _ignore_rights(user_id: str | None) -> None:
@@ -295,8 +326,13 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
         "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",
         "TIMELINE_MAX": str(size_limits.timeline_max),
         "FANOUT_BATCH_SIZE": str(size_limits.fanout_batch_size),
+        "STEP_TIMELINES": str(size_limits.step_timelines),
+        "ADDS_PER_TRIM": str(size_limits.adds_per_trim),
+        "HOME_TIMELINE": f"'{keys.key_for('home')}'" if size_limits.step_timelines else "''",
+        "LIST_TIMELINE": f"'{keys.key_for('timeline')}'" if size_limits.step_timelines else "''",
         "FOLLOWING_MAX": str(size_limits.following_max),
         "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
+        "PACKED_STATUSES": str(size_limits.packed_statuses).lower(),
         "MAC_INNER_PAD": f"'{pads[0]}'",
         "MAC_OUTER_PAD": f"'{pads[1]}'",
         "JOB_GRACE_MS": str(JOB_GRACE_MS),

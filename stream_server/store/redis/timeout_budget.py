@@ -4,11 +4,12 @@ A request calls Redis several times (authentication, the write, the first timeli
 time spent waiting for Redis uses up the budget. A slow request body or password hashing does not.
 """
 
+import time
 from contextvars import ContextVar
 
 from stream_server.errors import Unavailable
 from stream_server.store.redis.refusals import outcome_unknown_error
-from stream_server.store.redis.request_trace import RequestTrace
+from stream_server.store.redis.request_trace import RedisCall, RequestTrace
 
 
 class TimeoutBudget:
@@ -25,6 +26,13 @@ class TimeoutBudget:
         self.remaining_seconds = seconds
         self.trace = trace
         self.has_written = False
+
+    def charge(self, seconds: float, command_count: int) -> None:
+        """Count a call of Redis that took ``seconds`` and has just ended."""
+        self.remaining_seconds -= seconds
+        if self.trace is not None:
+            ended_ns = time.time_ns()
+            self.trace.calls.append(RedisCall(ended_ns - int(seconds * 1e9), ended_ns, command_count))
 
     def __enter__(self) -> None:
         self._token = _CURRENT.set(self)

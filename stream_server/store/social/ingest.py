@@ -115,7 +115,7 @@ class Ingest(Noun):
     async def _follow_up(self, line: IngestWrite, reply: WriteReply) -> None:
         """Update the timelines of the first readers. A failure is left to a job worker."""
         if line.op == "delete":
-            await self._syndication.withdraw(*_fan_out_of(reply))
+            await self._syndication.withdraw(_fan_out_of(reply))
         else:
             actor, fence, newest = reply.first_time_extra
             mode, own_id = _TIMELINE_MODES[line.op], _result_of(reply).id
@@ -125,8 +125,8 @@ class Ingest(Noun):
 
 def _fan_out_of(reply: WriteReply) -> FanOut:
     """Return the timelines that follow from a reply to ``post`` or ``delete``."""
-    actor, fence, followers, lists = reply.first_time_extra
-    return FanOut(actor.decode(), _result_of(reply).id, fence, followers.split(), lists.split())
+    actor, fence, *readers = reply.first_time_extra
+    return FanOut(actor.decode(), _result_of(reply).id, fence, *(words.split() for words in readers))
 
 
 def _result(reply: WriteReply | ResponseError) -> Ingested | ApiError:

@@ -8,10 +8,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from stream_server.errors import ApiError
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
+from stream_server.store.timelines.syndication import Syndication
 
 LEASE_MS = 35_000
 """Time in ms for which a process counts as alive after :meth:`OpenStreams.renew_lease`."""
@@ -54,49 +59,76 @@ class StreamQuestion(msgspec.Struct):
     answers: str
 
 
+class RecordedStreams(NamedTuple):
+    """The rows that :meth:`OpenStreams.record` has recorded.
+
+    Attributes:
+        counts: Number of streams of each user who opened one, also those of processes that have died.
+        failed_users: Users of whom something is not recorded, because the server of their streams did not answer.
+    """
+
+    counts: dict[str, int]
+    failed_users: set[str]
+
+
 class OpenStreams(Noun):
     """Records and lists open streams, and sends commands to the process that holds a stream."""
 
-    async def record(self, opened: Sequence[OpenStream], closed: Iterable[OpenStream]) -> dict[str, int]:
-        """Record opened and closed streams in one round trip. Return the number of streams of each user who opened one.
+    def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication, derived: DerivedRedis) -> None:
+        super().__init__(redis, scripts, syndication)
+        self._derived = derived
 
-        The number includes streams of processes that have died.
-        """
-        removals: list[Command] = [("ZREM", keys.open_streams(one.uid), one.member) for one in closed]
+    async def record(self, opened: Sequence[OpenStream], closed: Iterable[OpenStream]) -> RecordedStreams:
+        """Record opened and closed streams in one round trip. What failed may be recorded again."""
         members: dict[str, list[str | int]] = {}
         for one in opened:
             members.setdefault(one.uid, []).extend((one.opened_ms, one.member))
-        users = list(members)
-        additions: list[Command] = [("ZADD", keys.open_streams(uid), *added) for uid, added in members.items()]
-        expiries: list[Command] = [("EXPIRE", keys.open_streams(uid), TTL_SECONDS) for uid in users]
-        counts: list[Command] = [("ZCARD", keys.open_streams(uid)) for uid in users]
-        commands = [*removals, *additions, *expiries, *counts]
-        replies = await self._redis.execute(*commands) if commands else []
-        return dict(zip(users, replies[len(replies) - len(users) :], strict=True))
+        commands: list[tuple[str, Command]] = [
+            *((one.uid, ("ZREM", keys.open_streams(one.uid), one.member)) for one in closed),
+            *((uid, ("ZADD", keys.open_streams(uid), *added)) for uid, added in members.items()),
+            *((uid, ("EXPIRE", keys.open_streams(uid), TTL_SECONDS)) for uid in members),
+            *((uid, ("ZCARD", keys.open_streams(uid))) for uid in members),
+        ]
+        replies = await self._derived.execute_each(*(command for _, command in commands)) if commands else []
+        failed = {uid for (uid, _), reply in zip(commands, replies, strict=True) if isinstance(reply, ApiError)}
+        counts = dict(zip(members, replies[len(replies) - len(members) :], strict=True))
+        return RecordedStreams({uid: count for uid, count in counts.items() if uid not in failed}, failed)
 
     async def list_streams(self, uid: str, now_ms: int) -> list[OpenStream]:
-        """Return the streams of a user in living processes, the oldest first. Forget those of dead processes."""
+        """Return the streams of a user in living processes, the oldest first. Forget those of dead processes.
+
+        If the server with the leases does not answer, all processes count as alive.
+        """
         key = keys.open_streams(uid)
-        rows, alive = await self._redis.execute(
+        rows, alive = await self._derived.execute_each(
             ("ZRANGE", key, 0, -1, "WITHSCORES"), ("ZRANGEBYSCORE", keys.PROCESSES, now_ms, "+inf")
         )
+        if isinstance(rows, ApiError):
+            raise rows
         found = [_parse(uid, member, score) for member, score in zip(rows[::2], rows[1::2], strict=True)]
+        if isinstance(alive, ApiError):
+            return found
         processes = {name.decode() for name in alive}
         dead = [one for one in found if one.process not in processes]
         if dead:
-            await self._redis.execute(("ZREM", key, *(one.member for one in dead)))
+            await self._derived.execute(("ZREM", key, *(one.member for one in dead)))
         return [one for one in found if one.process in processes]
 
-    async def renew_lease(self, process: str, now_ms: int) -> None:
-        """Let a process count as alive for :data:`LEASE_MS`. Forget the processes that died."""
-        await self._redis.execute(
+    async def renew_lease(self, process: str, now_ms: int) -> bool:
+        """Let a process count as alive for :data:`LEASE_MS`. Forget the processes that died.
+
+        Returns whether the process counted as alive until now. If not, others may have forgotten its streams.
+        """
+        ends, *_ = await self._derived.execute(
+            ("ZSCORE", keys.PROCESSES, process),
             ("ZADD", keys.PROCESSES, now_ms + LEASE_MS, process),
             ("ZREMRANGEBYSCORE", keys.PROCESSES, "-inf", f"({now_ms - LEASE_MS}"),
         )
+        return ends is not None and float(ends) >= now_ms
 
     async def end_lease(self, process: str) -> None:
         """Let a process count as dead at once, because it stops."""
-        await self._redis.execute(("ZREM", keys.PROCESSES, process))
+        await self._derived.execute(("ZREM", keys.PROCESSES, process))
 
     async def send_command(self, uid: str, command: dict[str, object], idempotency_key: IdempotencyKey) -> None:
         """Send a command for a stream through the log: see `StreamCommand` in `events/entry.py`."""
@@ -110,12 +142,12 @@ class OpenStreams(Noun):
     async def answer(self, question: StreamQuestion, described: Sequence[bytes]) -> None:
         """Answer a question with the JSON of each stream."""
         key = keys.stream_answers(question.answers)
-        await self._redis.execute(("RPUSH", key, *described), ("EXPIRE", key, ANSWER_TTL_SECONDS))
+        await self._derived.execute(("RPUSH", key, *described), ("EXPIRE", key, ANSWER_TTL_SECONDS))
 
     async def read_answers(self, question: StreamQuestion) -> list[bytes]:
         """Return the answers that have arrived so far."""
         found: list[bytes]
-        (found,) = await self._redis.execute(("LRANGE", keys.stream_answers(question.answers), 0, -1))
+        (found,) = await self._derived.execute(("LRANGE", keys.stream_answers(question.answers), 0, -1))
         return found
 
 

@@ -7,6 +7,7 @@ import msgspec
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.social.noun import Noun
+from stream_server.store.timelines.syndication import FanOut
 
 _KEY_NAME_BY_STATE = {"open": "reports", "decided": "decided"}
 
@@ -68,9 +69,8 @@ class Reports(Noun):
         if reply.is_repeat:
             return await self._read("report_get", report, "")
         decided: bytes
-        decided, fence, followers, lists, author, status = reply.first_time_extra
-        if fence:  # the status was deleted
-            await self._syndication.withdraw(author.decode(), status.decode(), fence, followers, lists)
+        decided, *readers, author, status = reply.first_time_extra
+        await self._syndication.withdraw(FanOut(author.decode(), status.decode(), *readers))
         return decided
 
 

@@ -15,7 +15,7 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts, position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, mention_arguments, read_wire_member
-from stream_server.store.timelines.syndication import Syndication
+from stream_server.store.timelines.syndication import FanOut, Syndication
 
 
 class StatusLocation(msgspec.Struct, frozen=True):
@@ -62,16 +62,6 @@ class StatusDraft(msgspec.Struct, frozen=True, kw_only=True):
     meta: Mapping[str, object] | None = None
     group: str | None = None
 
-    def hash_fields(self) -> dict[str, bytes]:
-        """Return the draft's fields for the Redis hash of the status. Fields without a value are left out."""
-        fields = {"message": self.message.encode()} if self.message else {}
-        for name, value in (("location", self.location), ("place", self.place), ("media", self.media or None)):
-            if value is not None:
-                fields[name] = encode_json(value)
-        if self.meta is not None:
-            fields["meta"] = encode_json(self.meta)
-        return fields
-
     def location_members(self) -> bytes:
         """Return the JSON members ``location`` and ``place``. Each is null if the author gave none."""
         return b'"location":%b,"place":%b' % (encode_json(self.location), encode_json(self.place))
@@ -107,9 +97,8 @@ class Statuses(Noun):
             posted = await read_wire_member(self._redis, position, "status")
             return posted or await self.get(uid, str(position.status_number))
         status: bytes
-        status, fence, followers, lists = reply.first_time_extra
-        if fence:
-            await self._syndication.fan_out(uid, str(position.status_number), fence, followers, lists)
+        status, *readers = reply.first_time_extra
+        await self._syndication.fan_out(FanOut(uid, str(position.status_number), *readers))
         return status
 
     async def get(self, viewer: str, status_id: str) -> bytes:
@@ -132,7 +121,7 @@ class Statuses(Noun):
         """Delete a status. Raises NotFound if it is unknown or hidden, Forbidden ``not_yours`` for other users."""
         reply = await self._scripts.write("status_delete", idempotency_key, uid, status_id)
         if not reply.is_repeat:
-            await self._syndication.withdraw(uid, status_id, *reply.first_time_extra)
+            await self._syndication.withdraw(FanOut(uid, status_id, *reply.first_time_extra))
 
 
 def post_arguments(
@@ -156,5 +145,4 @@ def post_arguments(
         foreign_id,
         "" if foreign_ms is None else foreign_ms,
         *mention_arguments(entities),
-        *(item for pair in draft.hash_fields().items() for item in pair),
     ]

@@ -1,6 +1,8 @@
 """The parts of the follow graph that streams keep in memory.
 
-One atomic step reads each part together with the head of the log, so a stream can apply all later entries to it.
+A small part is read in one atomic step together with the head of the log. A large part is read in pages, while it
+changes, between two reads of the head. Entries of the log say what a relation is after them, whatever it was before. So
+whoever applies the entries behind the first head in their order has the exact part from the second head on.
 """
 
 import asyncio
@@ -9,6 +11,7 @@ from typing import NamedTuple
 
 from stream_server.events.position import Position
 from stream_server.store import keys
+from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replies import make_position
@@ -16,12 +19,25 @@ from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import Syndication
 
+RELATIONS = ("following", "blocks", "blockers", "mutes", "groups")
+"""The relations of a graph, in the order of its members: their rows in `store/keys.py`."""
+
+MAX_STEP_RELATIONS = 750
+"""Most relations that one step reads for several users together. It holds Redis for about a millisecond."""
+
+PAGE_MEMBERS = 250
+"""Number of members in one page of a large relation. It holds Redis for about half a millisecond."""
+
+MAX_LARGE_READS = 2
+"""Most large graphs that a process reads at the same time."""
+
 
 class UserGraph(NamedTuple):
-    """A user's relations at the position ``head`` of the log. Each dict maps an id to the start of the relation in ms.
+    """A user's relations up to ``head`` of the log. Each dict maps an id to the start of the relation in ms.
 
-    ``blockers`` are the users who block the user, ``groups`` the groups that have the user as member. The relations
-    include all log entries up to ``head`` and none after it.
+    ``blockers`` are the users who block the user, ``groups`` the groups that have the user as member. Who reads them
+    must apply the log's entries after ``applied_from``. Then the relations include all entries up to ``head`` and none
+    after it. The two positions are equal if the relations were read in one step.
     """
 
     following: dict[str, int]
@@ -29,14 +45,16 @@ class UserGraph(NamedTuple):
     blockers: dict[str, int]
     mutes: dict[str, int]
     groups: dict[str, int]
+    applied_from: Position
     head: Position
 
 
 class RestrictedAccounts(NamedTuple):
-    """The ids of all protected and all suspended users. ``head`` is the log's last position at the same moment."""
+    """The ids of all protected and all suspended users. The two positions are as in `UserGraph`."""
 
     protected: frozenset[str]
     suspended: frozenset[str]
+    applied_from: Position
     head: Position
 
 
@@ -45,37 +63,80 @@ class UserGraphs(Noun):
 
     def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
         super().__init__(redis, scripts, syndication)
-        self._graphs = BatchedReads(self.get_graphs)
+        self._graphs = BatchedReads(self._read_graphs)
+        self._large_admission = ReadAdmission(MAX_LARGE_READS)
+        self._large_reads: set[asyncio.Task[UserGraph]] = set()
 
     def get_graph(self, uid: str) -> "asyncio.Future[UserGraph]":
         """Return a user's follows, blocks, mutes and groups. The users of several calls share a round trip.
 
-        All are empty for an unknown user. A cancelled future cancels nothing else.
+        All are empty for an unknown user. A cancelled future cancels nothing else. More than `MAX_STEP_RELATIONS`
+        relations are read in pages, for which no other user waits.
         """
         return self._graphs.ask(uid)
 
-    async def get_graphs(self, uids: Sequence[str]) -> list[UserGraph]:
-        """Return the graph of each user, all at the same position of the log.
+    async def _read_graphs(self, uids: Sequence[str]) -> "list[UserGraph | asyncio.Future[UserGraph]]":
+        """Return the graph of each user, or its future if it is large. A graph that finds no room is read next."""
+        found: list[UserGraph | asyncio.Future[UserGraph]] = []
+        while len(found) < len(uids):
+            graphs, head = await self._read_step(uids[len(found) :])
+            found += graphs or [self._start_large_read(uids[len(found)], head)]
+        return found
 
-        This occupies Redis for one or two milliseconds per thousand relations, and nothing limits their number.
-        """
-        *relations, entry_id, n = await self._scripts.call("user_graphs", keys.META, *uids)
+    async def _read_step(self, uids: Sequence[str]) -> tuple[list[UserGraph], Position]:
+        """Return the graphs of the first users that fit into one step, perhaps none, and the log's head then."""
+        reply = await self._scripts.call("user_graphs", keys.META, MAX_STEP_RELATIONS, *uids)
+        *relations, entry_id, n = reply
         head = make_position(entry_id, n)
         parts = iter([_start_times_by_id(pairs) if pairs else {} for pairs in relations])
-        return [UserGraph(*graph, head) for graph in zip(parts, parts, parts, parts, parts, strict=True)]
+        return [UserGraph(*graph, head, head) for graph in zip(parts, parts, parts, parts, parts, strict=True)], head
+
+    def _start_large_read(self, uid: str, head: Position) -> "asyncio.Task[UserGraph]":
+        read = asyncio.get_running_loop().create_task(self._read_large_graph(uid, head))
+        self._large_reads.add(read)
+        read.add_done_callback(self._large_reads.discard)
+        return read
+
+    async def _read_large_graph(self, uid: str, applied_from: Position) -> UserGraph:
+        """Read a graph in pages. The log's head was ``applied_from`` before that."""
+        async with self._large_admission.slot(0):
+            relations = [await self._read_in_pages(keys.key_for(name, uid)) for name in RELATIONS]
+            following, blocks, blockers, mutes, groups = relations
+            head = (await self._read_step(()))[1]
+            return UserGraph(following, blocks, blockers, mutes, groups, applied_from, head)
+
+    async def _read_in_pages(self, key: str) -> dict[str, int]:
+        """Return the members of a sorted set with their scores. What is not changed meanwhile is surely among them.
+
+        Each page begins behind the last (score, member) of the page before, whether that member is still there or not.
+        """
+        members: dict[str, int] = {}
+        score, member = b"", b""
+        while True:
+            pairs = await self._scripts.call("relation_page", keys.META, key, score, member, PAGE_MEMBERS)
+            members |= _start_times_by_id(pairs)
+            if len(pairs) < 2 * PAGE_MEMBERS:
+                return members
+            member, score = pairs[-2:]
 
     async def get_restricted_accounts(self) -> RestrictedAccounts:
-        """Return the ids of all protected and all suspended users. The time that this takes grows with their number.
+        """Return the ids of all protected and all suspended users, read in pages. The time grows with their number.
 
         A server process calls this when it starts and when it may have missed log entries.
         """
-        protected, suspended, entry_id, n = await self._scripts.call("restricted_accounts", keys.META)
-        return RestrictedAccounts(_to_id_set(protected), _to_id_set(suspended), make_position(entry_id, n))
+        applied_from = (await self._read_step(()))[1]
+        protected, cursor = set[str](), b"0"
+        while True:
+            ((cursor, members),) = await self._redis.execute(
+                ("SSCAN", keys.key_for("protected"), cursor, "COUNT", PAGE_MEMBERS)
+            )
+            protected.update(map(bytes.decode, members))
+            if cursor == b"0":
+                break
+        suspended = await self._read_in_pages(keys.key_for("suspended"))
+        head = (await self._read_step(()))[1]
+        return RestrictedAccounts(frozenset(protected), frozenset(suspended), applied_from, head)
 
 
 def _start_times_by_id(pairs: Sequence[bytes]) -> dict[str, int]:
     return {member.decode(): int(score) for member, score in zip(pairs[::2], pairs[1::2], strict=True)}
-
-
-def _to_id_set(members: Sequence[bytes]) -> frozenset[str]:
-    return frozenset(member.decode() for member in members)

@@ -15,13 +15,22 @@ logger = logging.getLogger(__name__)
 
 
 class FanOut(NamedTuple):
-    """A new status that enters timelines: the arguments of `Syndication.fan_out`."""
+    """A status that enters timelines or leaves them, with the first readers that the write has returned.
+
+    Attributes:
+        uid: Id of the author.
+        fence: Fence of the job. It is empty if the write has changed all timelines itself.
+        followers: First page of the author's followers.
+        lists: If these are all followers, the first page of the lists with the author; otherwise empty.
+        asleep: Ids of those of the author and these followers whose home timelines are not kept (`HomeVisits`).
+    """
 
     uid: str
     status_id: str
     fence: bytes
     followers: Sequence[bytes]
     lists: Sequence[bytes]
+    asleep: Sequence[bytes]
 
 
 class TimelineChange(NamedTuple):
@@ -56,16 +65,13 @@ class Syndication:
         self._size_limits = size_limits
         self.failed_passes = 0
 
-    async def fan_out(
-        self, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
-    ) -> None:
-        """Add a new status to the home timelines of its author and ``followers``, and to the timelines of ``lists``.
+    async def fan_out(self, status: FanOut) -> None:
+        """Add a new status to the home timelines of its author and first followers, and to the timelines of lists.
 
-        ``followers`` is the first page of the author's followers. If these are all followers, ``lists`` is the first
-        page of the lists with the author; otherwise it is empty. Job workers update the timelines that the arguments do
-        not name and, if this call fails, those that they name.
+        Job workers update the timelines that ``status`` does not name and, if this call fails, those that it names.
         """
-        await self._run_and_log_failure(self._run_first_pass("spread", uid, status_id, fence, followers, lists))
+        if status.fence:
+            await self._run_and_log_failure(self._run_first_pass("spread", status))
 
     async def fan_out_each(self, statuses: Sequence[FanOut]) -> None:
         """Do the same as :meth:`fan_out` for several statuses, in as few round trips as their readers allow.
@@ -75,10 +81,12 @@ class Syndication:
         """
         together, size = list[tuple[ClaimedJob, JobPass]](), 0
         for status in statuses:
-            job, job_pass = _first_pass("spread", *status)
+            if not status.fence:
+                continue
+            job, job_pass = self._first_pass("spread", status)
             readers = len(job_pass.people) + len(job_pass.lists)
             if readers >= self._size_limits.fanout_batch_size:
-                await self.fan_out(*status)
+                await self.fan_out(status)
                 continue
             if size + readers > self._size_limits.fanout_batch_size:
                 await self._run_and_log_failure(self._spread_together(together))
@@ -94,15 +102,14 @@ class Syndication:
             if not outcome.is_final:
                 await self._runner.run_pass(job)
 
-    async def withdraw(
-        self, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
-    ) -> None:
-        """Remove a deleted status from the timelines of its author, ``followers`` and ``lists``.
+    async def withdraw(self, status: FanOut) -> None:
+        """Remove a deleted status from the timelines of its author, and of its first followers and lists.
 
-        Arguments are as in :meth:`fan_out`. If they name all followers and lists of the author, no job worker is
-        needed: this call also deletes the status's likes and comments.
+        If these are all followers and lists of the author, no job worker is needed: this call also deletes the status's
+        likes and comments.
         """
-        await self._run_and_log_failure(self._run_first_pass("clean", uid, status_id, fence, followers, lists))
+        if status.fence:
+            await self._run_and_log_failure(self._run_first_pass("clean", status))
 
     async def apply_changes(self, *changes: TimelineChange) -> None:
         """Change timelines after a write. The changes share round trips. If they fail, a job worker repeats them."""
@@ -115,29 +122,32 @@ class Syndication:
         if passes:
             await self._run_and_log_failure(self._runner.merge_or_remove(passes, check_timeline=False))
 
-    async def _run_first_pass(
-        self, mode: str, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
-    ) -> None:
+    async def _run_first_pass(self, mode: str, status: FanOut) -> None:
         """Run the first pass of a status's job: one page of followers. If that is all, run the next pass too."""
-        job, job_pass = _first_pass(mode, uid, status_id, fence, followers, lists)
+        job, job_pass = self._first_pass(mode, status)
         is_only_page = len(job_pass.people) < self._size_limits.fanout_batch_size
         hold_ms = JOB_GRACE_MS if is_only_page else 0
         outcome = await self._runner.update_reader_timelines(job, job_pass, hold_ms=hold_ms, in_transaction=True)
         if is_only_page and not outcome.is_final:  # otherwise, the caller would wait too long for the rest
             await self._runner.run_pass(job)
 
+    def _first_pass(self, mode: str, status: FanOut) -> tuple[ClaimedJob, JobPass]:
+        """Return the job of a status, and its first pass with the readers that the write has returned."""
+        is_full = len(status.followers) + len(status.lists) >= self._size_limits.fanout_batch_size
+        people, lists = (_make_pairs(readers, with_scores=is_full) for readers in (status.followers, status.lists))
+        job_pass = JobPass(mode, "", "", status.status_id, status.uid, "", people, [], lists, asleep=status.asleep)
+        return ClaimedJob(f"status-{status.status_id}", status.fence.decode()), job_pass
+
     async def _run_and_log_failure(self, work: Awaitable[object]) -> None:
         try:
             await work
         except Exception as error:  # noqa: BLE001 - the write is done, so any failure here is left to a job worker
             self.failed_passes += 1
-            logger.warning("updating timelines failed; a job worker will retry (%s: %s)", type(error).__name__, error)
+            level = logging.DEBUG if self._runner.is_known_outage(error) else logging.WARNING
+            name = type(error).__name__
+            logger.log(level, "updating timelines failed; a job worker will retry (%s: %s)", name, error)
 
 
-def _first_pass(
-    mode: str, uid: str, status_id: str, fence: bytes, followers: Sequence[bytes], lists: Sequence[bytes]
-) -> tuple[ClaimedJob, JobPass]:
-    """Return the job of a status, and its first pass with the readers that the write has returned."""
-    people, list_ids = member_score_pairs(followers), member_score_pairs(lists)
-    job_pass = JobPass(mode, "", "", status_id, uid, "", people, [], list_ids)
-    return ClaimedJob(f"status-{status_id}", fence.decode()), job_pass
+def _make_pairs(readers: Sequence[bytes], *, with_scores: bool) -> list[tuple[bytes, bytes]]:
+    """Return (reader, score) pairs. Scripts send scores only with a full page, because another page follows it."""
+    return member_score_pairs(readers) if with_scores else [(reader, b"") for reader in readers]

@@ -14,8 +14,9 @@ from stream_server.errors import BadRequest, InvalidCursor
 from stream_server.events.visibility import Visibility
 from stream_server.store import keys, pagination
 from stream_server.store.pagination import ListPosition, Page, PageRequest, make_page, parse_page_start, read_page
-from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.scripts import ScriptArgument, Scripts
+from stream_server.store.timelines.home_visits import HomeVisits
 from stream_server.store.timelines.importance import RankingInputs, rank
 
 STATUSES_PER_RANKING_CALL = 200
@@ -32,12 +33,18 @@ class Timelines:
     They raise NotFound if the timeline's owner (user, list, group or status) is unknown or hidden from the viewer.
     """
 
-    def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
-        self._redis = redis
+    def __init__(self, derived: DerivedRedis, scripts: Scripts, visits: HomeVisits) -> None:
+        self._derived = derived
         self._scripts = scripts
+        self._visits = visits
 
     async def read_home(self, viewer: str, page_request: PageRequest) -> Page:
-        """Return the viewer's home timeline: statuses by the viewer and by the users whom the viewer follows."""
+        """Return the viewer's home timeline: statuses by the viewer and by the users whom the viewer follows.
+
+        If the viewer has not come for a time, the timeline is made again first. Raises `Unavailable` if this takes
+        longer than the request may.
+        """
+        await self._visits.arrive(viewer)
         return await self._read_derived_timeline(viewer, "", keys.home_timeline(viewer), page_request)
 
     async def read_list(self, viewer: str, list_id: str, page_request: PageRequest) -> Page:
@@ -48,10 +55,12 @@ class Timelines:
         """Return the home timeline, most important status first, by the formula in ``timelines/importance.py``."""
         name = "importance:" + viewer
         start, backwards = parse_page_start(page_request, name)
+        await self._visits.arrive(viewer)
         # A client can forge a cursor, because its digest is not a signature.
         if start is not None and not start.member.isdecimal():
             raise InvalidCursor("this cursor does not belong to this list", param="after" if backwards else "before")
-        (ids,) = await self._redis.execute(("ZRANGE", keys.home_timeline(viewer), 0, -1))
+        newest = -self._scripts.size_limits.timeline_max  # the timeline may be longer until it is trimmed
+        (ids,) = await self._derived.execute(("ZRANGE", keys.home_timeline(viewer), newest, -1))
         ranked = await self._rank(viewer, ids)
         if start is not None:
             at = _ranking_key(start)
@@ -148,16 +157,23 @@ class Timelines:
     async def _read_ids(
         self, key: str, after: ListPosition | None, max_ids: int, *, backwards: bool
     ) -> Sequence[bytes]:
-        """Return at most ``max_ids`` ids: below ``after``, highest first, or (``backwards``) above it, lowest first."""
-        if backwards:  # each id is its own score, so scores are unique
-            assert after is not None  # a page that goes backwards starts at a cursor
-            command = ("ZRANGE", key, f"({after.score}", "+inf", "BYSCORE", "LIMIT", 0, max_ids)
-            (found,) = await self._redis.execute(command)
-        else:
-            top = "+inf" if after is None else f"({after.score}"
-            (found,) = await self._redis.execute(("ZRANGE", key, top, "-inf", "BYSCORE", "REV", "LIMIT", 0, max_ids))
-        ids: Sequence[bytes] = found
-        return ids
+        """Return at most ``max_ids`` ids: below ``after``, highest first, or (``backwards``) above it, lowest first.
+
+        Leaves out ids beyond the maximum length of a timeline: it may be longer until it is trimmed.
+        """
+        longest = self._scripts.size_limits.timeline_max
+        ids: Sequence[bytes]
+        if after is None:
+            (ids,) = await self._derived.execute(("ZRANGE", key, 0, min(max_ids, longest) - 1, "REV"))
+            return ids
+        order = ("+inf", "BYSCORE") if backwards else ("-inf", "BYSCORE", "REV")  # each id is its own, unique score
+        command = ("ZRANGE", key, f"({after.score}", *order, "LIMIT", 0, max_ids)
+        ids, lowest = await self._derived.execute(command, ("ZRANGE", key, -longest, -longest))
+        if not lowest or (int(lowest[0]) <= after.score and backwards):
+            return ids
+        if backwards:
+            (ids,) = await self._derived.execute(("ZRANGE", key, lowest[0], *order, "LIMIT", 0, max_ids))
+        return [each for each in ids if int(each) >= int(lowest[0])]
 
     async def _rank(self, viewer: str, ids: Sequence[bytes]) -> list[ListPosition]:
         """Return a `ListPosition` (rank and id) for those of ``ids`` that the viewer may see, most important first."""

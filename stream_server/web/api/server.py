@@ -26,13 +26,14 @@ class LivenessAnswer(msgspec.Struct):
 class ReadinessAnswer(msgspec.Struct):
     """Whether this server receives new events for its streams. If not, ``error`` has the reason.
 
-    Only those who may read the metrics get the members ``lag_ms``, ``stopping`` and ``cursor``.
+    Only those who may read the metrics get the members ``lag_ms``, ``stopping``, ``cursor`` and ``warnings``.
     """
 
     ready: bool
     lag_ms: Annotated[NonNegativeInt, Meta(description=_LAG)] | UnsetType = UNSET
     stopping: bool | UnsetType = UNSET
     cursor: Annotated[str, Meta(description="the newest entry of the log that this server has")] | UnsetType = UNSET
+    warnings: Annotated[list[str], Meta(description="what is wrong in the Redis Cluster")] | UnsetType = UNSET
     error: ErrorDetail | UnsetType = UNSET
 
 
@@ -72,11 +73,12 @@ async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a ha
 async def readiness(request: web.Request) -> web.Response:
     """``GET /readyz``: answer 200 if new events reach this server, 503 if they do not or if the server is stopping."""
     is_ready, detail = request.app[READINESS_CHECK]()
+    reason = detail.pop("reason", "event delivery is interrupted")
     if not await operations_access.may_read(request):
         detail = {}
     if is_ready:
         return encode_response({"ready": True, **detail})
-    message = "this server is shutting down" if request.app[HUB].is_stopping else "event delivery is interrupted"
+    message = "this server is shutting down" if request.app[HUB].is_stopping else reason
     error = {"code": "unavailable", "message": message}
     response = encode_response({"ready": False, **detail, "error": error}, status=503)
     response.headers[hdrs.RETRY_AFTER] = "1"

@@ -80,7 +80,8 @@ class RateLimiter:
     async def use(self, limit: RateLimit, subject: str, maximum: int, amount: int = 1) -> Allowance:
         """Count ``amount`` uses, and return whether they are admitted: all of them, or none.
 
-        If Redis does not answer, the uses are admitted, because a request that needs Redis fails anyway.
+        If Redis does not answer, the uses are admitted, because a request that needs Redis fails anyway. In a cluster
+        the node with the counter may be away alone: then its subjects are not limited until it is back.
         """
         known = self.use_known(limit, subject, maximum, amount)
         if known is not None:

@@ -1,6 +1,6 @@
--- Removes the first FANOUT_BATCH_SIZE members of a sorted set and calls `part` for each. Returns how many.
-local function remove_members(key, part)
-  local members = redis.call('ZRANGE', key, 0, FANOUT_BATCH_SIZE - 1)
+-- Removes the first `most` members of a sorted set and calls `part` for each. Returns how many.
+local function remove_members(key, most, part)
+  local members = redis.call('ZRANGE', key, 0, most - 1)
   for _, member in ipairs(members) do
     part(member)
   end
@@ -8,23 +8,29 @@ local function remove_members(key, part)
   return #members
 end
 
--- Deletes up to FANOUT_BATCH_SIZE likes and comments of a deleted status, and withdraws their notifications. `uid` is
--- its author, '' if unknown. Returns whether that was all.
+-- How many likes, and how many comments, of a deleted status one step removes: both together take a millisecond or two.
+local MAX_DEPENDENTS = math.min(FANOUT_BATCH_SIZE, 100)
+
+-- Deletes up to MAX_DEPENDENTS likes and comments of a deleted status, and withdraws their notifications. `uid` is
+-- its author, '' if unknown. Comments go as the status went: if entries of the log show the status although it is too
+-- old, those that show the comments are shown, too. Returns whether that was all.
 local function delete_status_dependents(status, uid)
-  local likers = remove_members(KEY.likes .. status, function(liker)
+  local left = redis.call('ZSCORE', KEY.expired, status)
+  local likers = remove_members(KEY.likes .. status, MAX_DEPENDENTS, function(liker)
     redis.call('ZREM', KEY.liked .. liker, status)
     withdraw_notification(uid, 'like', liker, status)
   end)
-  local comments = likers < FANOUT_BATCH_SIZE and remove_members(KEY.comments .. status, function(comment)
+  local comments = likers < MAX_DEPENDENTS and remove_members(KEY.comments .. status, MAX_DEPENDENTS, function(comment)
     local kept = redis.call('HMGET', KEY.comment .. comment, 'uid', 'mentioned')
     withdraw_notification(uid, 'comment', kept[1] or '', comment)
     for who in (kept[2] or ''):gmatch('%S+') do
       withdraw_notification(who, 'mention', kept[1], 'c' .. comment)
     end
     redis.call('DEL', KEY.comment .. comment)
-  end) or FANOUT_BATCH_SIZE
-  if comments == FANOUT_BATCH_SIZE then return false end
-  redis.call('DEL', KEY.replies .. status, KEY.reposts .. status)
+    if left then redis.call('ZADD', KEY.expired, left, comment) end
+  end) or MAX_DEPENDENTS
+  if comments == MAX_DEPENDENTS then return false end
+  redis.call('UNLINK', KEY.replies .. status, KEY.reposts .. status) -- a million members, freed in another thread
   return true
 end
 

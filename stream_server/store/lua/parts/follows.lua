@@ -1,6 +1,6 @@
--- Changes a follow: `kind` is 'follow' or 'unfollow'. Returns the position, the fence of the timeline's job, and the
--- position of the last entry. The end of a follow withdraws its notifications on both sides, so that a new follow sends
--- them again.
+-- Changes a follow: `kind` is 'follow' or 'unfollow'. Returns the position, the fence of the timeline's job ('' for
+-- none), and the position of the last entry. The end of a follow withdraws its notifications on both sides, so that a
+-- new follow sends them again.
 local function change_follow(kind, source, target, ms, seq, n)
   local starts = kind == 'follow'
   local by = starts and 1 or -1
@@ -12,9 +12,11 @@ local function change_follow(kind, source, target, ms, seq, n)
   redis.call('HINCRBY', KEY.user .. target.id, 'followers', by)
   if not starts then
     redis.call('HINCRBY', KEY.user .. target.id, 'left', 1)
+    restart_fan_outs({[target.id] = true})
     withdraw_notification(target.id, 'follow', source.id, '')
     withdraw_notification(source.id, 'approve', target.id, '')
   end
+  if starts and merge_in_step(source.id, target.id) then return position, '', ms, seq, n end
   local job = 'home-' .. source.id .. '-' .. target.id
   local fence = enqueue_job(job, starts and 'merge' or 'remove', ms, 'owner', source.id, 'author', target.id)
   return position, fence, ms, seq, n

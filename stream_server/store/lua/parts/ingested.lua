@@ -6,6 +6,14 @@
 local ingested = redis.call('HGET', KEY.ingested, FINGERPRINT)
 if ingested and not FINGERPRINT:find(',', 1, true) then return '1\n' .. ingested end
 
+-- Many lines come together, and their fan-outs share transactions (store/timelines/syndication.py).
+shares_fan_out = true
+
+-- As in parts/idempotent_claim.lua. The line was looked for already.
+local function claim_entry(...)
+  return append_entry(...)
+end
+
 -- The own id of the user or status (`op` is 'user' or 'post') that the site calls `foreign_id`, or nil.
 local function own_id(op, foreign_id)
   local kept = redis.call('HGET', KEY.ingested, op .. ':' .. foreign_id)

@@ -59,7 +59,10 @@ local function change_list_member(kind, list, user, ms, seq, n)
   set_member(KEY.members .. list.id, user.id, joins and now)
   set_member(KEY.listed .. user.id, list.id, joins and now)
   redis.call('HINCRBY', KEY.list .. list.id, 'members', by)
-  if not joins then redis.call('HINCRBY', KEY.user .. user.id, 'left', 1) end
+  if not joins then
+    redis.call('HINCRBY', KEY.user .. user.id, 'left', 1)
+    restart_fan_outs({[user.id] = true})
+  end
   local job, mode = 'list-' .. list.id .. '-' .. user.id, joins and 'merge' or 'remove'
   return position, enqueue_job(job, mode, ms, 'owner', list.id, 'author', user.id)
 end

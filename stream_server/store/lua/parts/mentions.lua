@@ -1,7 +1,7 @@
 -- Finds the mentioned users. A user whom the author may not see is not found, because the id would reveal them.
 -- ARGV[at] is the number of mentions. Behind it stand their logins in lower case, then the JSON of the text's entities
--- in one piece more than there are mentions. Returns the JSON with the ids between the pieces, the ids without
--- repetition, and the index of the next argument.
+-- in one piece more than there are mentions. Returns the JSON with the ids between the pieces, and the ids
+-- without repetition.
 local function resolve_mentions(author, at)
   local most = tonumber(ARGV[at])
   local pieces, ids, known = {ARGV[at + most + 1]}, {}, {}
@@ -14,5 +14,5 @@ local function resolve_mentions(author, at)
     end
     pieces[i + 1] = (id and ',"id":"' .. id .. '"' or '') .. ARGV[at + most + 1 + i]
   end
-  return table.concat(pieces), ids, at + 2 * most + 2
+  return table.concat(pieces), ids
 end

@@ -33,25 +33,38 @@ local function read_batch(rank, offset)
   return redis.call(command, PAGE_KEY, PAGE_AFTER_SCORE, limit, 'WITHSCORES', 'LIMIT', to_text(offset), SCAN_BATCH)
 end
 
--- Up to PAGE_MAX results of `pick(member, score)`, as {score, member, result, …}, and the position where the search
--- stopped after SCAN_MAX members. A script may add values behind these.
-local function read_page(pick)
+-- Up to PAGE_MAX results of `pick(member, score, batch, at)`, as {score, member, result, …}, and the position where the
+-- search stopped after SCAN_MAX members. `batch[at]` is the member. `lowest` is a member that belongs to the set without
+-- being in it, below all others and scored by itself, or nil. A script may add values behind these.
+local function read_page(pick, lowest)
   local found, offset, skipped, rank = {}, 0, 0, find_start_rank()
+
+  -- Returns whether the page is full.
+  local function take(member, score, batch, at)
+    local made = is_after_start(score, member) and pick(member, score, batch, at)
+    if made and skipped < PAGE_SKIP then
+      skipped = skipped + 1
+    elseif made then
+      found[#found + 1] = score
+      found[#found + 1] = member
+      found[#found + 1] = made
+    end
+    return #found >= 3 * PAGE_MAX
+  end
+
+  local is_above = lowest and tonumber(PAGE_AFTER_SCORE) > tonumber(lowest)
+  if lowest and PAGE_DIRECTION == 'after' and not is_above and take(lowest, lowest, {lowest}, 1) then
+    return {found, {}}
+  end
   while offset < SCAN_MAX do
     local batch = read_batch(rank, offset)
     for at = 1, #batch, 2 do
-      local member, score = batch[at], batch[at + 1]
-      local made = is_after_start(score, member) and pick(member, score)
-      if made and skipped < PAGE_SKIP then
-        skipped = skipped + 1
-      elseif made then
-        found[#found + 1] = score
-        found[#found + 1] = member
-        found[#found + 1] = made
-        if #found >= 3 * PAGE_MAX then return {found, {}} end
-      end
+      if take(batch[at], batch[at + 1], batch, at) then return {found, {}} end
     end
-    if #batch < 2 * SCAN_BATCH then return {found, {}} end
+    if #batch < 2 * SCAN_BATCH then
+      if is_above and PAGE_DIRECTION == 'before' then take(lowest, lowest, {lowest}, 1) end
+      return {found, {}}
+    end
     offset = offset + SCAN_BATCH
     if offset >= SCAN_MAX then
       return {found, {batch[#batch], batch[#batch - 1], to_text(PAGE_SKIP - skipped)}}

@@ -2,5 +2,7 @@
 -- like an unknown one.
 local source, target = actor, nil
 if source.id == ARGV[4] then return refuse('ONESELF id') end
-target = can_see_user(source.id, ARGV[4]) and find_user(ARGV[4])
-if not target then return refuse('NOT_FOUND user id') end
+target = find_user(ARGV[4])
+if not target or target.suspended or redis.call('ZSCORE', KEY.blockers .. source.id, target.id) then
+  return refuse('NOT_FOUND user id')
+end

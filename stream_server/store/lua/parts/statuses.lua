@@ -1,19 +1,41 @@
 -- Statuses as scripts show them. The hash keeps their JSON up to the counters.
 
+-- What most statuses have in their JSON, by the bytes that stand for it in the hash. JSON has no such bytes.
+local packed_words
+
+-- The JSON of a text of the hash. An earlier version of this server packs nothing, and so does this one by default.
+local function unpack_json(text)
+  if text:byte(1) >= 32 then return text end
+  packed_words = packed_words or {
+    ['\1'] = '{"id":"', ['\2'] = '","uid":"', ['\3'] = '","login":"', ['\4'] = '","message":', ['\5'] = ',"posted":"',
+    ['\6'] = '","location":null,"place":null,"lang":"', ['\7'] = ',"lang":"', ['\8'] = '","entities":',
+    ['\11'] = '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}',
+    ['\12'] = ',"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null,'
+      .. '"conversation":"',
+    ['\14'] = '"author":{"id":"', ['\15'] = ',"followers":', ['\16'] = ',"following":', ['\17'] = ',"posts":'}
+  return (text:gsub('[\1-\31]', packed_words))
+end
+
 -- A status's JSON; the counters are text, as Redis returns them.
 local function status_json(head, likes, comments, reposts)
   return head .. ',"likes":' .. likes .. ',"comments":' .. comments .. ',"reposts":' .. reposts .. '}'
 end
 
 -- A status as an array, because pages have many: head, author, likes, comments, reposts, group ('' for none), origin, and
--- whether it is a plain repost. nil if the status does not exist. Each field costs a page as much as the JSON. So the
--- field `plain` holds the author of a status that is no repost and in no group, and stands for the other four fields.
+-- whether it is a plain repost. nil if the status does not exist. The field `plain` holds the author of a status that is
+-- no repost and in no group. Other statuses have in its place the field `rest`, made by rest_of_status, unless an earlier
+-- version of this server made them.
 local function read_status(id)
-  local kept = redis.call('HMGET', KEY.status .. id, 'head', 'plain', 'likes', 'comments', 'reposts')
+  local kept = redis.call('HMGET', KEY.status .. id, 'head', 'plain', 'likes', 'comments', 'reposts', 'rest')
   if not kept[1] then return nil end
+  kept[1] = unpack_json(kept[1])
+  local rest = kept[6]
   kept[6] = ''
-  if not kept[2] then
-    local rest = redis.call('HMGET', KEY.status .. id, 'uid', 'group', 'origin', 'wordless')
+  if rest then
+    kept[2], kept[6], kept[7], kept[8] = rest:match('^(%d+) (%d*) (%d*) (%d)$')
+    kept[7], kept[8] = kept[7] ~= '' and kept[7], kept[8] == '1'
+  elseif not kept[2] then
+    rest = redis.call('HMGET', KEY.status .. id, 'uid', 'group', 'origin', 'wordless')
     kept[2], kept[6], kept[7], kept[8] = rest[1], rest[2] or '', rest[3], rest[4] == '1'
   end
   return kept
@@ -26,16 +48,19 @@ local function find_status(id)
     group = kept[6], origin = kept[7], wordless = kept[8]}
 end
 
--- Reads the statuses ids[from] to ids[upto] as arrays (false for one that does not exist), and the facts between the
--- viewer and all their authors at once.
-local function read_statuses(viewer, ids, from, upto)
-  local rows, authors, count = {}, {}, 0
-  for at = from, upto do
+-- Reads the statuses ids[from], ids[from + step] … ids[upto] as arrays (false for one that does not exist) with their
+-- originals, and the facts between the viewer and all their authors at once. Only for scripts that change no status.
+local known_rows = {}
+
+local function read_statuses(viewer, ids, from, upto, step)
+  local rows, authors = {}, {}
+  for at = from, upto, step do
     local row = read_status(ids[at])
-    rows[at - from + 1] = row or false
+    rows[#rows + 1] = row or false
     if row then
-      count = count + 1
-      authors[count] = row[2]
+      authors[#authors + 1] = row[2]
+      local original = row[7] and (known_rows[row[7]] or read_status(row[7]))
+      if original then known_rows[row[7]], authors[#authors + 1] = original, original[2] end
     end
   end
   load_relation_facts(viewer, authors)
@@ -56,10 +81,10 @@ end
 
 -- What a repost or a quote shows of its original; nil if the viewer may not see it, null if it is deleted.
 local function original_json(viewer, origin, least)
-  local row = find_status(origin)
+  local row = known_rows[origin] or read_status(origin)
   if not row then return 'null' end
-  if status_visibility(viewer, row.uid, row.group) < least then return nil end
-  return embedded_json(row)
+  if status_visibility(viewer, row[2], row[6]) < least then return nil end
+  return status_json(row[1], row[3], row[4], row[5])
 end
 
 -- A status's JSON as a viewer sees it, or nil. A plain repost shows nothing but its original, so it is hidden with it.

@@ -3,37 +3,73 @@
 local OWN, FOLLOWER, BLOCKED, MUTED, SUSPENDED, PROTECTED, CLOSED, MEMBER, DIRECT, PARTY =
   1, 2, 4, 8, 16, 32, 64, 128, 256, 512
 local HIDDEN, ON_REQUEST, VISIBLE = 0, 1, 2
-local known_facts = {}
+local known_facts, known_avoids, known_groups, known_standing = {}, {}, {}, {}
 
 local function visibility_of_bits(bits)
   return VISIBILITY_TABLE:byte(bits + 1) - 48
 end
 
--- Reads the facts between a viewer and authors. They are cached for the step, so ask before changing them. Most viewers
--- block and mute nobody and are blocked by nobody, so that is asked once. Following is read only for protected authors,
--- because it admits to nobody else.
+-- Whether the viewer blocks or mutes anybody or is blocked. Most viewers do not, so it is read once.
+local function avoids_anybody(viewer)
+  if known_avoids[viewer] == nil then
+    known_avoids[viewer] = redis.call('EXISTS', KEY.blocks .. viewer, KEY.blockers .. viewer, KEY.mutes .. viewer) > 0
+  end
+  return known_avoids[viewer]
+end
+
+-- Adds `bit` to the facts of each author who is a member of the sorted set.
+local function add_bit_of_members(known, key, authors, bit)
+  for at, score in ipairs(redis.call('ZMSCORE', key, unpack(authors))) do
+    if score then known[authors[at]] = known[authors[at]] + bit end
+  end
+end
+
+-- The authors whose facts are not known yet, each once.
+local function unknown_authors(viewer, known, authors)
+  local found = {}
+  for _, author in ipairs(authors) do
+    if not known[author] then
+      found[#found + 1], known[author] = author, author == viewer and OWN or 0
+    end
+  end
+  return found
+end
+
+-- Adds the facts of authors that hold for every viewer. Returns the protected ones. A script that knows an author sets
+-- `known_standing`.
+local function load_standing(known, authors)
+  if #authors == 1 then
+    local author = authors[1]
+    local standing = known_standing[author] or redis.call('HMGET', KEY.user .. author, 'protected', 'suspended')
+    if standing[1] == '1' then known[author] = known[author] + PROTECTED end
+    if standing[2] == '1' then known[author] = known[author] + SUSPENDED end
+    return standing[1] == '1' and authors or {}
+  end
+  local protected = {}
+  for at, is_member in ipairs(redis.call('SMISMEMBER', KEY.protected, unpack(authors))) do
+    if is_member == 1 then
+      protected[#protected + 1], known[authors[at]] = authors[at], known[authors[at]] + PROTECTED
+    end
+  end
+  add_bit_of_members(known, KEY.suspended, authors, SUSPENDED)
+  return protected
+end
+
+-- Reads the facts between a viewer and authors, of all authors at once. They are cached for the step, so ask before
+-- changing them. Following is read only for protected authors, because it admits to nobody else.
 local function load_relation_facts(viewer, authors)
   local known = known_facts[viewer] or {}
   known_facts[viewer] = known
-  local blocks, blockers, mutes = KEY.blocks .. viewer, KEY.blockers .. viewer, KEY.mutes .. viewer
-  local avoids = redis.call('EXISTS', blocks, blockers, mutes) > 0
-  for _, author in ipairs(authors) do
-    if not known[author] then
-      local bits, standing = 0, redis.call('HMGET', KEY.user .. author, 'protected', 'suspended')
-      if standing[1] == '1' then bits = bits + PROTECTED end
-      if standing[2] == '1' then bits = bits + SUSPENDED end
-      if viewer == author then
-        bits = bits + OWN
-      else
-        if standing[1] == '1' and redis.call('ZSCORE', KEY.following .. viewer, author) then bits = bits + FOLLOWER end
-        if avoids and (redis.call('ZSCORE', blocks, author) or redis.call('ZSCORE', blockers, author)) then
-          bits = bits + BLOCKED
-        end
-        if avoids and redis.call('ZSCORE', mutes, author) then bits = bits + MUTED end
-      end
-      known[author] = bits
-    end
+  authors = unknown_authors(viewer, known, authors)
+  if #authors == 0 then return end
+  local protected = load_standing(known, authors)
+  if #protected > 0 then add_bit_of_members(known, KEY.following .. viewer, protected, FOLLOWER) end
+  if not avoids_anybody(viewer) then return end
+  local blockers = redis.call('ZMSCORE', KEY.blockers .. viewer, unpack(authors))
+  for at, blocks in ipairs(redis.call('ZMSCORE', KEY.blocks .. viewer, unpack(authors))) do
+    if blocks or blockers[at] then known[authors[at]] = known[authors[at]] + BLOCKED end
   end
+  add_bit_of_members(known, KEY.mutes .. viewer, authors, MUTED)
 end
 
 local function relation_facts(viewer, author)
@@ -45,11 +81,15 @@ local function relation_facts(viewer, author)
   return known[author]
 end
 
--- The facts of a group. A deleted group is closed to all.
+-- The facts of a group, cached for the step. A deleted group is closed to all.
 local function group_facts(viewer, group)
-  local kind = redis.call('HGET', KEY.group .. group, 'kind')
-  local member = redis.call('ZSCORE', KEY.joined .. group, viewer)
-  return ((not kind or kind == 'private') and CLOSED or 0) + (member and MEMBER or 0)
+  local name = viewer .. ' ' .. group
+  if not known_groups[name] then
+    local kind = redis.call('HGET', KEY.group .. group, 'kind')
+    local member = redis.call('ZSCORE', KEY.joined .. group, viewer)
+    known_groups[name] = ((not kind or kind == 'private') and CLOSED or 0) + (member and MEMBER or 0)
+  end
+  return known_groups[name]
 end
 
 -- The visibility of an author for a viewer in general, and of a status in a group ('' for none).

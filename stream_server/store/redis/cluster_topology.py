@@ -1,0 +1,287 @@
+"""Redis Cluster: find the node that owns a slot, and follow failovers and moved slots.
+
+Several nodes are asked at once, and for each slot the answer with the highest config epoch counts. A node that was cut
+off, or stood still, names the old owner until it hears from the others. So its own word is not enough: a former primary
+that wakes up confirms writes and then loses them.
+
+The table is asked for when connections open, and when a node refuses a command. While connections exist, a few nodes
+are also asked every 0.1 s whether another node owns slots or a primary failed, and every 2 s for the whole table.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from redis.asyncio import Redis
+from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError, ResponseError
+
+from stream_server.store import keys
+from stream_server.store.redis.address import ClusterSeeds
+from stream_server.store.redis.cluster_nodes import Claim, NodeState, parse_claims, parse_states
+from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, HostPort
+from stream_server.store.redis.shared_query import SharedQuery, query_all
+
+MAX_ASKED_NODES = 3
+"""Most nodes that are asked at once. They stay the same while they answer, so a large cluster costs few connections."""
+
+MAX_TABLE_AGE_SECONDS = 2.0
+"""Time in seconds after which the table is asked for again, because a replica came or went. Nobody waits for that."""
+
+NO_CLUSTER_TEXT = "cluster support disabled"
+"""Text of the refusal of CLUSTER by a Redis that is not in a cluster."""
+
+
+class NotACluster(RedisError):
+    """Raised when a server of a cluster URL is a Redis without a cluster."""
+
+
+class Shard(NamedTuple):
+    """A primary and its replicas that were in use when the table was made."""
+
+    primary: HostPort
+    replicas: tuple[HostPort, ...]
+
+
+class Answer(NamedTuple):
+    """The report of one node: the nodes with slots, and the claims on slots. None for a Redis without a cluster."""
+
+    states: frozenset[NodeState]
+    claims: tuple[Claim, ...]
+
+
+def slot_of(key: str) -> int:
+    """Return the slot of a Redis key: a number from 0 to 16383. Only the part in braces counts, if there is one."""
+    return key_slot(key.encode())
+
+
+CORE_SLOT = slot_of(keys.META)
+"""The slot of the truth, which is all on one shard."""
+
+
+class ClusterTopology:
+    """The table of slots of one cluster. It is empty until the first :meth:`refresh`.
+
+    Attributes:
+        on_core_shard: Called with the nodes of the core's shard, its primary first, when they have changed.
+        on_table: Called when there is a new table.
+        timeout_seconds: Longest wait in seconds for a node's answer.
+    """
+
+    def __init__(self, service: ClusterSeeds, timeout_seconds: float) -> None:
+        self.service = service
+        self.timeout_seconds = timeout_seconds
+        self.on_core_shard: Callable[[tuple[HostPort, ...]], None] = _ignore_core_shard
+        self.on_table: Callable[[], None] = _ignore_table
+        self._shard_by_slot: list[Shard | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+        self._is_core_failing_over = False
+        self._core_nodes: tuple[HostPort, ...] = ()
+        self._known_states: set[frozenset[NodeState]] = set()
+        self._clients: dict[HostPort, Redis] = {}
+        self._silent: set[HostPort] = set()
+        self._asked: list[HostPort] = []
+        self._hints: list[HostPort] = []
+        self._query = SharedQuery(self._ask, self._take)
+        self._taken_at = 0.0
+        self._requested: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        """Return the number of seeds, without their addresses, because logs may show this text."""
+        return f"<ClusterTopology: {len(self.service.seeds)} seeds>"
+
+    @property
+    def core_owner(self) -> HostPort | None:
+        """The primary that owns the core's slot. None before the first answer and during a failover."""
+        return None if self._is_core_failing_over else self.owner(CORE_SLOT)
+
+    @property
+    def core_nodes(self) -> tuple[HostPort, ...]:
+        """The nodes of the core's shard, its primary first."""
+        return self._core_nodes
+
+    def owner(self, slot: int) -> HostPort | None:
+        """Return the primary that owns a slot, or None if none is known."""
+        shard = self._shard_by_slot[slot]
+        return None if shard is None else shard.primary
+
+    def replicas(self, slot: int) -> tuple[HostPort, ...]:
+        """Return the replicas of a slot's owner that were in use when the table was made."""
+        shard = self._shard_by_slot[slot]
+        return () if shard is None else shard.replicas
+
+    def primaries(self) -> list[HostPort]:
+        """Return all primaries that own slots, in the order of their first slots."""
+        return list(dict.fromkeys(shard.primary for shard in self._shard_by_slot if shard is not None))
+
+    async def recent(self) -> None:
+        """Let the table be at most 0.1 s old. Raises as :meth:`refresh`."""
+        await self._query.recent()
+
+    async def refresh(self, moved_to: HostPort | None = None) -> None:
+        """Ask the nodes from now on, and use their answer. Concurrent calls share one question.
+
+        ``moved_to`` is a node that another node named as the new owner of a slot; it is asked too. Raises redis-py's
+        ConnectionError if no node answers, and :class:`NotACluster` for a Redis without a cluster.
+        """
+        if moved_to is not None:
+            self._hints = [moved_to]
+        await self._query.next()
+
+    def request_refresh(self, moved_to: HostPort | None = None) -> None:
+        """Let the table be refreshed soon, by a task of this object."""
+        if self._requested is None or self._requested.done():
+            self._requested = asyncio.create_task(self._refresh_quietly(moved_to), name="cluster refresh")
+
+    def start_polling(self) -> None:
+        """Start a task that looks every 0.1 s whether the table has changed, until :meth:`close`."""
+        self._query.start_polling(self._poll)
+
+    async def close(self) -> None:
+        """Stop polling, cancel a running question, and close the connections to the nodes."""
+        if self._requested is not None:
+            self._requested.cancel()
+            await asyncio.wait([self._requested])
+        await self._query.close()
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
+
+    def open_client(self, node: HostPort) -> Redis:
+        """Make a redis-py client of one node, for commands about that node. The caller closes it."""
+        credentials: dict[str, Any] = {**self.service.credentials, **self.service.tls_options}
+        return Redis(
+            host=node[0],
+            port=node[1],
+            socket_connect_timeout=self.timeout_seconds,
+            ssl=self.service.use_tls,
+            **CONNECTION_OPTIONS,
+            **credentials,
+        )
+
+    async def _refresh_quietly(self, moved_to: HostPort | None) -> None:
+        with suppress(RedisError, OSError):
+            await self.refresh(moved_to)
+
+    async def _poll(self) -> None:
+        """Ask a few nodes who has which slots. Make a new table if one reports something new, or the table is old."""
+        if asyncio.get_running_loop().time() - self._taken_at > MAX_TABLE_AGE_SECONDS:
+            await self._query.next()
+            return
+        answers = await query_all(self._asked, self._query_states, self.timeout_seconds)
+        if any(states is None or states not in self._known_states for states in answers) or not answers:
+            await self._query.next()
+
+    async def _ask(self) -> list[Answer]:
+        """Ask some nodes, or all that are known if none of these answers. Raises as :meth:`refresh`."""
+        known = list(dict.fromkeys([*self._asked, *self._nodes(), *self.service.seeds]))
+        chosen = self._choose(known)
+        hints, self._hints = self._hints, []  # one that comes meanwhile is for the next question
+        answers = await self._ask_nodes([*chosen, *(hint for hint in hints if hint not in chosen)])
+        if not answers:
+            answers = await self._ask_nodes([node for node in known if node not in chosen])
+        if not answers:
+            raise RedisConnectionError("no node of the cluster answered")
+        usable = [answer for answer in answers if answer is not None]
+        if not usable:
+            raise NotACluster("the Redis of the cluster URL is not in a cluster")
+        await self._forget_clients()
+        return usable
+
+    def _choose(self, known: list[HostPort]) -> list[HostPort]:
+        """Return the nodes to ask: those that answered before, and others at random in the place of silent ones."""
+        kept = [node for node in self._asked if node not in self._silent][:MAX_ASKED_NODES]
+        others = [node for node in known if node not in kept]
+        random.shuffle(others)
+        others.sort(key=self._silent.__contains__)
+        return kept + others[: MAX_ASKED_NODES - len(kept)]
+
+    async def _ask_nodes(self, nodes: list[HostPort]) -> list[Answer | None]:
+        """Return the answers of the nodes that answered. None stands for a Redis without a cluster."""
+        results = await query_all(nodes, self._query_node, self.timeout_seconds)
+        answered = [node for node, result in zip(nodes, results, strict=True) if result is not None]
+        self._silent = (self._silent | set(nodes)) - set(answered)
+        if answered:
+            self._asked = answered[:MAX_ASKED_NODES]
+        return [result[0] for result in results if result is not None]
+
+    async def _query_node(self, node: HostPort) -> tuple[Answer | None]:
+        async with self._client(node).pipeline(transaction=True) as pipeline:
+            pipeline.execute_command("CLUSTER", "NODES")
+            pipeline.execute_command("CLUSTER", "SLOTS")
+            try:
+                nodes_text, slot_rows = await pipeline.execute()
+            except ResponseError as error:
+                if NO_CLUSTER_TEXT in str(error):
+                    return (None,)
+                raise
+        states = parse_states(nodes_text)
+        return (Answer(states, tuple(parse_claims(slot_rows, states, node))),)
+
+    async def _query_states(self, node: HostPort) -> frozenset[NodeState]:
+        return parse_states(await self._client(node).execute_command("CLUSTER", "NODES"))  # type: ignore[no-untyped-call]  # redis-py
+
+    def _client(self, node: HostPort) -> Redis:
+        client = self._clients.get(node)
+        if client is None:
+            client = self._clients[node] = self.open_client(node)
+        return client
+
+    async def _forget_clients(self) -> None:
+        """Close the connections to nodes that are not asked any more."""
+        for node in self._clients.keys() - set(self._asked):
+            await self._clients.pop(node).aclose()
+
+    def _nodes(self) -> Iterable[HostPort]:
+        for shard in dict.fromkeys(shard for shard in self._shard_by_slot if shard is not None):
+            yield shard.primary
+            yield from shard.replicas
+
+    def _take(self, answers: list[Answer] | Exception) -> None:
+        """Make the table from the answers."""
+        if isinstance(answers, Exception):
+            return
+        self._taken_at = asyncio.get_running_loop().time()
+        self._known_states = {answer.states for answer in answers}
+        # Where two nodes have the same epoch, Redis gives a higher one to the node with the smaller id.
+        claims = sorted((claim for answer in answers for claim in answer.claims), key=_by_id, reverse=True)
+        table: list[Shard | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+        for claim in sorted(claims, key=_by_epoch):
+            size = claim.last_slot - claim.first_slot + 1
+            table[claim.first_slot : claim.last_slot + 1] = [Shard(claim.primary, claim.replicas)] * size
+        self._shard_by_slot = table
+        self._is_core_failing_over = _is_failing_over(claims, self.owner(CORE_SLOT))
+        core = table[CORE_SLOT]
+        nodes = () if core is None else (core.primary, *core.replicas)
+        if set(nodes) != set(self._core_nodes) or nodes[:1] != self._core_nodes[:1]:
+            self._core_nodes = nodes
+            self.on_core_shard(nodes)
+        self.on_table()
+
+
+def _is_failing_over(claims: list[Claim], core_owner: HostPort | None) -> bool:
+    """Return whether most nodes that name this owner of the core's slot say that a replica is to take its place."""
+    votes = [
+        claim.is_failing_over
+        for claim in claims
+        if claim.first_slot <= CORE_SLOT <= claim.last_slot and claim.primary == core_owner
+    ]
+    return 2 * sum(votes) > len(votes)
+
+
+def _by_id(claim: Claim) -> str:
+    return claim.node_id
+
+
+def _by_epoch(claim: Claim) -> int:
+    return claim.epoch
+
+
+def _ignore_core_shard(nodes: tuple[HostPort, ...]) -> None:
+    """Do nothing: the ``on_core_shard`` of a process that does not follow the core's shard."""
+
+
+def _ignore_table() -> None:
+    """Do nothing: the ``on_table`` of a process that uses the truth only."""

@@ -1,0 +1,99 @@
+"""Visits to home timelines: which users still come, and whose home timeline must be made before it is shown.
+
+The home timeline of a user who has not come for a time is not kept: it is *asleep* (``lua/parts/sleepers.lua``). A
+refill makes it again when the user comes back. Each server records visits from the first round of the loop over idle
+homes on, at most one of a user a day. Before that, visits cost nothing.
+"""
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+
+from stream_server.errors import Unavailable
+from stream_server.store import keys
+from stream_server.store.jobs.queue import ClaimedJob, PassOutcome
+from stream_server.store.jobs.runner import JobRunner
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.scripts import Scripts
+
+RECORD_SECONDS = 86_400.0
+"""Age in seconds of a recorded visit from which the next visit is recorded."""
+
+REMEMBERED_SECONDS = 600.0
+"""Time in seconds for which a process knows that a user has come. Meanwhile a visit costs nothing.
+
+It is short, because a failover of Redis may lose that a timeline was woken. For so long a process also believes that
+visits need not be recorded.
+"""
+
+LEARN_SECONDS = 3 * REMEMBERED_SECONDS
+"""Time in seconds after the first round, in which all processes learn that visits must be recorded."""
+
+MAX_REMEMBERED = 100_000
+"""Users whom a process remembers. They take about 20 MB."""
+
+POLL_SECONDS = 0.05
+"""Interval in seconds at which a request asks whether another has completed the timeline."""
+
+SLACK_SECONDS = RECORD_SECONDS + REMEMBERED_SECONDS
+"""Greatest age in seconds of the record of a user who comes all the time."""
+
+
+class HomeVisits:
+    """Records who reads the home timeline, and completes timelines that were not kept.
+
+    ``clock`` returns seconds that never go back.
+    """
+
+    def __init__(self, redis: RedisClient, scripts: Scripts, runner: JobRunner) -> None:
+        self.clock = time.monotonic
+        self._redis = redis
+        self._scripts = scripts
+        self._runner = runner
+        self._seen = OrderedDict[str, float]()
+        self._needed = False
+        self._needed_checked_at = -math.inf
+
+    async def check_needed(self) -> None:
+        """Learn whether visits must be recorded. A process that starts does this once, and then now and then."""
+        if not self._needed and self.clock() - self._needed_checked_at >= REMEMBERED_SECONDS:
+            checked_at = self.clock()
+            ((since,),) = await self._redis.execute(("HMGET", keys.META, "asleep"))
+            self._needed, self._needed_checked_at = since is not None, checked_at
+
+    async def arrive(self, uid: str) -> None:
+        """Return when the home timeline of a user who comes to read it is complete.
+
+        Raises `Unavailable` if it is not complete before the time of the request is over. Job workers complete it then.
+        """
+        await self.check_needed()
+        if not self._needed or self._remembers(uid):
+            return
+        deadline = self.clock() + self._redis.remaining_seconds
+        while True:
+            fences: list[bytes] = await self._scripts.call("home_visit", keys.META, uid, round(RECORD_SECONDS * 1000))
+            if not fences:
+                break
+            if fences[0]:
+                await self._refill(ClaimedJob(f"refill-home-{uid}", fences[0].decode()))
+            elif self.clock() + POLL_SECONDS >= deadline:
+                raise Unavailable("the home timeline is being made again", retry_after=1)
+            else:
+                await asyncio.sleep(POLL_SECONDS)
+        self._remember(uid)
+
+    async def _refill(self, job: ClaimedJob) -> None:
+        outcome = PassOutcome.MORE
+        while not outcome.is_final:
+            outcome = await self._runner.run_pass(job)
+
+    def _remembers(self, uid: str) -> bool:
+        seen = self._seen.get(uid)
+        return seen is not None and self.clock() - seen < REMEMBERED_SECONDS
+
+    def _remember(self, uid: str) -> None:
+        self._seen[uid] = self.clock()
+        self._seen.move_to_end(uid)
+        if len(self._seen) > MAX_REMEMBERED:
+            self._seen.popitem(last=False)
