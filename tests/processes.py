@@ -4,6 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.preloaded.identity import HELPER
+
 
 def alive(pid: int) -> bool:
     """Whether the process runs. A zombie does not."""
@@ -19,11 +21,29 @@ def alive(pid: int) -> bool:
     return state.strip()[:1] not in {"", "Z", "X"}
 
 
+def arguments(pid: int) -> list[str]:
+    """Return the command line of the process, by Linux' /proc. It is empty if the process has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 def children(pid: int) -> list[int]:
+    """Return the children that run, without the helper of a preloaded supervisor, which is no part of it."""
     if Path("/proc/self/stat").exists():
-        return [child for child in _processes() if _parent(child) == pid and alive(child)]
+        return [child for child in _processes() if _parent(child) == pid and alive(child) and not _is_helper(child)]
     asked = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
     return [child for child in map(int, asked.stdout.split()) if alive(child)]
+
+
+def is_relay(pid: int) -> bool:
+    """Whether a child of the supervisor is the relay, which serves no client."""
+    return b"\0--relay\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def _is_helper(pid: int) -> bool:
+    return HELPER in arguments(pid)[:1]
 
 
 def _processes() -> list[int]:

@@ -34,18 +34,6 @@ PAGES = [
 
 LANGUAGES = {"sh", "python", "json", "toml", "yaml", "ini", "nginx", "text"}
 
-NGINX = """\
-pid {folder}/nginx.pid;
-error_log stderr;
-events {{ worker_connections 64; }}
-http {{
-  access_log off;
-  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-{text}
-}}
-"""
-
 
 def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
@@ -130,7 +118,7 @@ def test_nginx_takes_the_configuration() -> None:
         assert block.text.count("{") == block.text.count("}")
         if nginx.binary() is not None:
             with tempfile.TemporaryDirectory() as folder:
-                (Path(folder) / "nginx.conf").write_text(NGINX.format(folder=folder, text=block.text))
+                (Path(folder) / "nginx.conf").write_text(nginx.WHOLE.format(folder=folder, text=block.text))
                 command = [str(nginx.binary()), "-t", "-q", "-p", folder, "-c", f"{folder}/nginx.conf"]
                 subprocess.run(command, check=True, capture_output=True)
 

@@ -131,7 +131,8 @@ async def test_a_copied_refresh_token_is_worth_nothing(tmp_path: Path) -> None:
 
 def test_no_command_line_of_the_server_has_a_secret(tmp_path: Path) -> None:
     secret = "a secret of a test which must not be seen anywhere"
-    with Server(tmp_path, "--workers", "2", variables={"STREAM_SERVER_JWT_SECRET": secret}) as server:
+    variables = {"STREAM_SERVER_JWT_SECRET": secret}
+    with Server(tmp_path, "--workers", "2", variables=variables, preloaded=False) as server:
         assert server.process is not None
         for pid in (server.process.pid, *_descendants(server.process.pid)):
             assert secret.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()

@@ -241,8 +241,9 @@ async def test_two_tabs_share_a_session_that_is_refreshed(tmp_path: Path, browse
             (session,) = (await api.done("GET", "/v1/sessions", token=mint(uid)))["sessions"]
             assert session
             assert set(refreshed) == {201}
-            late = "401"  # a busy machine may send a request when its token has just ended; it is repeated
-            assert [one for one in console.problems if late not in one] == []
+            # A busy machine may send a request or a ticket when its token has just ended; the page repeats it.
+            late = ("401", "HTTP Authentication failed")  # the words of the browser for a request, and for a WebSocket
+            assert [one for one in console.problems if not any(word in one for word in late)] == []
 
 
 async def test_nothing_is_missed_or_doubled_when_the_server_is_killed(own: Server, browser: Browser) -> None:

@@ -106,10 +106,11 @@ OPENINGS = ("-- parts: idempotent", "-- parts: ingested")
 UNKEPT = {
     "job_advance.lua", "job_begin_pass.lua", "job_claim.lua", "job_delete_dependents.lua", "job_fail.lua",
     "job_unpark.lua", "timeline_refill.lua", "orphans_check.lua", "counters_check.lua", "log_record_rollback.lua",
-    "log_trim.lua", "subject_user.lua", "ingest_begin.lua", "job_finish_spreads.lua",
+    "log_trim.lua", "subject_user.lua", "ingest_begin.lua", "expiry_lease.lua", "favorites_prune.lua",
+    "statuses_expire.lua", "home_visit.lua", "homes_sleep.lua",
 }  # fmt: skip
-"""Scripts of jobs, repair and trimming, the one that makes a user, and one that audits once. Each may run twice, so it
-keeps no answer."""
+"""Scripts of jobs, repair, trimming, expiry and visits, the one that makes a user, and one that audits once. Each may
+run twice, so it keeps no answer."""
 
 
 def _first_change(code: str) -> int:

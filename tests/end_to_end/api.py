@@ -59,7 +59,7 @@ class Api:
         self.session = aiohttp.ClientSession(
             base_url=server.address,
             connector=aiohttp.TCPConnector(limit=0),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=60),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=30, sock_read=60),
         )
         self.admin = ""
 

@@ -11,7 +11,7 @@ from typing import Self
 from tests.redis_process import free_port
 from tests.waiting import wait_for_process
 
-CONFIG = """\
+WHOLE = """\
 daemon off;
 worker_processes 1;
 pid {folder}/nginx.pid;
@@ -21,12 +21,17 @@ http {{
   access_log off;
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+{text}
+}}
+"""
+"""A configuration whose files are all in ``folder``; ``text`` is the contents of its block ``http``."""
+
+LOCATIONS = """\
   server {{
     listen 127.0.0.1:{port};
     location = /is-there {{ return 204; }}
 {locations}
   }}
-}}
 """
 
 
@@ -51,7 +56,8 @@ class Nginx:
         folder = Path(self._folder.name)
         self._config = folder / "nginx.conf"
         self._said = folder / "said"
-        self._config.write_text(CONFIG.format(folder=folder, port=self.port, locations="\n".join(rows)))
+        text = LOCATIONS.format(port=self.port, locations="\n".join(rows))
+        self._config.write_text(WHOLE.format(folder=folder, text=text))
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:

@@ -18,7 +18,7 @@ from tests.end_to_end.server import Server
 
 pytestmark = pytest.mark.extended
 
-SLICE = 250
+SLICE = 150
 
 SOUTH_SEA = "176,-20,-170,-10"
 

@@ -4,19 +4,30 @@ import atexit
 import json
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Protocol
 
+from tests.preloaded.identity import ROOM
+
 ROOT = Path(__file__).resolve().parents[2]
+SHARED = "PRELOADED_PARENT"
+"""The variable by which a run of tests gives its workers the address of the parent that they share.
+
+An address is the name of a socket in Linux' abstract namespace, without the zero byte.
+"""
+
+_shared = os.environ.pop(SHARED, "")  # not for the runs of tests that a test starts: they may have other code
 _OWN = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
 """The environment of this process, before a test changes it."""
 
@@ -90,19 +101,33 @@ def _ended_descriptor(pid: int) -> int | None:
 
 
 class Launcher:
-    """The side of the suite: sends requests to the parent. ``codes`` has the exit codes of ended processes, by pid."""
+    """The side of the suite: sends requests to the parent at ``address``, or to the ``program`` that it starts.
 
-    def __init__(self) -> None:
+    ``codes`` has the exit codes of ended processes, by pid.
+    """
+
+    def __init__(self, address: str = "", program: Sequence[str] = ("tests.preloaded.parent", ROOM)) -> None:
         self.codes: dict[int, int] = {}
         self._started: list[int] = []
         self._lock = threading.RLock()
-        self._channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with other:
+        self._parent: subprocess.Popen[bytes] | None = None
+        self.address = address
+        self._channel = _connect(address) if address else self._start_parent(*program)
+        atexit.register(self.close)
+
+    def _start_parent(self, module: str, *arguments: str) -> socket.socket:
+        channel, first = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.address = f"preloaded-{uuid.uuid4()}"
+        listener.bind(f"\0{self.address}")
+        listener.listen()
+        with first, listener:
+            given = (first.fileno(), listener.fileno())
             self._parent = subprocess.Popen(
-                [sys.executable, "-u", "-m", "tests.preloaded.parent", str(other.fileno())],
-                cwd=ROOT, env=_OWN, stdin=subprocess.DEVNULL, pass_fds=(other.fileno(),),
+                [sys.executable, "-u", "-m", module, *map(str, given), *arguments],
+                cwd=ROOT, env=_OWN, stdin=subprocess.DEVNULL, pass_fds=given,
             )  # fmt: skip
-        atexit.register(self._close)
+        return channel
 
     def start(
         self, arguments: Sequence[str], env: Mapping[str, str], files: Sequence[IO[bytes] | int], folder: Path
@@ -131,13 +156,35 @@ class Launcher:
         else:
             self.codes[message["ended"]] = message["code"]
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """End what the parent has started for this side, and the parent if it was started here."""
         self._channel.close()
-        self._parent.wait(10)
+        if self._parent is not None:
+            self._parent.wait(10)
 
 
-launcher = cache(Launcher)
-"""The launcher of this process."""
+def _connect(address: str) -> socket.socket:
+    """Connect to a parent that another process has started, which may still be importing."""
+    channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    channel.connect(f"\0{address}")
+    return channel
+
+
+@cache
+def launcher() -> Launcher:
+    """Return the launcher of this process. It uses the parent of the run if there is one, else a parent of its own."""
+    return Launcher(_shared)
+
+
+def share_parent() -> None:
+    """Start a parent for the processes that this one starts, until it ends."""
+    os.environ[SHARED] = launcher().address
+
+
+def interpreter_of_workers(arguments: Sequence[str]) -> str:
+    """Return the command that a run with these ``arguments`` of pytest gives to xdist as the interpreter of workers."""
+    workers = Launcher(program=("tests.preloaded.worker", *arguments))
+    return shlex.join([sys.executable, "-m", "tests.preloaded.stub", workers.address])
 
 
 def start_module(

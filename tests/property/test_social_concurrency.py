@@ -96,11 +96,15 @@ def test_concurrent_actions_leave_consistent_data(private_redis: RedisProcess, f
         _try(private_redis, ALL_MOVES, seed, SizeLimits(timeline_max=LARGE, fanout_batch_size=2))
 
 
+SHORT = SizeLimits(timeline_max=8, fanout_batch_size=2, adds_per_trim=1)
+"""Short timelines. Each addition trims its timeline, so that its length has an exact bound."""
+
+
 def test_concurrent_actions_leave_consistent_short_timelines(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
     for seed in range(LONG if full else SEEDS):
-        _try(private_redis, ALL_MOVES, seed, SizeLimits(timeline_max=8, fanout_batch_size=2))
+        _try(private_redis, ALL_MOVES, seed, SHORT)
 
 
 def test_concurrent_additions_leave_the_newest_in_short_timelines(private_redis: RedisProcess, full: bool) -> None:  # noqa: FBT001 - a fixture
     for seed in range(LONG if full else SEEDS):
-        _try(private_redis, GROWING, seed, SizeLimits(timeline_max=8, fanout_batch_size=2))
+        _try(private_redis, GROWING, seed, SHORT)

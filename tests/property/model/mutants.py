@@ -30,7 +30,7 @@ TIMES = ("burst", "follow", "unfollow", "post", "follow")
 ASKING = ("protect", "follow", "approve", "approve", "unfollow")
 
 MUTANTS = (
-    Mutant("an unlike is not counted", "redis.call('HINCRBY', KEY.status .. id, 'likes', -1)", "", LIKING),
+    Mutant("an unlike is not counted", "with_counter_changed(row, 'likes', -1)", "", LIKING),
     Mutant("a like is given twice", "if redis.call('ZSCORE', KEY.likes .. id, actor.id) then", "if false then", LIKING),
     Mutant("an unlike still notifies", "withdraw_notification(row.uid, 'like', actor.id, id)", "", LIKING),
     Mutant("a deleted status stays in its place", "redis.call('ZREM', KEY.profile .. uid, id)", "", ("post", "delete")),
@@ -47,9 +47,9 @@ MUTANTS = (
         "local fence, fence_back = end_relation(source, target), ''",
         GRAPH,
     ),
-    Mutant("a block hides nothing", "bits = bits + BLOCKED", "bits = bits", SEEING),
-    Mutant("a mute hides nothing", "bits = bits + MUTED", "bits = bits", SEEING),
-    Mutant("protection hides nothing", "bits = bits + PROTECTED", "bits = bits", SEEING),
+    Mutant("a block hides nothing", "known[authors[at]] + BLOCKED", "known[authors[at]]", SEEING),
+    Mutant("a mute hides nothing", "add_bit_of_members(known, KEY.mutes .. viewer, authors, MUTED)", "", SEEING),
+    Mutant("protection hides nothing", "known[authors[at]] + PROTECTED", "known[authors[at]]", SEEING),
     Mutant("a protected post is sent to all", "actor.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
     Mutant(
         "a private group is open",

@@ -7,7 +7,7 @@ import pytest
 
 from filters.registry import ENTRY_POINT_GROUP, Registry
 from stream_server.commands import doctor as doctor_checks
-from stream_server.commands.doctor import CheckResult, CheckState
+from stream_server.commands.check_result import CheckResult, CheckState
 from stream_server.config import config
 from tests.redis_process import RedisProcess, binaries
 from tests.waiting import eventually

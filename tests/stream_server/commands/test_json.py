@@ -16,7 +16,7 @@ from tests.command_line import COMMAND, ROOT, invoke, run, running
 from tests.end_to_end.server import Server, environment
 from tests.posts import post
 
-WITHOUT_JSON = {"serve", "completion"}
+WITHOUT_JSON = {"serve", "completion", "cluster demo"}
 """Commands without ``--json``; the documentation says why."""
 
 

@@ -102,7 +102,7 @@ def resources(world: World) -> dict[str, int]:
 async def until_resources(world: World, before: dict[str, int]) -> None:
     """Wait until the resources are those from before."""
     try:
-        await eventually(lambda: resources(world) == before)
+        await eventually(lambda: resources(world) == before, seconds=30)  # each look collects all garbage
     except AssertionError:
         raise AssertionError(f"{resources(world)} is left, {before} was there") from None
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import zlib
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,6 +90,11 @@ class Graph:
     mutes: dict[str, int] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
     head: Position = LOG_START
+
+    @property
+    def applied_from(self) -> Position:
+        """The head at which the relations were begun to be read: as usual, they are read in one step."""
+        return self.head
 
 
 class Socket:
@@ -316,7 +322,7 @@ class World:
 
     def _graph(self, user: str) -> "asyncio.Future[Graph]":
         found: asyncio.Future[Graph] = asyncio.get_running_loop().create_future()
-        found.set_result(self.graphs.get(user, Graph()))
+        found.set_result(deepcopy(self.graphs.get(user, Graph())))  # a viewer changes what it is given
         return found
 
     def _request(

@@ -160,7 +160,9 @@ async def test_without_the_setting_nothing_is_traced() -> None:
     assert start_export(load({}, {}), World().hub, 1) is None
 
 
-@pytest.mark.parametrize("endpoint", ["collector", "http://", "ftp://collector:4318", "http://collector:99999", "http://[::"])
+@pytest.mark.parametrize(
+    "endpoint", ["collector", "http://", "ftp://collector:4318", "http://collector:99999", "http://[::"]
+)
 def test_a_collector_without_a_url_is_refused_at_the_start(endpoint: str) -> None:
     """Else the log would tell it with every batch of traces, and never before the first."""
     with pytest.raises(InvalidSetting, match="otlp-endpoint must be a URL"):

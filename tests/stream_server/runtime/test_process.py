@@ -1,7 +1,10 @@
-"""The settings that a process with workers gives to its supervisor."""
+"""The settings that a process with workers gives to its supervisor, and the signals at the end of a process."""
 
 import asyncio
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -36,3 +39,37 @@ async def test_the_supervisor_waits_for_the_shutdown_time_of_its_workers(
     with socket.socket() as reserved:
         assert await process._run_supervisor(config, flags, reserved, None, nothing, nothing) == 0
     assert RecordingSupervisor.stop_seconds == stop_seconds
+
+
+ENDINGS = """
+import asyncio, signal, sys
+import uvloop
+from stream_server.runtime import process
+
+async def handled():
+    process.StopRequest()
+    return 0
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", flush=True)
+for _ in range(1000):
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(process._ignore_signals_after(handled()))
+    except asyncio.CancelledError:
+        pass  # the signal came before the end
+"""
+"""A process that ends a thousand times, each time as a server's process does."""
+
+
+def test_no_signal_ends_a_process_that_already_ends() -> None:
+    """Between the handler of a signal and its being ignored there is no moment in which the signal is deadly."""
+    with subprocess.Popen([sys.executable, "-c", ENDINGS], stdout=subprocess.PIPE) as ending:
+        assert ending.stdout is not None
+        assert ending.stdout.readline() == b"ready\n"
+        sent = 0
+        while ending.poll() is None:
+            ending.send_signal(signal.SIGTERM)
+            sent += 1
+    assert ending.returncode == 0
+    assert sent > 1000

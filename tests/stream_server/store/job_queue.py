@@ -5,9 +5,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from stream_server.jobs.workers import JobWorkers
+from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 
 DUE, JOB = "{core}:due", "{core}:job:"
+
+BY_JOBS = SizeLimits(step_timelines=0)
+"""Every timeline is changed by a job, as those of an author with many readers or on a cluster."""
 
 ROUNDS = 20
 """Limit of rounds in `drain`. A job may come once more and leave another; more rounds would be a loop."""
@@ -111,8 +115,8 @@ class RedisDump:
             self._data = dict(zip(names, pipe.execute(), strict=True))
 
     def restore(self) -> None:
+        self._raw.flushall()
         with self._raw.pipeline(transaction=False) as pipe:
-            pipe.flushall()
             for name, value in self._data.items():
                 pipe.restore(name, 0, value)
             pipe.execute()

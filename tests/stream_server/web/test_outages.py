@@ -122,6 +122,8 @@ async def test_a_redis_that_falls_silent_after_the_write_gives_success(
     world: World, app: web.Application, redis_server: RedisProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     ann = await world.user("ann")
+    # So many readers that the timelines are a second step.
+    world.redis.zadd("{core}:followers:" + ann, {str(number): 1 for number in range(1000, 1100)})
     store = app[app_keys.STORE]
     outage = Outage(store, redis_server.pause)
     set_timeout(app)

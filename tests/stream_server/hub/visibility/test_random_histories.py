@@ -15,11 +15,11 @@ from stream_server.hub.client import Client
 from tests.stream_server.hub.visibility.model import HistoryEntry, State, StreamModel, received_events
 from tests.stream_server.hub.visibility.random_history import RandomHistory
 from tests.stream_server.hub.world import World
-from tests.tiers import sample
+from tests.tiers import seeds
 from tests.waiting import eventually
 
 
-@pytest.mark.parametrize("seed", sample(range(24), lambda seed: seed < 5))
+@pytest.mark.parametrize("seed", seeds(24, first_tier=5, second_tier=12))
 async def test_each_stream_receives_exactly_what_its_user_may_see(world: World, seed: int) -> None:
     play = RandomHistory(world, seed)
     for number in range(400):
@@ -105,7 +105,7 @@ async def until_all_live(play: RandomHistory) -> int:
     return again
 
 
-@pytest.mark.parametrize("seed", sample(range(16), lambda seed: seed < 2))
+@pytest.mark.parametrize("seed", seeds(16, first_tier=2, second_tier=8))
 async def test_a_client_that_reads_late_receives_what_its_user_may_see_by_then(tiny_buffer: World, seed: int) -> None:
     play = RandomHistory(tiny_buffer, seed, SlowStreamModel)
     scans = record_scans(tiny_buffer, play)

@@ -139,6 +139,25 @@ async def test_viewers_read_from_lost_entries_are_not_kept() -> None:
     assert viewers.kept_count == 2
 
 
+async def test_viewers_of_which_some_page_may_show_lost_entries_are_read_again() -> None:
+    """Their pages were read from before the loss until after it, or they are still being read."""
+
+    class Paged(Graph):
+        applied_from = Position(1, 0, 3)
+
+    store = Store()
+    store.graphs = {"1": Paged(head=Position(1, 0, 12)), "2": Paged(head=Position(1, 0, 4))}
+    viewers = store.cache(4 * VIEWER_WEIGHT)
+    for user in ("1", "2"):
+        await viewers.get(user)
+    waits = asyncio.create_task(viewers.get("3"))
+    await asyncio.sleep(0)  # its read has begun
+    viewers.forget_read_between(Position(1, 0, 4), Position(1, 0, 9))
+    assert (viewers.get_loaded("1") is None, viewers.get_loaded("2") is None) == (True, False)
+    await waits
+    assert store.read == ["1", "2", "3", "3"]
+
+
 async def test_a_kept_viewer_without_a_stream_hears_each_change(world: World) -> None:
     world.viewer("1")
     world.publish("block", "users:1", source=user_json("1"), target=user_json("7"))

@@ -26,10 +26,13 @@ from tests.stream_server.store.people import People, new_key, open_store
 from tests.tiers import sample
 from tests.waiting import PATIENCE
 
-SIZES = SizeLimits(fanout_batch_size=3)
+SIZES = SizeLimits(fanout_batch_size=3, step_timelines=0)
 
-WIDE = SizeLimits(fanout_batch_size=10)
+WIDE = SizeLimits(fanout_batch_size=10, step_timelines=0)
 """One pass handles all followers and lists of the author, within the call."""
+
+STEP = SizeLimits(fanout_batch_size=10)
+"""The script of the write changes all timelines itself."""
 
 MOST = 60
 """Limit of round trips, so that a test without an end fails."""
@@ -212,6 +215,15 @@ async def test_a_pass_over_followers_and_lists_together_dies_or_is_overtaken(
         wide, raw, redis_url, WRITES[write], MEANWHILE[meanwhile], inline=True, sizes=WIDE
     )
     assert await interruptions == 2 * 3 * 2 or meanwhile != "nothing", "script, transaction: each may be the last"
+
+
+@pytest.mark.parametrize("write", ["post", "delete", "follow"])
+async def test_a_write_that_changes_all_timelines_itself_dies_or_is_overtaken(
+    raw: Any, redis_url: str, write: str
+) -> None:
+    async with open_store(redis_url, size_limits=STEP) as own:
+        found = await _interrupt_everywhere(own, raw, redis_url, WRITES[write], leaves, inline=True, sizes=STEP)
+    assert found == 2 * 3, "one script"
 
 
 async def ingests(scene: Scene) -> None:

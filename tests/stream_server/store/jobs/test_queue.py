@@ -1,6 +1,7 @@
 """The job queue: leases and fences, failures and parking, and workers that find jobs."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -9,11 +10,17 @@ from stream_server.errors import Unavailable
 from stream_server.jobs.workers import JobWorkers
 from stream_server.store.jobs.queue import FAILURES_BEFORE_PARKING, ClaimedJob, PassResult
 from stream_server.store.store import Store
-from tests.stream_server.store.job_queue import Interruption, Killed, drain, home, job_workers, make_due
-from tests.stream_server.store.people import People, new_key
+from tests.stream_server.store.job_queue import BY_JOBS, Interruption, Killed, drain, home, job_workers, make_due
+from tests.stream_server.store.people import People, new_key, open_store
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_redis
+
+
+@pytest.fixture
+async def store(redis_url: str) -> AsyncIterator[Store]:
+    async with open_store(redis_url, size_limits=BY_JOBS) as made:
+        yield made
 
 
 async def _orphan(store: Store, people: People, raw: Any) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """On a bad network each call gets its own answer or an error, and the error says truly whether the write was made."""
 
 import asyncio
+import itertools
 import random
 from typing import Any
 
@@ -78,30 +79,38 @@ def _has_failed(call: "asyncio.Task[None]") -> bool:
     return call.done() and not call.cancelled() and call.exception() is not None
 
 
+async def _make_calls(callers: Callers, chance: random.Random, raw: Any, numbers: range) -> None:
+    """Make calls at once, of which a tenth is cancelled, while Redis changes its role. None may fail unexpectedly."""
+    calls = [asyncio.create_task(callers.call(number)) for number in numbers]
+    for call in chance.sample(calls, len(calls) // 10):
+        asyncio.get_running_loop().call_later(chance.random(), call.cancel)
+    try:
+        while not all(call.done() for call in calls):
+            if any(map(_has_failed, calls)):
+                for call in calls:  # the others might wait for ever
+                    call.cancel()
+            await asyncio.sleep(chance.random() * 0.1)  # the time between two changes of the role
+            raw.replicaof(*chance.choice((PRIMARY, PRIMARY, PRIMARY, REPLICA)))
+    finally:
+        raw.replicaof(*PRIMARY)
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert not [each for each in results if isinstance(each, Exception)]
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_no_answer_goes_to_a_wrong_call_and_no_refused_write_is_made(
     redis_server: RedisProcess, redis_url: str, raw: Any, seed: int
 ) -> None:
+    """On a very busy machine most calls end before they are sent. Then more calls are made, until faults came."""
     chance = random.Random(seed)
     async with FaultyProxy(redis_server.socket, chance) as proxy:
         client = RedisClient(proxy.url, TIMEOUT_SECONDS)
         callers = Callers(client, chance)
         proxy.fault_share = 0.06
-        calls = [asyncio.create_task(callers.call(number)) for number in range(CALLS)]
-        leaving = chance.sample(calls, CALLS // 10)
-        for call in leaving:
-            asyncio.get_running_loop().call_later(chance.random(), call.cancel)
-        try:
-            while not all(call.done() for call in calls):
-                if any(map(_has_failed, calls)):
-                    for call in calls:  # the others might wait for ever
-                        call.cancel()
-                await asyncio.sleep(chance.random() * 0.1)  # the time between two changes of the role
-                raw.replicaof(*chance.choice((PRIMARY, PRIMARY, PRIMARY, REPLICA)))
-        finally:
-            raw.replicaof(*PRIMARY)
-        results = await asyncio.gather(*calls, return_exceptions=True)
-        assert not [each for each in results if isinstance(each, Exception)]
+        for begin in itertools.count(0, CALLS):
+            await _make_calls(callers, chance, raw, range(begin, begin + CALLS))
+            if proxy.faults and callers.answered:  # on a busy machine, all calls of a round may time out
+                break
         proxy.fault_share = 0.0
         await eventually(lambda: _answers(client), what="the client works again")
         await client.close()
@@ -110,5 +119,3 @@ async def test_no_answer_goes_to_a_wrong_call_and_no_refused_write_is_made(
     made = {key.decode() for key in raw.keys("key *")}
     assert {key for key, end in callers.ends.items() if end is None} <= made
     assert not {key for key, end in callers.ends.items() if end is Unavailable} & made
-    assert proxy.faults
-    assert callers.answered

@@ -4,8 +4,8 @@ import pytest
 
 from stream_server.store.redis.lanes import BULK_BYTES, Command, Lane, choose_lane
 
-WRITING: Command = ("EVALSHA", "sha", 1, "{core}:request:s:1", "-", 60_000)
-READING: Command = ("EVALSHA", "sha", 1, "{core}:meta", "-", 0)
+WRITING: Command = ("EVALSHA", "sha", 3, "{core}:request:s:1", "{core}:meta", "{core}:never", "-", 60_000)
+READING: Command = ("EVALSHA", "sha", 3, "{core}:meta", "{core}:meta", "{core}:never", "-", 0)
 
 
 @pytest.mark.parametrize(

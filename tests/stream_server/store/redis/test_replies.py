@@ -36,6 +36,10 @@ REFUSALS = {
     "too few replicas": b"-NOREPLICAS Not enough good replicas to write.\r\n",
     "busy": b"-BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.\r\n",
     "cluster": b"-CLUSTERDOWN The cluster is down\r\n",
+    "cluster with reads only, in a script": b"-ERR Script attempted to execute a write command while the cluster is "
+    b"down and readonly script: 7f, on @user_script:7.\r\n",
+    "moving": b"-ASK 10092 127.0.0.1:7001\r\n",
+    "moved": b"-MOVED 10092 127.0.0.1:7001\r\n",
     "migrating": b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
     "an orphan": b"-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
     "a password": b"-NOAUTH Authentication required.\r\n",
@@ -71,6 +75,18 @@ async def test_a_refusal_by_redis_is_unavailable_and_not_retried(why: str) -> No
         link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(Unavailable):
             await link.execute(("GET", "k"))
+        await link.close()
+
+
+@pytest.mark.parametrize("prefix", [b"Script", b"Error running script (call to f_0): @user_script:7: Lua script"])
+async def test_a_script_that_misses_a_moved_key_has_an_unknown_outcome(prefix: bytes) -> None:
+    reply = b"-ERR " + prefix + b" attempted to access a non local key in a cluster node\r\n"
+    async with ScriptedRedis(EVALSHA=[reply]) as redis:
+        assert type(await _write(redis)) is OutcomeUnknown
+        assert redis.count("EVALSHA") == 1
+        link = RedisClient(redis.url, PATIENCE)
+        with pytest.raises(Unavailable):  # a read changes nothing
+            await Scripts(link, SizeLimits()).call("users_get", "{core}:meta", "1")
         await link.close()
 
 

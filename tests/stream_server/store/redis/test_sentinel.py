@@ -85,6 +85,7 @@ GONE = ConnectionRefusedError("gone")
         (primary(1, 4), changing(1, 2, 5), primary(1, 4)),
         (primary(1, 4, is_odown=True), GONE, changing(1, 2, 5, is_sdown=True, is_odown=True)),
         (primary(1, 4), changing(1, 1, 4), primary(2, 5)),
+        (primary(1, 4), primary(2, 5, is_disconnected=True), GONE),
     ],
     ids=[
         "a stale one",
@@ -95,6 +96,7 @@ GONE = ConnectionRefusedError("gone")
         "just promoted",
         "promoted for a dead one",
         "not informed of the end of the failover",
+        "not connected to the new primary yet",
     ],
 )
 async def test_the_newest_answer_of_the_sentinels_wins(answers: tuple[Any, ...]) -> None:
@@ -128,7 +130,7 @@ async def test_no_primary_is_an_error_at_once(answers: tuple[Any, ...]) -> None:
 async def test_the_address_is_kept_until_another_primary_is_certain(
     monkeypatch: pytest.MonkeyPatch, answer: Any, address: tuple[str, int] | None
 ) -> None:
-    monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.redis.shared_query.CACHE_SECONDS", 0.0)
     sentinels = _sentinels(Knowing(primary(1), answer))
     assert await sentinels.resolve() == ("10.0.0.1", 1)
     with pytest.raises(RedisConnectionError):
@@ -137,15 +139,15 @@ async def test_the_address_is_kept_until_another_primary_is_certain(
 
 
 async def test_polling_follows_a_failover_through_errors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stream_server.store.redis.sentinel.POLL_SECONDS", 0.0)
-    monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.redis.shared_query.POLL_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.redis.shared_query.CACHE_SECONDS", 0.0)
     client = Knowing(primary(1), GONE, changing(1, 1), primary(2, 1))
     sentinels = _sentinels(client)
     assert await sentinels.resolve() == ("10.0.0.1", 1)
     sentinels.start_polling()
     await eventually(lambda: sentinels.address == ("10.0.0.1", 2))
     await sentinels.close()
-    assert not [task for task in asyncio.all_tasks() if "sentinels" in task.get_name()]
+    assert not [task for task in asyncio.all_tasks() if "Redis address" in task.get_name()]
 
 
 async def test_silent_sentinels_end_with_the_timeout() -> None:
@@ -160,17 +162,17 @@ async def test_concurrent_and_recent_requests_share_one_answer(monkeypatch: pyte
     await asyncio.sleep(0)  # all requests start and wait for one answer
     hasty.cancel()
     assert await asyncio.gather(*patient) == [("10.0.0.1", 1)] * 49
-    monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", PATIENCE * 1000)
+    monkeypatch.setattr("stream_server.store.redis.shared_query.CACHE_SECONDS", PATIENCE * 1000)
     assert await sentinels.resolve() == ("10.0.0.1", 1)
     assert client.asked == 1
-    monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.redis.shared_query.CACHE_SECONDS", 0.0)
     with pytest.raises(RedisConnectionError):
         await sentinels.resolve()
     assert await sentinels.resolve() == sentinels.address == ("10.0.0.1", 2)
 
 
 async def test_only_a_healthy_replica_is_used_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stream_server.store.redis.sentinel.CACHE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_server.store.redis.shared_query.CACHE_SECONDS", 0.0)
     both, second = [replica(1), replica(2)], [replica(1, is_sdown=True), replica(2)]
     none = [replica(1, "err"), replica(2, is_disconnected=True)]
     sentinels = _sentinels(Knowing(second, both, both, none), Knowing(both), replica=True)

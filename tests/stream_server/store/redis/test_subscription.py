@@ -9,7 +9,8 @@ import redis
 
 from stream_server.errors import Unavailable
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.subscription import Subscription, Work
+from stream_server.store.redis.message_delivery import Work
+from stream_server.store.redis.subscription import Subscription
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_redis

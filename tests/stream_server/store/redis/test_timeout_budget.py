@@ -111,6 +111,8 @@ async def test_a_slow_redis_still_takes_writes(redis_server: RedisProcess, redis
         stack.push_async_callback(store.close)
         await store.open()
         ann = await People(store).user("Ann")
+        # So many readers that the timelines are a second step.
+        redis_server.client().zadd("{core}:followers:" + ann, {str(number): 1 for number in range(1000, 1100)})
         far.seconds = FAR_SECONDS
         made = [await post(number, reads=2) for number in range(2)]
         assert await post(1, reads=0) == made[1]  # it connects once more, to read the log

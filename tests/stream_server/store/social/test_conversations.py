@@ -1,6 +1,7 @@
 """Replies and conversations."""
 
 import json
+from typing import Any
 
 import pytest
 import redis
@@ -10,7 +11,7 @@ from stream_server.store import keys
 from stream_server.store.pagination import ListPosition, PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
-from tests.stream_server.store.scenes import befriend, group, ids, logged, notified, protect
+from tests.stream_server.store.scenes import befriend, group, ids, logged, notified, protect, read_pages
 
 
 def _mark(name: str) -> str:
@@ -127,3 +128,36 @@ async def test_only_the_owner_posts_in_an_announcement_group(store: Store, peopl
             await people.status(bob, "x", **more)
         assert (refusal.value.error_code, refusal.value.param) == ("not_yours", "group")
     assert (await people.status(ann, "x", in_reply_to=root))["group"] == gid
+
+
+async def test_a_status_without_answers_is_a_conversation_without_a_set(store: Store, people: People, raw: Any) -> None:
+    ann = await people.user("ann")
+    root = (await people.status(ann))["id"]
+    assert await thread(store, ann, root) == [root]
+    assert raw.keys(keys.key_for("thread", "*")) == []
+    answer = (await people.status(ann, "yes", in_reply_to=root))["id"]
+    assert set(raw.zrange(keys.key_for("thread", root), 0, -1)) == {root.encode(), answer.encode()}
+    deeper = (await people.status(ann, "no", in_reply_to=answer))["id"]
+    await store.statuses.delete(ann, root, new_key())
+    assert await thread(store, ann, deeper) == [answer, deeper]
+    for status in (answer, deeper):
+        await store.statuses.delete(ann, status, new_key())
+    assert raw.keys(keys.key_for("thread", "*")) == []
+
+
+@pytest.mark.parametrize("answers", [0, 3, 70])
+async def test_pages_of_a_conversation_have_its_root_if_the_version_before_answered_it(
+    store: Store, people: People, raw: Any, answers: int
+) -> None:
+    ann = await people.user("ann")
+    root = (await people.status(ann))["id"]
+    expected = [root, *[(await people.status(ann, "yes", in_reply_to=root))["id"] for _ in range(answers)]]
+    raw.zrem(keys.key_for("thread", root), root)  # it adds only its answer
+    count = 2 if answers < 70 else 30
+    pages = await read_pages(lambda wanted: store.timelines.read_conversation(ann, expected[-1], wanted), count)
+    assert [status for page in pages for status in ids(page)] == expected
+    for page, previous in zip(pages[1:], pages, strict=False):
+        back = await store.timelines.read_conversation(ann, expected[-1], PageRequest(count=count, after=page.prev))
+        assert ids(back) == ids(previous)
+    by_number = await store.timelines.read_conversation(ann, root, PageRequest(count=1, page=2))
+    assert ids(by_number) == expected[1:2]

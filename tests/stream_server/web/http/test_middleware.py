@@ -211,6 +211,9 @@ async def test_readiness_can_fail(world: World, app: web.Application, monkeypatc
     answer = await world.call("GET", "/readyz")
     assert (answer.status, answer.json["error"]["code"], answer.json["lag_ms"]) == (503, "unavailable", 5000)
     assert answer.headers["Retry-After"] == "1"
+    monkeypatch.setitem(state, app_keys.READINESS_CHECK, lambda: (False, {"reason": "the core is gone"}))
+    answer = await world.call("GET", "/readyz")
+    assert (answer.json["error"]["message"], "reason" in answer.json) == ("the core is gone", False)
 
 
 async def test_metrics_name_routes_and_codes_only(world: World, app: web.Application) -> None:

@@ -1,0 +1,106 @@
+"""Servers of two versions on one Redis: each server is replaced by the new version while writers and streams go on."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.older_version import unpack
+from tests.end_to_end.random_faults.world import FLAGS, World, add_clients, kill_left, populated
+from tests.end_to_end.server import Server
+from tests.redis_process import private_redis
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.extended, pytest.mark.timeout(240)]
+
+SEED = 7
+
+
+def _older(folder: Path, redis: str, older: Path) -> Server:
+    variables = {"PYTHONPATH": str(older), "PYTHONSAFEPATH": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    return Server(folder, "--redis", redis, *FLAGS, variables=variables, preloaded=False)
+
+
+def _is_loaded(older: Path) -> bool:
+    """Whether a process has compiled the code of the older version."""
+    return any((older / "stream_server" / "store" / "__pycache__").glob("store.*"))
+
+
+async def _goes_on(made: World, count: int) -> None:
+    before = made.ledger.count("written")
+    await eventually(lambda: made.ledger.count("written") > before + count, seconds=90, what="writes acknowledged")
+
+
+async def _replace(servers: list[Server], at: int, newer: Server) -> None:
+    """End a server as an operator does, and start the new version in its place."""
+    await asyncio.to_thread(servers[at].stop)
+    servers[at].address = ""
+    await asyncio.to_thread(newer.start)
+    servers[at] = newer
+
+
+async def test_a_rolling_upgrade_loses_nothing_and_streams_resume(tmp_path: Path) -> None:
+    """Each client gets each event once and in order, whatever versions wrote it and served it."""
+    older = unpack(tmp_path / "older")
+    async with AsyncExitStack() as stack:
+        redis = stack.enter_context(private_redis())
+        servers = [_older(tmp_path / f"old{at}", redis.url, older) for at in range(2)]
+        newer = [Server(tmp_path / f"new{at}", "--redis", redis.url, *FLAGS) for at in range(2)]
+        for server in (*servers, *newer):
+            stack.callback(kill_left, server)
+        for server in servers:
+            await asyncio.to_thread(server.start)
+        assert _is_loaded(older)
+        made = await stack.enter_async_context(populated(redis, servers, SEED))
+        add_clients(made)
+        await made.begun()
+        made.write()
+        await _goes_on(made, 60)
+        for at in range(2):
+            await _replace(servers, at, newer[at])
+            await _goes_on(made, 60)
+        await made.finish()
+        assert made.complaints() == []
+
+
+async def test_each_version_shows_and_deletes_what_the_other_wrote(tmp_path: Path) -> None:
+    """Posts, replies and reposts of one version stand in timelines of the other, and it deletes and repeats them."""
+    older = unpack(tmp_path / "older")
+    with (
+        private_redis() as redis,
+        _older(tmp_path / "old", redis.url, older) as old,
+        Server(tmp_path / "new", "--redis", redis.url, *FLAGS) as new,
+    ):
+        assert _is_loaded(older)
+        async with Api(old) as one, Api(new) as other:
+            await _exchange(one, other)
+            await _exchange(other, one)
+
+
+async def _exchange(writing: Api, reading: Api) -> None:
+    """Write by one server, and read, answer, repost and delete by the other."""
+    author, reader = await writing.user(), await writing.user()
+    await writing.follow(reader, author)
+    post = await writing.post(author, "hello #both of @you")
+    answer = await reading.post(reader, "an answer", in_reply_to=post["id"])
+    repost = await writing.post(reader, "", origin=post["id"])
+    for api in (writing, reading):
+        page = await _get(api, reader, "/v1/timelines/home")
+        assert [each["id"] for each in page["statuses"]] == [repost["id"], answer["id"], post["id"]]
+        shown = await _get(api, reader, f"/v1/statuses/{post['id']}")
+        assert (shown["message"], shown["reposts"], shown["login"]) == (post["message"], 1, post["login"])
+        thread = await _get(api, reader, f"/v1/statuses/{answer['id']}/conversation")
+        # An older server shows the conversation of a newer one's post without its first post.
+        assert answer["id"] in {each["id"] for each in thread["statuses"]}
+    await reading.delete(author, post["id"])
+    for api in (writing, reading):
+        page = await _get(api, reader, "/v1/timelines/home")
+        assert post["id"] not in [each["id"] for each in page["statuses"]]
+        assert (await _get(api, author, "/v1/users/me"))["posts"] == 0
+
+
+async def _get(api: Api, uid: str, path: str) -> Any:
+    return await api.done("GET", path, token=mint(uid))

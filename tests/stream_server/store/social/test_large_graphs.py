@@ -1,0 +1,164 @@
+"""Graphs that are read in pages while they change: each step is small, and the log's entries make them exact."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import redis
+
+from stream_server.errors import InternalError
+from stream_server.events.position import LOG_START
+from stream_server.hub.visibility.account_status import AccountStatus
+from stream_server.hub.visibility.viewer import Viewer
+from stream_server.store import keys
+from stream_server.store.social import user_graph
+from stream_server.store.social.user_graph import RELATIONS
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, new_key
+
+Watch = Callable[[str, Any], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_graph, "MAX_STEP_RELATIONS", 4)
+    monkeypatch.setattr(user_graph, "PAGE_MEMBERS", 3)
+
+
+def watch_calls(store: Store, monkeypatch: pytest.MonkeyPatch, watch: Watch) -> None:
+    """Call ``watch`` with the name and the reply of each script that reads a graph, before the reader goes on."""
+    scripts = store.user_graphs._scripts
+    call = scripts.call
+
+    async def watched(name: str, *arguments: Any) -> Any:
+        reply = await call(name, *arguments)
+        await watch(name, reply)
+        return reply
+
+    monkeypatch.setattr(scripts, "call", watched)
+
+
+def stored(raw: "redis.Redis", uid: str) -> list[dict[str, int]]:
+    """The relations of a user as Redis has them now."""
+    found: list[Any] = [raw.zrange(keys.key_for(name, uid), 0, -1, withscores=True) for name in RELATIONS]
+    return [{member.decode(): int(score) for member, score in pairs} for pairs in found]
+
+
+class Changes:
+    """Changes the relations of one user at random, by the store's own writes."""
+
+    def __init__(self, store: Store, uid: str, others: list[str], seed: int) -> None:
+        self.store, self.uid, self.others = store, uid, others
+        self.source = random.Random(seed)
+        self.made = 0
+
+    async def change(self) -> None:
+        """Make one random change."""
+        store, me, other = self.store, self.uid, self.source.choice(self.others)
+        acts: list[tuple[Any, str, str]] = [
+            (store.follows.follow, me, other), (store.follows.unfollow, me, other), (store.follows.follow, me, other),
+            (store.blocks.block, other, me), (store.blocks.unblock, other, me), (store.blocks.block, me, other),
+            (store.blocks.unblock, me, other), (store.mutes.mute, me, other), (store.mutes.unmute, me, other),
+        ]  # fmt: skip
+        act, source, target = self.source.choice(acts)
+        try:
+            await act(source, target, new_key())
+        except Exception:  # noqa: BLE001 - a follow of a user who is blocked is refused, and changes nothing
+            return
+        self.made += 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_graph_read_in_pages_while_it_changes_is_exact_at_its_head(
+    store: Store, people: People, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    me, *others = await people.users(14)
+    changes = Changes(store, me, others, seed)
+    for _ in range(60):
+        await changes.change()
+    pages = 0
+
+    async def change_meanwhile(name: str, reply: Any) -> None:
+        nonlocal pages
+        pages += name == "relation_page"
+        for _ in range(3):
+            await changes.change()
+
+    with monkeypatch.context() as patched:
+        watch_calls(store, patched, change_meanwhile)
+        before = changes.made
+        graph = await store.user_graphs.get_graph(me)
+        assert (changes.made > before, pages > len(RELATIONS), graph.applied_from < graph.head) == (True, True, True)
+    for _ in range(10):
+        await changes.change()
+    viewer = Viewer(me, AccountStatus())
+    viewer.load(graph)
+    for entry in await store.log.read(LOG_START, 10_000):
+        if me in entry.event.user_ids:
+            viewer.apply(entry)
+    assert [viewer.following, viewer.blocks, viewer.blockers, viewer.mutes, viewer.groups] == stored(raw, me)
+
+
+async def test_no_step_reads_more_than_its_share_and_large_sets_are_complete(
+    store: Store, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many members have the same score, so a page by the score alone would not end or skip some."""
+    for number, name in enumerate(RELATIONS):
+        raw.zadd(keys.key_for(name, "1"), {str(member): member // 20 for member in range(10 * number, 50)})
+    sizes: list[int] = []
+
+    async def measure(name: str, reply: Any) -> None:
+        lists = reply[:-2] if name == "user_graphs" else [reply]
+        sizes.append(sum(map(len, lists)) // 2)
+
+    watch_calls(store, monkeypatch, measure)
+    graph = await store.user_graphs.get_graph("1")
+    assert list(graph[:5]) == stored(raw, "1")
+    assert max(sizes) <= user_graph.MAX_STEP_RELATIONS
+    assert len(sizes) > 30
+
+
+async def test_small_graphs_share_calls_and_wait_for_no_large_one(
+    store: Store, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for uid in ("1", "2", "3", "4"):
+        raw.zadd(keys.key_for("following", uid), {"8": 1, "9": 2})
+    raw.zadd(keys.key_for("blockers", "7"), {str(member): 5 for member in range(50)})
+    calls: list[str] = []
+    may_go_on = asyncio.Event()
+
+    async def hold_pages(name: str, reply: Any) -> None:
+        calls.append(name)
+        if name == "relation_page":
+            await may_go_on.wait()
+
+    watch_calls(store, monkeypatch, hold_pages)
+    await asyncio.gather(*map(store.user_graphs.get_graph, ("1", "2")))
+    assert calls == ["user_graphs"]
+    asked = [store.user_graphs.get_graph(uid) for uid in ("7", "1", "2", "3", "4")]
+    small = await asyncio.gather(*asked[1:])
+    assert [set(graph.following) for graph in small] == [{"8", "9"}] * 4
+    assert not asked[0].done()
+    may_go_on.set()
+    assert len((await asked[0]).blockers) == 50
+
+
+async def test_restricted_accounts_are_read_in_pages(store: Store, people: People, raw: "redis.Redis") -> None:
+    raw.sadd(keys.key_for("protected"), *map(str, range(2000)))
+    raw.zadd(keys.key_for("suspended"), {str(member): 7 for member in range(40)})
+    await people.user("ann")
+    found = await store.user_graphs.get_restricted_accounts()
+    assert found[:2] == (frozenset(map(str, range(2000))), frozenset(map(str, range(40))))
+    assert found.applied_from == found.head == await store.log.head()
+
+
+async def test_a_large_read_that_fails_fails_for_its_user_only(store: Store, raw: "redis.Redis") -> None:
+    raw.zadd(keys.key_for("following", "1"), {str(member): 1 for member in range(9)})
+    raw.set(keys.key_for("mutes", "1"), "no set")
+    raw.zadd(keys.key_for("following", "2"), {"8": 1})
+    asked = [store.user_graphs.get_graph(uid) for uid in ("1", "2")]
+    assert set((await asked[1]).following) == {"8"}
+    with pytest.raises(InternalError):
+        await asked[0]

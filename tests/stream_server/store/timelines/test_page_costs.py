@@ -1,0 +1,68 @@
+"""The number of Redis commands of a page, inside scripts too: authors are read together, not one by one."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from stream_server.store.pagination import PageRequest
+from stream_server.store.store import Store
+from tests.stream_server.store.people import People, new_key
+from tests.stream_server.store.scenes import ids, suspend
+
+STATUSES, REPOSTS = 30, 6
+
+
+async def _commands_of(raw: Any, page: Awaitable[Any]) -> tuple[int, Any]:
+    """The number of commands that Redis ran for a page, and the page."""
+    raw.config_resetstat()
+    read = await page
+    counts = raw.info("commandstats")
+    return sum(row["calls"] for name, row in counts.items() if not name.startswith("cmdstat_config")), read
+
+
+@pytest.fixture
+async def viewer(store: Store, people: People, raw: Any) -> str:
+    """A user who blocks, mutes, and follows thirty authors, with reposts of strangers on the home timeline."""
+    viewer, blocked, muted, *everyone = await people.users(3 + STATUSES + REPOSTS)
+    authors, strangers = everyone[:STATUSES], everyone[STATUSES:]
+    for author in authors:
+        await store.follows.follow(viewer, author, new_key())
+    for number, author in enumerate(authors):
+        if number < REPOSTS:
+            origin = (await people.status(strangers[number], "of a stranger #all"))["id"]
+            await people.status(author, "", origin=origin)
+        else:
+            await people.status(author, "hello #all")
+    await store.blocks.block(viewer, blocked, new_key())
+    await store.mutes.mute(viewer, muted, new_key())
+    return viewer
+
+
+async def test_a_home_page_of_thirty_authors_takes_at_most_45_commands(store: Store, viewer: str, raw: Any) -> None:
+    commands, page = await _commands_of(raw, store.timelines.read_home(viewer, PageRequest(count=STATUSES)))
+    assert len(page.items) == STATUSES
+    assert commands <= 45
+
+
+async def test_a_page_of_a_tag_reads_its_authors_together(store: Store, viewer: str, raw: Any) -> None:
+    commands, page = await _commands_of(raw, store.timelines.read_tag(viewer, "all", PageRequest(count=STATUSES - 1)))
+    assert len(page.items) == STATUSES - 1
+    assert commands <= 45
+
+
+async def test_authors_read_together_are_hidden_as_one_by_one(
+    store: Store, people: People, viewer: str, raw: Any
+) -> None:
+    hidden, page = 0, await store.timelines.read_home(viewer, PageRequest(count=STATUSES))
+    by_author = {uid.decode(): status for status in ids(page) for uid in raw.hmget("{core}:status:" + status, "uid")}
+    mute, block, shut = list(by_author)[:3]
+    await store.mutes.mute(viewer, mute, new_key())
+    await store.blocks.block(block, viewer, new_key())
+    await suspend(store, viewer, shut)
+    expected = [status for uid, status in by_author.items() if uid not in {mute, block, shut}]
+    seen = await store.timelines.read_home(viewer, PageRequest(count=STATUSES))
+    assert ids(seen) == expected
+    for status in by_author.values():
+        hidden += not await store.statuses.get_many(viewer, [status])
+    assert hidden == 2, "a muted author's status is shown when requested"
