@@ -9,7 +9,7 @@ VENV := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help env run test test-all lint bench lock clean
+.PHONY: help env run cluster test test-all lint bench lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -19,6 +19,9 @@ env:
 
 run: env ## start a demo server with its own Redis; ARGS="--port 9000"
 	@$(VENV)/stream-server serve --demo $(ARGS)
+
+cluster: env ## start a demo on a Redis Cluster: six nodes, two servers, nginx; ARGS="--port 9000"
+	@$(VENV)/stream-server cluster demo $(ARGS)
 
 test: env ## run the first tier of tests, which holds every promise; ARGS="-k cursor"
 	@$(VENV)/python -m pytest -n $(or $(JOBS),5) --dist worksteal --quick $(ARGS)

@@ -4,6 +4,7 @@
 out of date. A table stands between `<!-- table: NAME -->` and `<!-- /table -->`.
 """
 
+import importlib
 import re
 import runpy
 import sys
@@ -28,6 +29,8 @@ from stream_server.web.routes import ROUTE_TABLE
 ROOT = Path(__file__).parent.parent
 PAGES = (
     "docs/api.md",
+    "docs/capacity.md",
+    "docs/scaling.md",
     "docs/filters.md",
     *(f"docs/reference/{path.name}" for path in sorted((ROOT / "docs" / "reference").glob("*.md"))),
 )
@@ -190,8 +193,16 @@ def semantics() -> dict[str, Callable[[], str | None]]:
     return {name: lambda build=build: (rows := build()) and _table(*rows) for name, build in builders.items()}
 
 
+def capacity() -> dict[str, Callable[[], str]]:
+    """Return the tables of capacity: the unit costs in `bench/unit_costs.json`, and what is computed from them."""
+    sys.path.append(str(ROOT))  # `bench` is no installed package
+    blocks: dict[str, Callable[[], str]] = importlib.import_module("bench.capacity_page").blocks()
+    return blocks
+
+
 TABLES: dict[str, Callable[[], str | None]] = {
     **semantics(),
+    **capacity(),
     "visibility": visibility,
     "round_trips": round_trips,
     "routes": routes,
