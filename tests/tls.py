@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from tests.listening import stop_listening
 from tests.redis_process import RedisProcess
 
 
@@ -31,7 +32,7 @@ async def tls_in_front_of(target: RedisProcess, folder: Path) -> AsyncIterator[t
     try:
         yield listening.sockets[0].getsockname()[1], certificate
     finally:
-        listening.close()
+        await stop_listening(listening)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

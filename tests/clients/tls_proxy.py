@@ -9,6 +9,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from tests.clients.authority import Authority
+from tests.listening import stop_listening
 
 CHUNK_BYTES = 65_536
 
@@ -35,7 +36,7 @@ class TlsProxy:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._front.close()
+        await stop_listening(self._front)
         for talk in list(self._talks):
             talk.cancel()
         await asyncio.gather(*self._talks, return_exceptions=True)

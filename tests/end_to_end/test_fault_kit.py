@@ -1,8 +1,10 @@
 """Each fault of the kit has its effect and counts it. Otherwise a test that passes under it would prove nothing."""
 
 import asyncio
+import gc
 import socket
 import time
+import warnings
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
@@ -16,6 +18,7 @@ from tests.end_to_end.faults.clients import RawClient, TcpInfo
 from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.faults.skewed_clock import MODULE, SKEW_FILE, ahead, jumped, skew
 from tests.end_to_end.server import Server
+from tests.listening import ACCEPT_STEPS
 from tests.redis_process import DURABLE, RedisProcess, binaries
 from tests.waiting import eventually
 
@@ -123,6 +126,20 @@ async def test_the_proxy_delays(echo: Path) -> None:
         assert await said(streams, b"two") == b"two"
         assert proxy.delayed_bytes == 3
         streams[1].close()
+
+
+@pytest.mark.parametrize("steps", range(2 * ACCEPT_STEPS))
+async def test_a_proxy_that_ends_while_it_accepts_closes_the_connection(echo: Path, steps: int) -> None:
+    """A socket that nothing closed would fail a later test, by the warning of the garbage collector."""
+    with socket.socket(socket.AF_UNIX) as client:
+        async with Proxy(echo) as proxy:
+            client.connect(proxy.url.removeprefix("unix://"))
+            for _step in range(steps):
+                await asyncio.sleep(0)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            gc.collect()
+        assert [str(each.message) for each in told] == []
 
 
 async def test_the_proxy_closes_connections_without_a_target(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
+from tests.listening import stop_listening
+
 Target = str | Path | tuple[str, int]
 """The address of the server behind the proxy: the path of a unix socket, or (host, port)."""
 
@@ -13,9 +15,6 @@ CHUNK = 65_536
 
 HELD_BYTES = 65_536
 """The bytes that the proxy keeps for a party that does not read. Then it stops reading from the other party."""
-
-ACCEPT_STEPS = 5
-"""Iterations of the event loop in which asyncio passes an accepted connection to its callback, with one to spare."""
 
 
 class Proxy:
@@ -90,9 +89,7 @@ class Proxy:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self.refuse()
-        self._server.close()
-        for _step in range(ACCEPT_STEPS):
-            await asyncio.sleep(0)  # a connection that is just being accepted reaches _accept, which refuses it
+        await stop_listening(self._server)  # a connection that is just being accepted reaches _accept, which refuses it
         await self._end(list(self._passing))
         for writer in self._accepted:
             with contextlib.suppress(OSError):

@@ -19,6 +19,7 @@ from stream_server.feed.relay.hearing import Hearing
 from stream_server.feed.relay.lines import LineSplitter
 from stream_server.feed.relay.relay_link import RelayLink
 from stream_server.store.store import Store
+from tests.listening import stop_listening
 from tests.stream_server.feed.node import LogWriter, Node
 from tests.waiting import PATIENCE, eventually
 
@@ -52,8 +53,8 @@ class Relay:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
+        await stop_listening(self._server)
         self.distribution.end()
-        self._server.close()
 
     async def close(self) -> None:
         await self.stop()

@@ -13,6 +13,7 @@ from stream_server.web.streaming.stream import attach_stream
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.streaming.stream_plan import StreamPlan
 from tests.end_to_end.faults.clients import RawClient
+from tests.listening import stop_listening
 from tests.stream_server.hub.world import World
 from tests.waiting import eventually
 
@@ -119,6 +120,6 @@ async def listening_hub(
     try:
         yield made
     finally:
-        server.close()
+        await stop_listening(server)
         for client in made.clients:
             client.close()

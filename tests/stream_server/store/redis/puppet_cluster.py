@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 from hiredis import Reader
 
 from stream_server.store.redis.cluster_topology import slot_of
+from tests.listening import stop_listening
 
 SLOTS = 16_384
 
@@ -40,10 +41,10 @@ class PuppetNode:
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self.server.sockets[0].getsockname()[1]
 
-    def kill(self) -> None:
+    async def kill(self) -> None:
         """Close the port and all connections."""
         assert self.server is not None
-        self.server.close()
+        await stop_listening(self.server)
         for writer in self._writers:
             writer.transport.abort()
 
@@ -149,4 +150,4 @@ class PuppetCluster:
     ) -> None:
         for node in self.nodes:
             node.speaks.set()
-            node.kill()
+            await node.kill()

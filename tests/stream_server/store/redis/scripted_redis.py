@@ -9,6 +9,8 @@ from typing import Self
 
 from hiredis import Reader
 
+from tests.listening import stop_listening
+
 CUT = b""
 """Close the connection in place of an answer."""
 
@@ -31,10 +33,10 @@ class UnixServer:
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
 
-    def vanish(self) -> None:
+    async def vanish(self) -> None:
         """Refuse new connections, and keep the open ones."""
         assert self._server is not None
-        self._server.close()
+        await stop_listening(self._server)
         self._path.unlink(missing_ok=True)  # from Python 3.13 on the server removes it itself
 
     async def __aenter__(self) -> Self:
@@ -45,8 +47,8 @@ class UnixServer:
         self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
     ) -> None:
         assert self._server is not None
-        self._server.close()
-        for task in self._serving:
+        await stop_listening(self._server)
+        for task in list(self._serving):
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
         self._folder.cleanup()

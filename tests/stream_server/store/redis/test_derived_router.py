@@ -144,7 +144,7 @@ async def test_a_dead_node_fails_its_keys_at_once_until_it_answers_again(caplog:
     async with opened() as (cluster, router):
         dead, alive = cluster.key_of(1), cluster.key_of(2)
         await router.execute(("GET", dead), ("GET", alive))
-        cluster.nodes[1].kill()
+        await cluster.nodes[1].kill()
         failed, found = await router.execute_each(("GET", dead), ("GET", alive))
         assert isinstance(failed, Unavailable)
         assert found == 2
@@ -182,7 +182,7 @@ async def test_a_node_that_left_the_table_is_let_go_and_counts_as_returned() -> 
     async with opened(seconds=SHORT) as (cluster, router):
         key = cluster.key_of(1)
         await router.execute(("GET", key))
-        cluster.nodes[1].kill()
+        await cluster.nodes[1].kill()
         await router.execute_each(("GET", key))
         await eventually(lambda: bool(router.unreachable_nodes))
         cluster.owners = [0 if owner == 1 else owner for owner in cluster.owners]
@@ -200,7 +200,7 @@ async def test_an_address_that_only_a_late_node_names_is_no_unreachable_node() -
         cluster.owners = [0 if owner == 1 else owner for owner in cluster.owners]
         cluster.epoch += 1
         await router._topology.refresh()
-        cluster.nodes[1].kill()
+        await cluster.nodes[1].kill()
         cluster.nodes[0].refusals[key] = [cluster.refusal("MOVED", key, 1)]
         (failed,) = await router.execute_each(("GET", key))
         assert isinstance(failed, Unavailable)
@@ -252,7 +252,7 @@ async def test_the_user_of_a_server_follows_moved_once_and_no_ask() -> None:
 async def test_without_an_owner_the_key_is_unavailable() -> None:
     async with opened() as (cluster, router):
         for node in cluster.nodes:
-            node.kill()
+            await node.kill()
         (failed,) = await router.execute_each(("GET", "home:{1}"))
         assert isinstance(failed, Unavailable)
         with pytest.raises(Unavailable):

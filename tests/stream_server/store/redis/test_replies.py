@@ -124,7 +124,7 @@ async def test_a_write_has_an_unknown_outcome_when_redis_vanishes_before_the_ret
         link = RedisClient(redis.url, PATIENCE)
         scripts = Scripts(link, SizeLimits())
         await scripts.write("like", new_key())
-        redis.vanish()
+        await redis.vanish()
         with pytest.raises(OutcomeUnknown):
             await scripts.write("like", new_key())
         assert (redis.count("EVALSHA"), redis.connections) == (2, 1)
