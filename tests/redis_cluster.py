@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,6 +28,10 @@ CORE_SLOT = key_slot(b"{core}:meta")
 NODE_TIMEOUT_MS = 2000
 LINK_SECONDS = 60.0
 """Patience with the cluster. Nodes accept writes two seconds after their start at the earliest."""
+
+ELECTION_TIMEOUTS = 4
+"""After an election Redis begins no other one at the same node for so many node timeouts. In the first half of that
+time it counts the old votes again. A planned failover to that node fails then: Redis ends it after five seconds."""
 
 LIVELY = ("--repl-ping-replica-period", "1", "--repl-timeout", "5")
 COPIES = ("psync", "sync", "replconf")
@@ -87,6 +92,11 @@ class Node(RedisProcess):
         """Return CLUSTER NODES as this node sees it, by node id: port, flags, primary (id or "-"), epoch, slots."""
         return {row["id"]: row for row in map(_parse_row, self.run("CLUSTER", "NODES").decode().splitlines())}
 
+    def last_election(self) -> float:
+        """Return when this node last stood for election, in seconds since 1970, by its log; 0 if it never did."""
+        found = re.findall(r"\w (\d+ \w+ \d+ [\d:.]+) # Start(?:ing a failover| of) election", self.log)
+        return datetime.strptime(found[-1], "%d %b %Y %H:%M:%S.%f").astimezone().timestamp() if found else 0.0
+
     def info(self, section: str = "replication") -> dict[str, Any]:
         with self.client() as client:
             return dict(client.info(section))
@@ -120,6 +130,7 @@ class PrivateCluster:
         self._binary, self._options = binary, options
         self.nodes = [Node(binary, ports[2 * at], ports[2 * at + 1], *options) for at in range(count)]
         self._primaries = primaries
+        self._election_seconds = ELECTION_TIMEOUTS * node_timeout_ms / 1000
 
     @property
     def url(self) -> str:
@@ -197,6 +208,12 @@ class PrivateCluster:
         table = self.alive[0].table()
         return [self.by_id(row["id"]) for row in table.values() if row["primary"] == primary.id]
 
+    def rested_replica(self, primary: Node) -> Node:
+        """Return a replica of a primary that a planned failover can promote. Waits if it just stood for election."""
+        replica = min(self.replicas(primary), key=Node.last_election)
+        wait_until(lambda: time.time() > replica.last_election() + self._election_seconds, LINK_SECONDS, "a rested one")
+        return replica
+
     def agreed(self, seconds: float = LINK_SECONDS) -> None:
         """Wait until all living nodes name the same owners and replicas, accept writes, and all links are up."""
         wait_until(self._agrees, seconds, "nodes that agree")
@@ -246,7 +263,7 @@ class PrivateCluster:
         node.start()
 
     def failover(self, replica: Node) -> None:
-        """Promote a replica by a plain CLUSTER FAILOVER, and wait until all living nodes know it."""
+        """Promote a :meth:`rested_replica` by a plain CLUSTER FAILOVER, and wait until all living nodes know it."""
         replica.run("CLUSTER", "FAILOVER")
         wait_until(lambda: replica.info()["role"] == "master", LINK_SECONDS, "a replica promoted")
         self.agreed()

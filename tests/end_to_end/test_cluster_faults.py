@@ -31,7 +31,8 @@ CUT_SECONDS = 5.0
 async def _planned_failover(world: ClusterWorld, load: Load, seconds: float) -> None:
     """A plain CLUSTER FAILOVER refuses no post for long and loses none."""
     old = world.cluster.owner()
-    await asyncio.to_thread(world.cluster.failover, world.cluster.replicas(old)[0])
+    replica = await asyncio.to_thread(world.cluster.rested_replica, old)
+    await asyncio.to_thread(world.cluster.failover, replica)
     await load.goes_on(seconds)
     assert world.cluster.owner() is not old
 

@@ -26,7 +26,7 @@ def test_the_layout_covers_each_slot_once_and_leaves_the_core_alone() -> None:
 
 
 def test_a_failover_changes_the_owner_of_the_core(cluster: PrivateCluster) -> None:
-    (replica,) = cluster.replicas(cluster.owner())
+    replica = cluster.rested_replica(cluster.owner())
     cluster.failover(replica)
     assert cluster.owner() is replica
     assert cluster.primaries()[0] is replica

@@ -120,10 +120,11 @@ async def test_the_doctor_finds_nodes_that_disagree_and_an_open_core(cluster: Pr
     cluster.agreed()
     assert await check_cluster_setup(cluster.url, PATIENCE, 0) == [SET_UP_WELL]
     core, other, *_ = cluster.primaries()
+    replica = cluster.rested_replica(core)
     other.run("CLUSTER", "SETSLOT", CORE_SLOT, "IMPORTING", core.id)
-    replica = cluster.replicas(core)[0]
     replica.run("CLUSTER", "FAILOVER")
-    await eventually(lambda: replica.info()["role"] == "master")
+    await eventually(lambda: all("master" in node.table()[replica.id]["flags"] for node in cluster.nodes))
+    await eventually(lambda: all(bool(node.table()[replica.id]["slots"]) != (node is other) for node in cluster.nodes))
     broken = [result.sentence for result in await check_cluster_setup(cluster.url, PATIENCE, 0)]
     assert any("do not name the same owner of the core's slot" in sentence for sentence in broken)
     assert any(f"is being moved at 127.0.0.1:{other.port}" in sentence for sentence in broken)

@@ -161,7 +161,7 @@ async def test_a_planned_failover_fails_and_loses_no_write(
     crowd = await gather_crowd(await opened(min_write_replicas=replicas), insist=True)
     await crowd.go_on(50)
     old = cluster.owner()
-    replica = cluster.replicas(old)[0]
+    replica = await asyncio.to_thread(cluster.rested_replica, old)
     await asyncio.to_thread(cluster.failover, replica)
     assert cluster.owner() is replica
     await crowd.go_on(50)
