@@ -145,6 +145,10 @@ class Relay(msgspec.Struct, frozen=True):
     alone_link_us: float = 0.0
 
 
+NO_RELAY = Relay(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+"""The figures of a version without a relay."""
+
+
 class UnitCosts(msgspec.Struct, frozen=True):
     """All figures of a run.
 

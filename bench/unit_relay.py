@@ -24,6 +24,10 @@ QUIET_SECONDS = 0.3
 """Seconds after the last post in which it was surely heard."""
 
 
+class NoRelay(Exception):
+    """Raised if the measured version has no relay."""
+
+
 class Spent(NamedTuple):
     """CPU time in µs: of the relay, of a worker on average, and of a server that hears by itself."""
 
@@ -58,8 +62,15 @@ async def relay_costs(site: UnitSite, community: Community, known: unit_costs.De
     """Measure posts of an author without followers, one at a time and many.
 
     A server that hears by itself is measured at the same time, to compare them at the same speed of the machine. Its
-    costs are ``known``.
+    costs are ``known``. A version without a relay gives :data:`~bench.unit_costs.NO_RELAY`.
     """
+    try:
+        return await _relay_costs(site, community, known)
+    except NoRelay:
+        return unit_costs.NO_RELAY
+
+
+async def _relay_costs(site: UnitSite, community: Community, known: unit_costs.Deed) -> unit_costs.Relay:
     deed = community.posts()[0]
     async with hearing(site) as hearer, _host(site, hearer) as host:
         before = host.spent()
@@ -133,13 +144,15 @@ async def _host(site: UnitSite, hearer: int) -> AsyncIterator[Host]:
 
 
 async def _state(site: UnitSite, address: str) -> Any:
-    """Return the state of the server as soon as all workers hear the relay."""
+    """Return the state of the server as soon as all workers hear the relay. Raises :class:`NoRelay`."""
     token, found = site.site.token(site.site.admin, "admin"), []
 
     async def ask(caller: Caller, _: int) -> None:
         while not found or found[-1]["relay"]["links"] < unit_costs.RELAY_WORKERS:
             await asyncio.sleep(QUIET_SECONDS)
             found.append(await caller.call(token, "GET", "/v1/admin/operations"))
+            if "relay" not in found[-1]:
+                raise NoRelay
 
     async with asyncio.timeout(30):
         await in_turn(address, 1, ask)

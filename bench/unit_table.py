@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.table import Table
 
-from bench.unit_costs import UnitCosts
+from bench.unit_costs import NO_RELAY, Relay, UnitCosts
 
 DEED_COLUMNS = (
     ("commands", "commands", 0),
@@ -58,16 +58,13 @@ def show(costs: UnitCosts) -> None:
 
 def notes(costs: UnitCosts) -> list[str]:
     """Return the figures that are in no table, one sentence each."""
-    idle, machine, relay = costs.idle, costs.machine, costs.relay
+    idle, machine = costs.idle, costs.machine
     return [
         f"an idle server process: {idle.server_us:,.0f} µs a second",
         f"{TAB}in Redis {idle.redis_us:,.0f} µs and {idle.commands:.1f} commands a second",
         f"an idle Redis without it: {idle.redis_own_us:,.0f} µs a second",
         *(f"heard among many in one read, {name}: {us:.0f} µs" for name, us in costs.joined_us.items()),
-        f"heard by a relay and two workers: relay {relay.relay_us:.0f} µs, each worker {relay.worker_us:.0f} µs a post",
-        f"{TAB}one at a time: relay {relay.alone_relay_us:.0f} µs, each worker {relay.alone_worker_us:.0f} µs",
-        f"{TAB}one more worker: {relay.link_us:.1f} µs of the relay, {relay.alone_link_us:.1f} µs one at a time",
-        f"{TAB}idle: {relay.idle_us:,.0f} µs a second, {relay.memory / 2**20:.0f} MiB",
+        *_relay_notes(costs.relay),
         f"one more subscriber: {costs.subscriber_us:.1f} µs of Redis an entry",
         f"{TAB}one at a time: {costs.alone_subscriber_us:.1f} µs",
         f"a full home timeline: {costs.full_home:,.0f} bytes",
@@ -75,6 +72,17 @@ def notes(costs: UnitCosts) -> list[str]:
         f"{machine.cores} cores of {machine.processor}, Python {machine.python}, Redis {machine.redis}",
         f"appendfsync {machine.appendfsync}, commit {machine.commit}",
         f"other programs used {machine.busy_percent:.0f} % of a core",
+    ]
+
+
+def _relay_notes(relay: Relay) -> list[str]:
+    if relay == NO_RELAY:
+        return ["this version has no relay"]
+    return [
+        f"heard by a relay and two workers: relay {relay.relay_us:.0f} µs, each worker {relay.worker_us:.0f} µs a post",
+        f"{TAB}one at a time: relay {relay.alone_relay_us:.0f} µs, each worker {relay.alone_worker_us:.0f} µs",
+        f"{TAB}one more worker: {relay.link_us:.1f} µs of the relay, {relay.alone_link_us:.1f} µs one at a time",
+        f"{TAB}idle: {relay.idle_us:,.0f} µs a second, {relay.memory / 2**20:.0f} MiB",
     ]
 
 
