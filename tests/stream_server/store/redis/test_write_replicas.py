@@ -18,7 +18,7 @@ from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.replicas import entries, linked, run, servers
 from tests.waiting import PATIENCE, eventually
 
-SHORT = 0.6
+SHORT = 1.5
 """Seconds to wait for a silent replica."""
 
 
