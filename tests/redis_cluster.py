@@ -4,14 +4,11 @@ The layout is the one that the server wants: one shard holds the slot of ``{core
 The slots of derived keys are spread over the other shards.
 """
 
-import random
 import re
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +18,7 @@ import redis
 from redis.cluster import RedisCluster
 from redis.crc import key_slot
 
+from stream_server.demo.child_processes import free_ports
 from tests.redis_process import RedisProcess, binaries
 
 SLOTS = 16_384
@@ -36,9 +34,6 @@ time it counts the old votes again. A planned failover to that node fails then: 
 LIVELY = ("--repl-ping-replica-period", "1", "--repl-timeout", "5")
 COPIES = ("psync", "sync", "replconf")
 """Commands that replication needs. A user without them gets no data from a primary."""
-
-FIRST_PORT, LAST_PORT = 12_000, 30_000
-"""Ports that the kernel gives to no outgoing connection, so a killed node can have its port again."""
 
 
 class NoRedisCluster(Exception):
@@ -364,19 +359,6 @@ def layout(primaries: int) -> list[list[tuple[int, int]]]:
     others = primaries - 1
     bounds = [len(rest) * at // others for at in range(others + 1)]
     return [[(CORE_SLOT, CORE_SLOT)], *(_ranges(rest[bounds[at] : bounds[at + 1]]) for at in range(others))]
-
-
-def free_ports(count: int) -> list[int]:
-    """Return TCP ports that are free now, from the range that no outgoing connection uses."""
-    found: list[int] = []
-    chance = random.SystemRandom()  # Hypothesis gives all workers of xdist one state of the common one
-    with ExitStack() as stack:
-        while len(found) < count:
-            port = chance.randrange(FIRST_PORT, LAST_PORT)
-            with suppress(OSError):
-                stack.enter_context(socket.create_server(("127.0.0.1", port)))
-                found.append(port)
-    return found
 
 
 def is_awake(node: Node) -> bool:

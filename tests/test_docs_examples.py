@@ -17,11 +17,12 @@ import yaml
 from stream_server.cli import cli
 from stream_server.client import Client
 from stream_server.config.settings import SETTINGS
+from stream_server.demo.front import find_nginx
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.web.routes import ROUTE_TABLE
 from tests.docs_examples import Block, Reader, blocks, last_json, same_shape, shape
-from tests.end_to_end import nginx
 from tests.end_to_end.api import mint
+from tests.end_to_end.nginx import WHOLE
 from tests.end_to_end.server import ROOT, Server
 
 PAGES = [
@@ -116,10 +117,10 @@ def test_nginx_takes_the_configuration() -> None:
         lines = [line.strip() for line in block.text.splitlines() if line.strip()]
         assert [line for line in lines if line[-1] not in ";{}"] == []
         assert block.text.count("{") == block.text.count("}")
-        if nginx.binary() is not None:
+        if find_nginx() is not None:
             with tempfile.TemporaryDirectory() as folder:
-                (Path(folder) / "nginx.conf").write_text(nginx.WHOLE.format(folder=folder, text=block.text))
-                command = [str(nginx.binary()), "-t", "-q", "-p", folder, "-c", f"{folder}/nginx.conf"]
+                (Path(folder) / "nginx.conf").write_text(WHOLE.format(folder=folder, text=block.text))
+                command = [str(find_nginx()), "-t", "-q", "-p", folder, "-c", f"{folder}/nginx.conf"]
                 subprocess.run(command, check=True, capture_output=True)
 
 

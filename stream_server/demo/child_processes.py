@@ -77,9 +77,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         for number in (signal.SIGTERM, signal.SIGCONT):
             with suppress(ProcessLookupError):
-                os.kill(
-                    process.pid, number
-                )  # the method of asyncio would read the exit code, which asyncio then misses
+                os.kill(process.pid, number)  # asyncio's method would read the exit code, which it then misses
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 await process.wait()
@@ -91,9 +89,10 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 def free_ports(count: int) -> list[int]:
     """Return TCP ports that are free now on the loopback."""
     found: list[int] = []
+    chance = random.SystemRandom()  # several demos that were seeded alike must not look for the same ports
     with ExitStack() as stack:
         while len(found) < count:
-            port = random.randrange(FIRST_PORT, LAST_PORT)
+            port = chance.randrange(FIRST_PORT, LAST_PORT)
             with suppress(OSError):
                 stack.enter_context(socket.create_server(("127.0.0.1", port)))
                 found.append(port)

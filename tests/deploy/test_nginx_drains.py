@@ -9,15 +9,16 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from stream_server.demo.front import find_nginx
 from tests.deploy.files import text
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
-from tests.end_to_end.nginx import WHOLE, binary
+from tests.end_to_end.nginx import WHOLE
 from tests.end_to_end.server import Server
 from tests.redis_process import free_port, private_redis
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.extended, pytest.mark.skipif(binary() is None, reason="nginx is not installed")]
+pytestmark = [pytest.mark.extended, pytest.mark.skipif(find_nginx() is None, reason="nginx is not installed")]
 
 
 @contextmanager
@@ -30,7 +31,7 @@ def _nginx(folder: Path, servers: list[Server]) -> Iterator[str]:
     folder.mkdir()
     file = folder / "nginx.conf"
     file.write_text(WHOLE.format(folder=folder, text=configured.replace("{port}", str(port))))
-    command = [str(binary()), "-c", str(file), "-p", str(folder)]
+    command = [str(find_nginx()), "-c", str(file), "-p", str(folder)]
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
     try:

@@ -1,6 +1,5 @@
 """A real nginx in front of servers. Tests that need it are skipped if it is not installed."""
 
-import shutil
 import subprocess
 import tempfile
 import urllib.error
@@ -8,6 +7,7 @@ import urllib.request
 from pathlib import Path
 from typing import Self
 
+from stream_server.demo.front import find_nginx
 from tests.redis_process import free_port
 from tests.waiting import wait_for_process
 
@@ -35,11 +35,6 @@ LOCATIONS = """\
 """
 
 
-def binary() -> str | None:
-    """Return the path of nginx. It may be outside the PATH of ordinary users."""
-    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
-
-
 class Nginx:
     """An nginx with ``locations``: a dict from path prefix to the server and its directives.
 
@@ -61,10 +56,10 @@ class Nginx:
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
-        found = binary()
+        found = find_nginx()
         assert found is not None
         with self._said.open("wb") as said:
-            command = [found, "-c", str(self._config), "-p", self._folder.name]
+            command = [str(found), "-c", str(self._config), "-p", self._folder.name]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
         wait_for_process(self._process, self._answers, seconds=20, log=self._said.read_text)
         return self

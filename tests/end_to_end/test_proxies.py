@@ -6,17 +6,18 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
+from stream_server.demo.front import find_nginx
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import MEDIA, Consumer
 from tests.end_to_end.faults.clients import RawClient
-from tests.end_to_end.nginx import Nginx, binary
+from tests.end_to_end.nginx import Nginx
 from tests.end_to_end.server import Server
 
 pytestmark = pytest.mark.extended
 
 FRAMINGS = pytest.mark.parametrize("framing", ["sse", "ndjson"])
 
-needs_nginx = pytest.mark.skipif(binary() is None, reason="nginx is not installed")
+needs_nginx = pytest.mark.skipif(find_nginx() is None, reason="nginx is not installed")
 
 GZIP = "gzip on; gzip_proxied any; gzip_min_length 1; gzip_types text/event-stream application/x-ndjson;"
 

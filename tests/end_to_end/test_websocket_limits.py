@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from tests.end_to_end import nginx
+from stream_server.demo.front import find_nginx
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.nginx import Nginx
 from tests.end_to_end.raw_socket import RawSocket
@@ -137,7 +137,7 @@ async def test_a_server_that_stops_says_so(own_folder: Path) -> None:
     assert goodbye["retry_after"] > 0
 
 
-@pytest.mark.skipif(nginx.binary() is None, reason="nginx is not installed")
+@pytest.mark.skipif(find_nginx() is None, reason="nginx is not installed")
 async def test_a_proxy_passes_websockets_on(api: Api, server: Server) -> None:
     with Nginx({"/": (server.address, PASS_ON)}) as proxy:
         direct, ann = server.address, await api.user()
