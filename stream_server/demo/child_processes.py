@@ -89,7 +89,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 def free_ports(count: int) -> list[int]:
     """Return TCP ports that are free now on the loopback."""
     found: list[int] = []
-    chance = random.SystemRandom()  # several demos that were seeded alike must not look for the same ports
+    chance = random.SystemRandom()  # the common one may be seeded, and programs then look for the same ports
     with ExitStack() as stack:
         while len(found) < count:
             port = chance.randrange(FIRST_PORT, LAST_PORT)
