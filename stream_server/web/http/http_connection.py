@@ -24,6 +24,7 @@ from stream_server.web.http.dispatch import Dispatcher
 from stream_server.web.http.early_start import EarlyHandler, EarlyPaths, finish_early_start, take_early_request
 from stream_server.web.http.parse_errors import connection_error, shrink_last_error
 from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.request_target import TargetLimit
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.tcp_peer import TcpPeer
@@ -371,7 +372,8 @@ class HttpRunner(web.AppRunner):
         plain = await super()._make_server()
         options = dict(plain._kwargs)  # noqa: SLF001 - aiohttp keeps them there only
         options |= {"handler_cancellation": plain.handler_cancellation, "early_paths": self._early_paths()}
-        options |= {"request_factory": take_early_request(plain.request_factory)}
+        limit = TargetLimit(resource.canonical for resource in self.app.router.resources())
+        options |= {"request_factory": take_early_request(limit.shorten_targets(plain.request_factory))}
         loop, handler = asyncio.get_running_loop(), finish_early_start(Dispatcher(self.app, plain.request_handler))
         return HttpServer(handler, timeouts=self._timeouts, table=self._table, loop=loop, **options)
 
