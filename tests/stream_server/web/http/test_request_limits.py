@@ -24,6 +24,7 @@ def settings() -> dict[str, Any]:
         "limits": "on", "limit_reads": 40, "limit_writes": WRITES, "limit_log_ins": 3, "limit_lookups": 5,
         "limit_sign_ups": 4, "limit_anonymous": 30, "limit_rule_trials": 10, "limit_status_bytes": 1000,
         "limit_follows": 3, "limit_log_ins_of_address": LOG_INS_OF_ADDRESS, "operations": "token",
+        "limit_files": 3,
     }  # fmt: skip
 
 
@@ -129,7 +130,6 @@ SOCKET = {
 ANONYMOUS_REFUSALS: list[tuple[str, str, dict[str, str], int]] = [
     ("GET", "/v1/nothing", {}, 404),
     ("GET", "/a" * 100, {}, 404),
-    ("GET", "/console/nothing.js", {}, 404),
     ("PATCH", "/v1/users", {}, 405),
     ("GET", "/healthz?x=1", {}, 400),
     ("GET", "/v1/users/me", {}, 401),
@@ -153,6 +153,14 @@ async def test_every_refusal_without_a_token_is_counted_by_address(
             found.append(answer.status)
     limited = 420 if path.startswith("/1.1/") else 429
     assert found == [status] * 30 + [limited]
+
+
+@pytest.mark.parametrize("path", ["/docs", "/console/app.js", "/console/docs/page.js"])
+async def test_files_are_counted_by_address(world: World, path: str) -> None:
+    first = await world.call("GET", path)
+    known = {"If-None-Match": first.headers["ETag"]}
+    found = [first.status, *[(await world.call("GET", path, headers=known)).status for _ in range(3)]]
+    assert found == [200, 304, 304, 429]
 
 
 async def test_a_refused_scope_is_counted_by_user(world: World) -> None:
