@@ -126,5 +126,3 @@ class Poll:
 
     def _can_renew(self, goodbye: Goodbye) -> bool:
         return goodbye.code == "token_expired" and self._transport.tokens.can_renew
-
-

@@ -196,6 +196,7 @@ class Config:
     limit_log_ins_of_address: int = reloadable(200, "in 15 min", "Failed log-ins from one address.", 0)
     limit_sign_ups: int = reloadable(60, "an hour", "Sign-ups from one address.", 0)
     limit_lookups: int = reloadable(60, "a minute", "Questions from one address whether a login or e-mail is free.", 0)
+    limit_files: int = reloadable(6000, "a minute", "Files of the console and of `/docs` from one address.", 0)
     limit_anonymous: int = reloadable(1200, "a minute", "Requests from one address without a valid token.", 0)
     streams_per_user: int = reloadable(
         32, "streams", "Open streams of one user; a further one closes the oldest. 0 sets no limit.", 0

@@ -33,6 +33,7 @@ from stream_server.web.dialects import v1, v2, v2_rules
 from stream_server.web.http.app_keys import ROUTES
 from stream_server.web.http.paging import IdsQuery, NumberedPageQuery, PageAnswer, PageQuery
 from stream_server.web.limits.rate_limit import (
+    FILES,
     FOLLOWS,
     LOOKUPS,
     POLLS,
@@ -83,9 +84,10 @@ def _timeline(path: str, handler: Handler, round_trips: RedisRoundTrips = ONE_RO
 # fmt: off
 ROUTE_TABLE: tuple[Route, ...] = (
     Route("GET", "/", console.index, NO_TOKEN, response=server.ServerIndex),
-    Route("GET", "/docs", console.docs, NO_TOKEN, media_type="text/html", limits=()),
-    Route("GET", "/console/{file}", console.file, NO_TOKEN, media_type="text/javascript", limits=()),
-    Route("GET", "/console/{folder}/{file}", console.folder_file, NO_TOKEN, media_type="text/javascript", limits=()),
+    Route("GET", "/docs", console.docs, NO_TOKEN, media_type="text/html", limits=(FILES,)),
+    Route("GET", "/console/{file}", console.file, NO_TOKEN, media_type="text/javascript", limits=(FILES,)),
+    Route("GET", "/console/{folder}/{file}", console.folder_file, NO_TOKEN, media_type="text/javascript",
+          limits=(FILES,)),
     Route("GET", "/healthz", server.liveness, NO_TOKEN, response=server.LivenessAnswer, limits=()),
     Route("GET", "/readyz", server.readiness, NO_TOKEN, response=server.ReadinessAnswer, extra_error_statuses=(503,),
           limits=()),

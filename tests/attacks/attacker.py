@@ -12,7 +12,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from tests.attacks import costly, floods
+from tests.attacks import costly, floods, inputs
 from tests.end_to_end.api import Api
 
 ATTACKS: dict[str, Callable[[Api], Awaitable[object]]] = {
@@ -28,6 +28,7 @@ ATTACKS: dict[str, Callable[[Api], Awaitable[object]]] = {
     "30 previews at once": floods.preview,
     "write to a stranger": floods.write_to_a_stranger,
     "500 slow sockets": floods.slow_sockets,
+    "all costly inputs at once": inputs.send_all,
 }
 
 

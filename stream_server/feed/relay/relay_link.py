@@ -74,4 +74,3 @@ class RelayLink(MessageDelivery):
             else:
                 self.entries += 1
                 self._take_message(line)
-

@@ -21,7 +21,7 @@ from stream_server.web.api.users import Bio, PlaceText
 from stream_server.web.http import fields, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REFUSE_WRITES, REQUEST_ID, SHUTDOWN, STORE
 from stream_server.web.http.authentication import check_token_again, token_digest
-from stream_server.web.http.body import refuse_deep_json
+from stream_server.web.http.body import read_content_type, refuse_deep_json
 from stream_server.web.http.cors import add_cors_headers
 from stream_server.web.http.fields import Body, DisplayName, ForeignId, Id, Language, Login
 from stream_server.web.http.line_reader import Line, LineReader
@@ -197,7 +197,7 @@ def _parse_posted(posted: str | None) -> int | None:
 
 async def ingest(request: web.Request) -> web.StreamResponse:
     """``POST /v1/ingest``: write the lines of another site, and answer each with a line."""
-    if request.content_type not in LINE_MEDIA_TYPES:
+    if read_content_type(request).media_type not in LINE_MEDIA_TYPES:
         raise UnsupportedMediaType(f"send {NDJSON}: one JSON object a line", param="Content-Type")
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
         raise UnsupportedMediaType("send the body without a content coding", param="Content-Encoding")

@@ -16,9 +16,12 @@ from stream_server.web.dialects.connect_limit import count_connect
 from stream_server.web.dialects.v1_framing import MEDIA_TYPE, select_v1_framing
 from stream_server.web.dialects.v1_parameters import TOKEN_PARAMETER, find_token, read_v1_parameters
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
+from stream_server.web.http.body import read_content_type
+from stream_server.web.http.query import query_pairs
 from stream_server.web.http.request_limits import rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.route import Dialect
+from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream
 
@@ -52,11 +55,16 @@ async def firehose_stream(request: web.Request) -> web.StreamResponse:
 
 
 async def read_token(request: web.Request) -> str:
-    """Return the token in the Authorization header, else in ``oauth_token``. Raises Unauthorized if both are absent."""
+    """Return the token in the Authorization header, else in ``oauth_token`` of the query or of a form.
+
+    Raises Unauthorized if all are absent.
+    """
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
-    if not headers and TOKEN_PARAMETER in request.rel_url.query and request.app[CONFIG].v1_url_credentials != "on":
+    is_in_url = not headers and any(name == TOKEN_PARAMETER for name, _ in query_pairs(request))
+    if is_in_url and request.app[CONFIG].v1_url_credentials != "on":
         raise Unauthorized("a token goes into the Authorization header: a URL is logged (--v1-url-credentials)")
-    token = find_token(headers[0] if headers else "", {} if headers else await read_v1_parameters(request))
+    may_have_form = not headers and read_content_type(request).media_type in {"", FORM_MEDIA_TYPE}
+    token = find_token(headers[0] if headers else "", await read_v1_parameters(request) if may_have_form else {})
     if len(headers) > 1 or token is None:
         raise Unauthorized("send a token: as a Bearer, or as oauth_token of OAuth 1.0a")
     return token

@@ -41,7 +41,7 @@ TOKEN_PARAMETER = "oauth_token"  # noqa: S105 - the name of a parameter
 The server ignores the signature, because it never issues the two secrets that a signature proves.
 """
 
-_HEADER_PARAMETER = re.compile(r'([a-z_]{1,40})\s*=\s*"([^"]*)"')
+_HEADER_PARAMETER = re.compile(r'(?<![a-z_])([a-z_]{1,40})\s*=\s*"([^"]*)"')
 _COUNT = re.compile(r"-?[0-9]{1,9}")
 _IDS = re.compile(r"[0-9,\s]+")
 

@@ -14,6 +14,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
 ``dispatch``           finds the route of a request by one look-up if its path has no parameters
 ``authentication``     checks a bearer token or a ticket, and returns its claims
+``request_target``     replaces a path that no route can have, before the router walks up it
 ``request_limits``     applies the limits of a route to a request, and makes the ``RateLimit`` headers
 ``operations_access``  who may read metrics, details of the readiness, and the version
 ``cors``               lets pages of other origins read and write

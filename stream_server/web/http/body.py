@@ -1,7 +1,9 @@
-"""Reads a request body within limits of size, time and JSON nesting."""
+"""Reads a request body, and the header that says what the body is, within limits of size, time and JSON nesting."""
 
 import asyncio
+import re
 from itertools import accumulate
+from typing import NamedTuple
 
 from aiohttp import hdrs, web
 
@@ -14,10 +16,66 @@ BODY_TIMEOUT_SECONDS = 15.0
 MAX_JSON_DEPTH = 200
 """Most levels of nesting in JSON that the server reads. Python's own limit is higher: a thousand levels or more."""
 
+MAX_CONTENT_TYPE_CHARS = 256
+"""Longest `Content-Type` that the server reads. Real ones have less than a hundred characters."""
+
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_MEDIA_TYPE = re.compile(rf"({_WORD}/{_WORD})[ \t]*")
+_PARAMETER = re.compile(rf';[ \t]*(?:({_WORD})=(?:({_WORD})|"((?:[^"\\]|\\.)*)"))?[ \t]*')
+
 _TOO_LARGE = "the body may have at most {} bytes"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 """An opening bracket becomes 1 and a closing one -1, as signed bytes. So their sum is the depth."""
+
+
+class ContentType(NamedTuple):
+    """What a `Content-Type` header says (RFC 9110 §8.3): the media type and the charset, both in lower case.
+
+    ``charset`` is empty if the header names none.
+    """
+
+    media_type: str
+    charset: str = ""
+
+
+NO_CONTENT_TYPE = ContentType("")
+
+
+def read_content_type(request: web.Request) -> ContentType:
+    """Return the parsed `Content-Type`, :data:`NO_CONTENT_TYPE` without the header.
+
+    The time is linear, and no library reads the header. Raises UnsupportedMediaType for a header that is not of the
+    form of RFC 9110 §8.3.1 or has more than :data:`MAX_CONTENT_TYPE_CHARS` characters.
+    """
+    text = request.headers.get(hdrs.CONTENT_TYPE)
+    if text is None:
+        return NO_CONTENT_TYPE
+    found = _MEDIA_TYPE.match(text) if len(text) <= MAX_CONTENT_TYPE_CHARS else None
+    if found is None:
+        raise _malformed_content_type()
+    media_type, parameters, end = found[1].lower(), dict[str, str](), found.end()
+    while end < len(text):
+        parameter = _PARAMETER.match(text, end)
+        if parameter is None:
+            raise _malformed_content_type()
+        if parameter[1]:
+            parameters[parameter[1].lower()] = parameter[2] or re.sub(r"\\(.)", r"\1", parameter[3] or "")
+        end = parameter.end()
+    return ContentType(media_type, parameters.get("charset", "").lower())
+
+
+def _malformed_content_type() -> UnsupportedMediaType:
+    return UnsupportedMediaType("send a media type such as application/json", param="Content-Type")
+
+
+def declared_length(request: web.Request) -> int | None:
+    """Return the number of bytes that `Content-Length` declares, None without the header.
+
+    The HTTP parser lets through digits only, but any number of zeros before them. Python refuses to read those.
+    """
+    text = request.headers.get(hdrs.CONTENT_LENGTH)
+    return None if text is None else int(text.lstrip("0") or "0")
 
 
 async def read_body(request: web.Request, max_bytes: int) -> bytes:
@@ -28,7 +86,7 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
     """
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
         raise UnsupportedMediaType("send the body without a content coding", param="Content-Encoding")
-    if (request.content_length or 0) > max_bytes:
+    if (declared_length(request) or 0) > max_bytes:
         raise TooLarge(_TOO_LARGE.format(max_bytes))
     if TURN not in request or request.content.is_eof():
         return await _receive_body(request, max_bytes)
@@ -58,8 +116,8 @@ async def _receive_body(request: web.Request, max_bytes: int) -> bytes:
 
 async def read_json_body(request: web.Request, max_bytes: int) -> bytes:
     """Read a body of `application/json` in UTF-8. Raises UnsupportedMediaType for another Content-Type."""
-    charset = (request.charset or "utf-8").lower()
-    if request.content_type != "application/json" or charset not in {"utf-8", "utf8"}:
+    media_type, charset = read_content_type(request)
+    if media_type != "application/json" or charset not in {"", "utf-8", "utf8"}:
         raise UnsupportedMediaType("send application/json in UTF-8", param="Content-Type")
     return await read_body(request, max_bytes)
 

@@ -24,6 +24,7 @@ from stream_server.web.http.dispatch import Dispatcher
 from stream_server.web.http.early_start import EarlyHandler, EarlyPaths, finish_early_start, take_early_request
 from stream_server.web.http.parse_errors import connection_error, shrink_last_error
 from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.request_target import TargetLimit
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.tcp_peer import TcpPeer
@@ -51,6 +52,12 @@ SHUTDOWN_SECONDS = 0.25
 
 IDLE_CHECK_SECONDS = 0.01
 
+MIN_BYTES_PER_SECOND = 1024
+"""Least speed at which a client must take an answer. A slower one could hold its place in the table for hours."""
+
+EVICTED_AFTER_SECONDS = 5.0
+"""Seconds for which a client must have left an answer unread before its connection may be closed to make room."""
+
 
 class HttpConnection(EarlyHandler):
     """One client connection with deadlines for request heads and for writing; a stream may take over its transport.
@@ -61,7 +68,7 @@ class HttpConnection(EarlyHandler):
 
     __slots__ = (
         "_address", "_handed_over", "_head_bytes", "_is_broken", "_is_reading_head", "_keepalive_options", "_peer",
-        "_stall_timer", "_table", "_timeouts", "last_heard_at",
+        "_stall_timer", "_table", "_timeouts", "_unread_since", "last_heard_at",
     )  # fmt: skip
 
     def __init__(
@@ -75,7 +82,7 @@ class HttpConnection(EarlyHandler):
         self._table = table
         self._address: str | None = None
         self._head_bytes = 0
-        self.last_heard_at = 0.0
+        self.last_heard_at = self._unread_since = 0.0
         self._is_reading_head = self._is_broken = self._handed_over = False
         self._stall_timer: asyncio.TimerHandle | None = None
         self._peer: TcpPeer | None = None
@@ -83,6 +90,7 @@ class HttpConnection(EarlyHandler):
     def pause_writing(self) -> None:
         """Start the write deadline. The transport calls this when the kernel's send buffer takes no more bytes."""
         super().pause_writing()
+        self._unread_since = self._loop.time()
         if self.transport is not None:
             self._abort_if_stalled(self.transport, math.inf)
 
@@ -99,7 +107,7 @@ class HttpConnection(EarlyHandler):
         super().connection_lost(exc)
 
     def _abort_if_stalled(self, transport: asyncio.Transport, previous_backlog: float) -> None:
-        """Drop the connection if its backlog (bytes that the client has not taken) did not shrink since the last check.
+        """Drop the connection if its backlog (bytes that the client has not taken) shrinks too slowly.
 
         Otherwise check again after the write timeout, so a slow client stays connected. The backlog includes the
         kernel's send buffer, because the kernel takes more bytes from this process only when a third of that buffer is
@@ -107,16 +115,20 @@ class HttpConnection(EarlyHandler):
         """
         unacknowledged_bytes = 0 if self._peer is None else self._peer.unacknowledged_bytes()
         backlog = transport.get_write_buffer_size() + unacknowledged_bytes
-        if backlog >= previous_backlog:
+        seconds = self._timeouts.write_seconds
+        if previous_backlog - backlog < seconds * MIN_BYTES_PER_SECOND:
             transport.abort()
         else:
-            seconds = self._timeouts.write_seconds
             self._stall_timer = self._loop.call_later(seconds, self._abort_if_stalled, transport, backlog)
 
     def _stop_stall_timer(self) -> None:
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None
+
+    def is_evictable(self, now: float) -> bool:
+        """Whether nobody waits for this connection at ``now`` (time of the loop): it is idle, or its client is."""
+        return not self.is_busy or (self.writing_paused and now - self._unread_since >= EVICTED_AFTER_SECONDS)
 
     @property
     def is_busy(self) -> bool:
@@ -313,9 +325,13 @@ class HttpServer(web.Server):
         )  # fmt: skip
 
     def _evict_idle(self, count: int) -> None:
-        """Close up to ``count`` connections without a running request, those first that are silent for longest."""
-        idle = [each for each in self.connections if isinstance(each, HttpConnection) and not each.is_busy]
-        for connection in sorted(idle, key=lambda each: each.last_heard_at)[:count]:
+        """Close up to ``count`` connections that are idle or leave an answer unread.
+
+        The idle ones go first, and of each kind those that were heard of the longest ago.
+        """
+        now = self._loop.time()
+        found = [each for each in self.connections if isinstance(each, HttpConnection) and each.is_evictable(now)]
+        for connection in sorted(found, key=lambda each: (each.is_busy, each.last_heard_at))[:count]:
             connection.drop()
 
 
@@ -371,7 +387,8 @@ class HttpRunner(web.AppRunner):
         plain = await super()._make_server()
         options = dict(plain._kwargs)  # noqa: SLF001 - aiohttp keeps them there only
         options |= {"handler_cancellation": plain.handler_cancellation, "early_paths": self._early_paths()}
-        options |= {"request_factory": take_early_request(plain.request_factory)}
+        limit = TargetLimit(resource.canonical for resource in self.app.router.resources())
+        options |= {"request_factory": take_early_request(limit.shorten_targets(plain.request_factory))}
         loop, handler = asyncio.get_running_loop(), finish_early_start(Dispatcher(self.app, plain.request_handler))
         return HttpServer(handler, timeouts=self._timeouts, table=self._table, loop=loop, **options)
 

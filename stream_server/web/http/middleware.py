@@ -21,10 +21,8 @@ from stream_server.errors import (
     NotFound,
     RateLimited,
     TooLarge,
-    Unauthorized,
 )
 from stream_server.monitoring.tracing import TracedRequest, Tracing
-from stream_server.security.tokens import Claims
 from stream_server.store.redis import admission, timeout_budget
 from stream_server.store.redis.request_trace import RequestTrace
 from stream_server.web.http.app_keys import (
@@ -114,9 +112,24 @@ async def _answer(
     except ConnectionError:
         raise  # the client cannot receive an answer, and the server has not failed
     except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
-        if isinstance(error, RateLimited):
-            await app[LIMITS].delay_refusal(request)
-        return _error_answer(request, route, error)
+        return _error_answer(request, route, await _count_refusal(request, error))
+
+
+async def _count_refusal(request: web.Request, error: Exception) -> Exception:
+    """Count a refusal that no limit has counted yet as a request without a token. Return what is told to the client.
+
+    This may be RateLimited instead of ``error``. A client that is refused too often in a second waits here.
+    """
+    limits = request.app[LIMITS]
+    is_refusal = isinstance(error, ApiError | web.HTTPException) and error.status < 500
+    if is_refusal and CLAIMS not in request and ALLOWANCE not in request:
+        try:
+            await limits.use(request, ANONYMOUS)
+        except RateLimited as too_many:
+            error = too_many
+    if isinstance(error, RateLimited):
+        await limits.delay_refusal(request)
+    return error
 
 
 def _begin_trace(request: web.Request, route: Route | None, tracing: Tracing) -> TracedRequest | None:
@@ -175,6 +188,7 @@ async def _check_and_answer(
 async def _check_and_handle(
     request: web.Request, app: web.Application, route: Route, handler: Handler
 ) -> web.StreamResponse:
+    limits = app[LIMITS]
     if route.dialect is None:
         check_parameter_names(request, route)
     if route.is_streaming:
@@ -182,29 +196,20 @@ async def _check_and_handle(
     if route.websocket is not None and is_websocket_request(request):
         check_handshake(request)
         handler = route.websocket
-        if not has_credentials(request):
-            return await handler(request)  # the first message of the socket brings a token
+        if not has_credentials(request):  # the first message of the socket brings a token
+            await limits.use(request, ANONYMOUS)
+            return await handler(request)
     if route.scope != NO_TOKEN:
-        claims = request[CLAIMS] = await _authenticate(request, route)
-        if route.scope != ANY_TOKEN and route.scope not in claims.scopes:
-            raise Forbidden(f"the token lacks the scope {route.scope}")
-    limits = app[LIMITS]
+        request[CLAIMS] = await authenticate(request, route)
     if limits.are_on:
         await limits.check(request, route.rate_limits)
+    if route.scope not in {NO_TOKEN, ANY_TOKEN} and route.scope not in request[CLAIMS].scopes:
+        raise Forbidden(f"the token lacks the scope {route.scope}")
     if route.grows_data:
         app[REFUSE_WRITES]()
     if route.query is not None:
         request[QUERY] = read_query(request, route.query)
     return await handler(request)
-
-
-async def _authenticate(request: web.Request, route: Route) -> Claims:
-    """Return the claims of the token or ticket. Count an invalid one: it may be a guess. May raise RateLimited."""
-    try:
-        return await authenticate(request, route)
-    except Unauthorized:
-        await request.app[LIMITS].use(request, ANONYMOUS)
-        raise
 
 
 def _error_answer(request: web.Request, route: Route | None, error: Exception) -> web.Response:

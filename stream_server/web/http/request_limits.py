@@ -19,6 +19,7 @@ from stream_server.errors import RateLimited
 from stream_server.monitoring.limit_hits import LimitHits
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, TURN
+from stream_server.web.http.body import declared_length
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.concurrency import Concurrency
 from stream_server.web.limits.connections import ConnectionTable
@@ -236,7 +237,7 @@ def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
 
 def _body_bytes(request: web.Request, config: Config) -> int:
     """Return the size of the body. A body without Content-Length counts as the largest."""
-    length = request.content_length
+    length = declared_length(request)
     if length is None:
         return config.body_max_bytes if hdrs.TRANSFER_ENCODING in request.headers else 0
     return min(length, config.body_max_bytes)

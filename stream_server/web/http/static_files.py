@@ -71,8 +71,8 @@ def _load_file(file: Traversable) -> StaticFile:
 
 def file_response(request: web.Request, file: StaticFile, headers: Mapping[str, str] = PAGE_HEADERS) -> web.Response:
     """Return the answer with a file: 304 without a body if the client has these bytes (RFC 9110 §13.1.2), else 200."""
-    known = request.if_none_match or ()
-    is_known = any(tag.value in {file.tag, "*"} for tag in known)
+    known = ",".join(request.headers.getall(hdrs.IF_NONE_MATCH, []))
+    is_known = f'"{file.tag}"' in known or known.strip() == "*"  # no tag can have a quotation mark within
     response = web.Response(status=304) if is_known else web.Response(body=file.body)
     response.etag = ETag(file.tag)
     response.headers.update(headers)

@@ -69,7 +69,7 @@ class TrustedProxies:
         host = peer[0] if isinstance(peer, tuple) else ""
         is_forwarded = "Forwarded" in request.headers or "X-Forwarded-For" in request.headers
         if not is_forwarded or not self._networks or not self.is_trusted(host):
-            return _subject_of_peer(host)
+            return subject_of_peer(host)
         return self.client_address(host, _forwarded_addresses(request))
 
 
@@ -105,8 +105,11 @@ def _parse_network(text: str) -> Network:
 
 
 @lru_cache(4096)
-def _subject_of_peer(peer: str) -> str:
-    """Return the subject for a client that no proxy stands before. A request asks several times for it."""
+def subject_of_peer(peer: str) -> str:
+    """Return the subject for a client that no proxy stands before: an IPv4 address or an IPv6 network of 64 bits.
+
+    ``peer`` is the address at the other end of a connection. A request asks several times for it.
+    """
     address = _parse_address(peer)
     return UNKNOWN if address is None else _subject_of(address)
 

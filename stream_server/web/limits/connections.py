@@ -1,4 +1,4 @@
-"""Limits the connections of one server process, in total and per address.
+"""Limits the connections of one server process, in total and per address. An IPv6 network of 64 bits is one address.
 
 The total is the limit of open files minus a reserve for Redis, the log and the next connections. So a flood of
 connections never takes the last file. If the total is reached, the server first closes the connections that have been
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from stream_server.config.settings import Config
 from stream_server.monitoring.limit_hits import LimitHits
+from stream_server.web.limits.client_address import subject_of_peer
 
 MAX_RESERVED_FILES = 160
 """Most open files that are kept from clients: for forty connections to Redis, sockets and what is accepted next."""
@@ -63,14 +64,13 @@ class ConnectionTable:
     """Counts the open connections of a server process, streams included.
 
     Attributes:
-        evict_idle: Closes up to the given number of idle connections, the oldest first. Set by the HTTP server.
+        evict_idle: Closes up to the given number of connections that are idle or take no answer, the oldest first.
+            Set by the HTTP server.
         evicted: Number of connections that were closed to make room.
         refused: Number of connections that were refused.
     """
 
-    def __init__(
-        self, config: Config, is_trusted_proxy: Callable[[str], bool], hits: LimitHits | None = None
-    ) -> None:
+    def __init__(self, config: Config, is_trusted_proxy: Callable[[str], bool], hits: LimitHits | None = None) -> None:
         """``is_trusted_proxy`` says whether an address is that of a trusted proxy, which has no limit of its own."""
         self._config = config
         self._is_trusted_proxy = is_trusted_proxy
@@ -92,7 +92,10 @@ class ConnectionTable:
         return min(room, self._config.connections_max or room)
 
     def take(self, address: str) -> Refusal | None:
-        """Count a new connection from ``address``. If there is no room for it, count nothing and return the refusal."""
+        """Count a new connection from ``address``. If there is no room for it, count nothing and return the refusal.
+
+        ``address`` is the IP address of the peer, or "" for a unix socket.
+        """
         maximum = self.maximum
         if self._count >= maximum:
             before = self._count
@@ -104,15 +107,16 @@ class ConnectionTable:
             self._hits.add("connections_per_address" if refusal.status == 429 else "connections_max")
             return refusal
         self._count += 1
-        self._count_by_address[address] += 1
+        self._count_by_address[subject_of_peer(address)] += 1
         return None
 
     def release(self, address: str) -> None:
         """Forget a connection that was taken and has ended."""
         self._count -= 1
-        self._count_by_address[address] -= 1
-        if not self._count_by_address[address]:
-            del self._count_by_address[address]
+        subject = subject_of_peer(address)
+        self._count_by_address[subject] -= 1
+        if not self._count_by_address[subject]:
+            del self._count_by_address[subject]
 
     def _reason_to_refuse(self, address: str, maximum: int) -> Refusal | None:
         if self._count >= maximum:
@@ -120,7 +124,7 @@ class ConnectionTable:
         if not address:
             return None  # a unix socket, which only this machine's proxy can open
         most = min(self._config.connections_per_address, max(1, maximum // 2))
-        if self._config.limits == "on" and self._count_by_address[address] >= most:
+        if self._config.limits == "on" and self._count_by_address[subject_of_peer(address)] >= most:
             return None if self._is_trusted_proxy(address) else Refusal(*TOO_MANY_FROM_ADDRESS)
         return None
 

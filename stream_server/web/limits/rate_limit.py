@@ -54,9 +54,10 @@ LOG_INS_OF_ADDRESS = RateLimit("limit_log_ins_of_address", QUARTER_HOUR, Subject
 SIGN_UPS = RateLimit("limit_sign_ups", HOUR, Subject.ADDRESS, "sign-ups from this address")
 LOOKUPS = RateLimit("limit_lookups", MINUTE, Subject.ADDRESS, "questions for free names from this address")
 ANONYMOUS = RateLimit("limit_anonymous", MINUTE, Subject.ADDRESS, "requests without a valid token from this address")
+FILES = RateLimit("limit_files", MINUTE, Subject.ADDRESS, "files of the console from this address")
 
 RATE_LIMITS: tuple[RateLimit, ...] = (
     READS, WRITES, STATUSES, STATUS_BYTES, FOLLOWS, TALKS, CONNECTS, DIALECT_CONNECTS, POLLS, TICKETS, TRIALS, LOG_INS,
-    LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS, ANONYMOUS,
+    LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS, ANONYMOUS, FILES,
 )  # fmt: skip
 """All rate limits."""

@@ -7,8 +7,9 @@ from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMediaType
 from stream_server.web.http.authentication import TICKET_PARAMETER
-from stream_server.web.http.body import read_body, refuse_deep_json
+from stream_server.web.http.body import read_body, read_content_type, refuse_deep_json
 from stream_server.web.http.query import parse_pairs, query_pairs
+from stream_server.web.route import JSON_MEDIA_TYPE
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 Pairs = list[tuple[str, str]]
@@ -39,15 +40,16 @@ async def read_stream_parameters(request: web.Request, max_bytes: int, separator
 
 async def _read_body_pairs(request: web.Request, max_bytes: int, separators: Mapping[str, str]) -> Pairs:
     """Read the parameters of a form or JSON body. Raises UnsupportedMediaType for another Content-Type."""
+    media_type = read_content_type(request).media_type
+    if media_type not in {FORM_MEDIA_TYPE, JSON_MEDIA_TYPE}:
+        raise UnsupportedMediaType(f"send {FORM_MEDIA_TYPE} or {JSON_MEDIA_TYPE}", param="Content-Type")
     body = await read_body(request, max_bytes)
-    if request.content_type == FORM_MEDIA_TYPE:
+    if media_type == FORM_MEDIA_TYPE:
         try:
             return parse_pairs(body.decode("utf-8"))
         except UnicodeDecodeError:
             raise BadRequest("the form is not UTF-8", code="malformed_body") from None
-    if request.content_type == "application/json":
-        return list(_read_json_pairs(body, separators))
-    raise UnsupportedMediaType(f"send {FORM_MEDIA_TYPE} or application/json", param="Content-Type")
+    return list(_read_json_pairs(body, separators))
 
 
 def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:

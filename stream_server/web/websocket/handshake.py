@@ -25,6 +25,9 @@ KEY_BYTES = 16
 ACCEPT_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """The bytes that a server appends to the client's key (RFC 6455 §1.3)."""
 
+MAX_ORIGIN_CHARS = 300
+"""Longest `Origin` and `Host` that are compared: a host has 253 characters at most. Parsing takes quadratic time."""
+
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -101,8 +104,11 @@ def _is_own_origin(request: web.Request, origin: str) -> bool:
 
     Only the host and the port are compared: behind a proxy with TLS the server does not see the scheme.
     """
+    host = request.headers.get(hdrs.HOST, "")
+    if max(len(origin), len(host)) > MAX_ORIGIN_CHARS:
+        return False
     try:
-        page, own = urlsplit(origin), urlsplit(f"//{request.headers.get(hdrs.HOST, '')}")
+        page, own = urlsplit(origin), urlsplit(f"//{host}")
         default = DEFAULT_PORTS.get(page.scheme)
         same_port = (page.port or default) == (own.port or default)
     except ValueError:

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from stream_server.runtime.listening import listen_alone
 from stream_server.runtime.tcp_keepalive import MAX_IDLE_SECONDS, MAX_PROBES, TcpKeepalive
-from stream_server.web.http import app_keys, body
+from stream_server.web.http import app_keys, body, http_connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.http_connection import HttpConnection, HttpRunner
 from stream_server.web.http.request_limits import LIMITS
@@ -348,6 +348,53 @@ async def test_an_answer_that_is_not_read_is_dropped(
         await eventually(lambda: not server.connections, what="the connection's end")
     whole = await answer_to((host, port), HEALTH_THEN_CLOSE)
     assert whole.endswith(b"x" * size)
+
+
+@pytest.fixture
+def long_answer(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Let `/healthz` answer with as many bytes as this says."""
+
+    async def long(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=b"x" * 1_000_000)
+
+    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
+    monkeypatch.setattr(route, "_handler", long)
+    return 1_000_000
+
+
+@pytest.mark.parametrize(("at_least", "is_whole"), [(1024, True), (4_000_000, False)])
+async def test_an_answer_is_taken_at_the_least_speed_or_dropped(
+    small_buffers: tuple[Address, HttpRunner], monkeypatch: pytest.MonkeyPatch, long_answer: int, *,
+    at_least: int, is_whole: bool,
+) -> None:  # fmt: skip
+    """The client takes some bytes within each write timeout, so it would hold its place for as long as it likes."""
+    monkeypatch.setattr(http_connection, "MIN_BYTES_PER_SECOND", at_least)
+    (host, port), _ = small_buffers
+    async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
+        await client.send(HEALTH_THEN_CLOSE)
+        with suppress(ConnectionError):
+            for _ in range(1000):
+                if not await client.read(8192):
+                    break
+                await asyncio.sleep(0.01)  # the slow client itself, not a wait for something
+        assert (client.received > long_answer) == is_whole
+
+
+@pytest.mark.usefixtures("long_answer")
+async def test_a_full_table_closes_clients_that_leave_their_answer_unread(
+    small_buffers: tuple[Address, HttpRunner], app: web.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (host, port), runner = small_buffers
+    server = runner.server
+    assert server is not None
+    async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
+        await client.send(HEALTH)
+        await eventually(lambda: any(one.writing_paused for one in server.connections), what="a full socket")
+        app[LIMITS].connections.evict_idle(1)
+        assert len(server.connections) == 1, "the client may be about to read"
+        monkeypatch.setattr(http_connection, "EVICTED_AFTER_SECONDS", 0)
+        app[LIMITS].connections.evict_idle(1)
+        await eventually(lambda: not server.connections, what="the connection's end")
 
 
 async def test_single_bytes_do_not_extend_the_body_deadline(

@@ -2,15 +2,18 @@
 
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 import pytest
 from aiohttp.test_utils import make_mocked_request
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from stream_server.errors import ApiError, BadRequest
 from stream_server.web.api.timelines import HomeTimelineQuery
 from stream_server.web.http.paging import IdsQuery
-from stream_server.web.http.query import MAX_KEPT_STRUCT_CHARS, check_parameter_names, read_query
+from stream_server.web.http.query import MAX_KEPT_STRUCT_CHARS, check_parameter_names, parse_pairs, read_query
 from stream_server.web.route import NoQuery
 
 
@@ -45,3 +48,24 @@ def test_requests_share_no_list() -> None:
     first = _parse("ids=1,2", IdsQuery)
     first.ids.append("3")
     assert _parse("ids=1,2", IdsQuery) == IdsQuery(["1", "2"])
+
+
+@given(
+    st.lists(st.sampled_from(["a", "=", "&", "+", "%", "%2", "%41", "%c3%a9", "%c3", "%00", "\xe9", " "])).map("".join)
+)
+@example("a=%c3&b=%a9")
+def test_pairs_are_those_of_the_standard_library(text: str) -> None:
+    """The standard library is exact, but takes a step of Python for each percent sign."""
+    try:
+        expected = parse_qsl(text, keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError:
+        with pytest.raises(BadRequest, match="UTF-8"):
+            parse_pairs(text)
+    else:
+        assert parse_pairs(text) == expected
+
+
+def test_a_form_has_at_most_200_pairs() -> None:
+    assert len(parse_pairs("&".join(["a=1"] * 200))) == 200
+    with pytest.raises(BadRequest, match="too many"):
+        parse_pairs("&".join(["a=1"] * 201))

@@ -23,7 +23,8 @@ def settings() -> dict[str, Any]:
     return {
         "limits": "on", "limit_reads": 40, "limit_writes": WRITES, "limit_log_ins": 3, "limit_lookups": 5,
         "limit_sign_ups": 4, "limit_anonymous": 30, "limit_rule_trials": 10, "limit_status_bytes": 1000,
-        "limit_follows": 3, "limit_log_ins_of_address": LOG_INS_OF_ADDRESS,
+        "limit_follows": 3, "limit_log_ins_of_address": LOG_INS_OF_ADDRESS, "operations": "token",
+        "limit_files": 3,
     }  # fmt: skip
 
 
@@ -120,6 +121,53 @@ async def test_wrong_tokens_are_counted_by_address(world: World) -> None:
     wrong = {"Authorization": "Bearer wrong"}
     found = [(await world.call("GET", "/v1/users/me", headers=wrong)).status for _ in range(31)]
     assert found == [401] * 30 + [429]
+
+
+SOCKET = {
+    "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}  # fmt: skip
+ANONYMOUS_REFUSALS: list[tuple[str, str, dict[str, str], int]] = [
+    ("GET", "/v1/nothing", {}, 404),
+    ("GET", "/a" * 100, {}, 404),
+    ("PATCH", "/v1/users", {}, 405),
+    ("GET", "/healthz?x=1", {}, 400),
+    ("GET", "/v1/users/me", {}, 401),
+    ("GET", "/v1/users/me?token=x", {}, 400),
+    ("GET", "/metrics", {"Authorization": "Bearer a-guess"}, 401),
+    ("POST", "/v1/users", {"Content-Type": "text/plain"}, 415),
+    ("POST", "/1.1/statuses/filter.json", {"Content-Type": "text/plain"}, 401),
+    ("GET", "/v1/stream", {**SOCKET, "Sec-WebSocket-Version": "8"}, 426),
+    ("GET", "/v1/stream", SOCKET, 101),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "headers", "status"), ANONYMOUS_REFUSALS)
+async def test_every_refusal_without_a_token_is_counted_by_address(
+    world: World, method: str, path: str, headers: dict[str, str], status: int
+) -> None:
+    """What opens a WebSocket without a token counts too: nobody has proved anything yet."""
+    found = []
+    for _ in range(31):
+        async with world.session.request(method, path, headers=headers) as answer:
+            found.append(answer.status)
+    limited = 420 if path.startswith("/1.1/") else 429
+    assert found == [status] * 30 + [limited]
+
+
+@pytest.mark.parametrize("path", ["/docs", "/console/app.js", "/console/docs/page.js"])
+async def test_files_are_counted_by_address(world: World, path: str) -> None:
+    first = await world.call("GET", path)
+    known = {"If-None-Match": first.headers["ETag"]}
+    found = [first.status, *[(await world.call("GET", path, headers=known)).status for _ in range(3)]]
+    assert found == [200, 304, 304, 429]
+
+
+async def test_a_refused_scope_is_counted_by_user(world: World) -> None:
+    ann = await world.user("ann")
+    found = [(await world.call("GET", "/v1/users/me", ann, scope="stream")).status for _ in range(41)]
+    assert found == [403] * 40 + [429]
+    assert (await world.call("GET", "/v1/nothing")).status == 404, "her address has done nothing without a token"
 
 
 async def test_one_preview_at_a_time_and_the_slot_is_freed(world: World, app: web.Application) -> None:

@@ -2,6 +2,8 @@
 
 import resource
 
+import pytest
+
 from stream_server.web.limits.connections import ConnectionTable, Refusal
 from tests.stream_server import tokens
 
@@ -21,6 +23,23 @@ def test_an_address_holds_at_most_its_share() -> None:
     found.release("198.51.100.1")
     assert found.take("198.51.100.1") is None
     assert (len(found), found.refused) == (6, 1)
+
+
+@pytest.mark.parametrize(
+    ("addresses", "other"),
+    [
+        (("2001:db8:0:1::1", "2001:db8:0:1::2", "2001:db8:0:1:ffff::9", "2001:db8:0:1::1%eth0"), "2001:db8:0:2::1"),
+        (("198.51.100.1", "::ffff:198.51.100.1", "::ffff:c633:6401", "198.51.100.1"), "::ffff:198.51.100.2"),
+    ],
+    ids=["a network of 64 bits", "IPv4 in IPv6"],
+)
+def test_the_addresses_of_one_client_count_together(addresses: tuple[str, ...], other: str) -> None:
+    found = table(connections_max=100, connections_per_address=3)
+    assert [found.take(address) is None for address in addresses] == [True] * 3 + [False]
+    assert found.take(other) is None
+    for address in addresses[:3]:
+        found.release(address)
+    assert [found.take(address) is None for address in addresses] == [True] * 3 + [False]
 
 
 def test_an_address_never_holds_more_than_half() -> None:
