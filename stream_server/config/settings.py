@@ -180,10 +180,11 @@ class Config:
     )
     limit_reads: int = reloadable(3000, "a minute", "Reads of one user.", 0)
     limit_writes: int = reloadable(1200, "a minute", "Writes of one user, of all kinds.", 0)
-    limit_statuses: int = reloadable(300, "a minute", "Statuses, comments and messages of one user.", 0)
-    limit_status_bytes: int = reloadable(
-        8 * 2**20, "bytes an hour", "Bytes of the statuses, comments and messages of one user.", 0
+    limit_write_bytes: int = reloadable(8 * 2**20, "bytes an hour", "Bytes of the bodies of one user's writes.", 0)
+    limit_idempotency_keys: int = reloadable(
+        20_000, "a day", "Writes of one user with an `Idempotency-Key`, whose outcomes Redis keeps for 24 hours.", 0
     )
+    limit_statuses: int = reloadable(300, "a minute", "Statuses, comments and messages of one user.", 0)
     limit_follows: int = reloadable(2000, "a day", "People whom one user follows anew.", 0)
     limit_talks: int = reloadable(200, "a day", "Talks that one user opens.", 0)
     limit_connects: int = reloadable(300, "in 15 min", "Streams that one user opens.", 0)

@@ -36,11 +36,11 @@ from stream_server.web.limits.rate_limit import (
     FOLLOWS,
     LOOKUPS,
     POLLS,
-    STATUS_BYTES,
     STATUSES,
     TALKS,
     TICKETS,
     TRIALS,
+    WRITE_BYTES,
     WRITES,
 )
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, ONE_ROUND_TRIP, Handler, RedisRoundTrips, Route
@@ -57,7 +57,7 @@ RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importa
 NO_ROUND_TRIP = RedisRoundTrips(0)
 STREAM_TRIPS = RedisRoundTrips(3, "none for a stream of this process; else two look-ups and the command to the other")
 
-TEXT_LIMITS = (WRITES, STATUSES, STATUS_BYTES)
+TEXT_LIMITS = (WRITES, STATUSES, WRITE_BYTES)
 """Limits of the routes that write a text: these fill the log, in which other users' events wait to be read."""
 
 V1_STREAMS = {
@@ -192,7 +192,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("DELETE", "/v1/groups/{id}/members/{uid}", groups.remove_member, "write", response=groups.Group,
           me_parameter="uid"),
     Route("POST", "/v1/talks", talks.open_talk, "write", body=talks.NewTalk, response=talks.Talk, status=201,
-          other_statuses=(200,), limits=(WRITES, TALKS)),
+          other_statuses=(200,), limits=(WRITES, WRITE_BYTES, TALKS)),
     _page("/v1/talks", talks.list_own, talks.TalkPage),
     _page("/v1/talks/requests", talks.list_requests, talks.TalkPage),
     Route("PUT", "/v1/talks/{id}/acceptance", talks.accept, "write", status=204),

@@ -3,7 +3,7 @@
 -- first log entry comes with the first message, so the talk's id comes from the clock and needs no log number. For users
 -- who do not follow the one who opens it, the talk is a request, until they answer it.
 -- ARGV: 3 user, 4 name as JSON ('null' for none), 5 name, from 6 on the other users.
--- Reply: `opened` or `unchanged`, and JSON of the talk.
+-- Reply: id of a new talk, or `unchanged`; JSON of the talk.
 for at = 6, #ARGV do
   if not can_contact(actor.id, ARGV[at]) then return refuse('NOT_FOUND user people') end
 end
@@ -15,7 +15,7 @@ if #ARGV == 6 then
   local there = redis.call('GET', pair)
   if there then
     if not find_own_talk(actor.id, there) then redis.call('ZADD', KEY.talks .. actor.id, there, there) end
-    return keep_reply('unchanged ' .. talk_json(actor.id, find_own_talk(actor.id, there)))
+    return keep_reply('unchanged', talk_json(actor.id, find_own_talk(actor.id, there)))
   end
 end
 local ms, seq = next_position()
@@ -29,4 +29,4 @@ for at = 6, #ARGV do
   redis.call('ZADD', (knows and KEY.talks or KEY.talk_requests) .. ARGV[at], id, id)
 end
 if pair then redis.call('SET', pair, id) end
-return keep_reply('opened ' .. talk_json(actor.id, find_own_talk(actor.id, id)))
+return keep_reply(id, talk_json(actor.id, find_own_talk(actor.id, id)))

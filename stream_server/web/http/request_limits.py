@@ -22,7 +22,15 @@ from stream_server.web.http.app_keys import CLAIMS, TURN
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.concurrency import Concurrency
 from stream_server.web.limits.connections import ConnectionTable
-from stream_server.web.limits.rate_limit import FOLLOWS, STATUS_BYTES, STATUSES, WRITES, RateLimit, Subject
+from stream_server.web.limits.rate_limit import (
+    FOLLOWS,
+    IDEMPOTENCY_KEYS,
+    STATUSES,
+    WRITE_BYTES,
+    WRITES,
+    RateLimit,
+    Subject,
+)
 from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
 from stream_server.web.limits.refusal_delay import RefusalDelay
 from stream_server.web.limits.turns import Turn, Turns
@@ -43,7 +51,8 @@ MAX_UNPROVEN_OF_ADDRESS, MAX_UNPROVEN = 32, 1024
 """Most WebSockets of one address, and in all, that have not sent their token yet. Each takes about 8 KiB."""
 
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
-INGEST_LIMITS = frozenset({WRITES, STATUSES, STATUS_BYTES, FOLLOWS})
+IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
+INGEST_LIMITS = frozenset({WRITES, WRITE_BYTES, IDEMPOTENCY_KEYS, STATUSES, FOLLOWS})
 """Limits that do not apply to a token with the scope `ingest`."""
 
 
@@ -173,9 +182,8 @@ class RequestLimits:
             return
         is_ingest = claims is not None and INGEST_SCOPE in claims.scopes
         for limit in limits:
-            maximum = limit.maximum(config)
-            if maximum and not (is_ingest and limit in INGEST_LIMITS):
-                amount = _body_bytes(request, config) if limit is STATUS_BYTES else 1
+            maximum, amount = limit.maximum(config), _amount(request, limit, config)
+            if maximum and amount and not (is_ingest and limit in INGEST_LIMITS):
                 await self._count(request, limit, self._subject(request, limit, ""), maximum, amount)
 
     async def use(self, request: web.Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
@@ -232,6 +240,13 @@ def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
         "RateLimit-Remaining": str(allowance.remaining),
         "RateLimit-Reset": str(max(0, math.ceil(allowance.ends_at - time.time()))),
     }
+
+
+def _amount(request: web.Request, limit: RateLimit, config: Config) -> int:
+    """Return how many uses of a limit of its route a request is."""
+    if limit is WRITE_BYTES:
+        return _body_bytes(request, config)
+    return int(limit is not IDEMPOTENCY_KEYS or IDEMPOTENCY_KEY_HEADER in request.headers)
 
 
 def _body_bytes(request: web.Request, config: Config) -> int:

@@ -22,7 +22,7 @@ LOG_INS_OF_ADDRESS = 8
 def settings() -> dict[str, Any]:
     return {
         "limits": "on", "limit_reads": 40, "limit_writes": WRITES, "limit_log_ins": 3, "limit_lookups": 5,
-        "limit_sign_ups": 4, "limit_anonymous": 30, "limit_rule_trials": 10, "limit_status_bytes": 1000,
+        "limit_sign_ups": 4, "limit_anonymous": 30, "limit_rule_trials": 10, "limit_write_bytes": 1000,
         "limit_follows": 3, "limit_log_ins_of_address": LOG_INS_OF_ADDRESS,
     }  # fmt: skip
 
