@@ -102,6 +102,7 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("talk", "{core}:talk:", "<id>", "HASH", "id uid people created(ms), name plain and as JSON"),
     Key("talks", "{core}:talks:", "<uid>", "ZSET", "talks of a user: talk id -> id of its last message, or talk id"),
     Key("talk_requests", "{core}:talk_requests:", "<uid>", "ZSET", "talks that strangers opened: id -> as in `talks`"),
+    Key("strangers", "{core}:strangers:", "<uid>", "ZSET", "users with an unanswered talk request -> talk id"),
     Key("pair", "{core}:pair:", "<uid>:<uid>", "STRING", "the talk of two users, the lower id first"),
     Key("marks", "{core}:marks:", "<talk id>", "HASH", "user id -> id of the last message read"),
     Key("messages", "{core}:messages:", "<talk id>", "ZSET", "message id scored by itself"),

@@ -17,7 +17,8 @@ if uid ~= other then
     if redis.call('ZSCORE', KEY.invitations .. other, group.id) then
       return keep_reply('unchanged invited', group_json(group))
     end
-    if redis.call('ZCARD', KEY.invitations .. other) >= MAX_INVITATIONS then return refuse('TOO_MANY invitations uid') end
+    local often = refuse_if_invited_often(uid, other)
+    if often then return often end
     set_invitation(group.id, other, to_text(now_ms()))
     return keep_reply('invited', group_json(group))
   end

@@ -43,6 +43,11 @@ TOO_MANY_MESSAGES = {
     "invitations": "this user has 1,000 invitations that wait for an answer",
     "rules": "at most 1,000 rules a user, and 256 KiB of rules",
 }
+UNANSWERED_MESSAGES = {
+    "talk": "the others have not answered yet; a stranger may send them a few messages only",
+    "talks": "one of these users has not answered the talk that you opened before",
+    "invitations": "this user has not answered your earlier invitations",
+}
 BAD_REQUEST_MESSAGES = {
     "ONESELF": "must be another user",
     "BLOCKED": "you block this user; unblock first",
@@ -128,8 +133,7 @@ def _parse_script_refusal(code: str, details: str) -> ApiError | None:
         case "TOO_MANY":
             found = errors.TooLarge(TOO_MANY_MESSAGES[noun], code="too_many", param=param)
         case "UNANSWERED":
-            message = "the others have not answered yet; a stranger may send them a few messages only"
-            found = Forbidden(message, code="unanswered", param=param)
+            found = Forbidden(UNANSWERED_MESSAGES[noun], code="unanswered", param=param)
         case "WRONG":
             found = Forbidden("the password is wrong", code=f"wrong_{noun}", param=f"current_{noun}")
         case "SUSPENDED":

@@ -50,7 +50,7 @@ class Groups(Noun):
 
     async def list_invitations(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the groups to which a user is invited, last invited first."""
-        return await self._page("invitations_page", "invitations", uid, page_request)
+        return await self._page("invitations_page", "invitations", uid, page_request, uid)
 
     async def join(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
         """Join a public group; return its JSON. Raises TooLarge above 5,000 members, or 1,000 groups of the user."""
@@ -70,7 +70,8 @@ class Groups(Noun):
 
         Raises NotFound (its ``param`` is ``uid``) if the member is unknown or suspended, or if the owner or the member
         blocks the other. Raises BadRequest for a group that is not private, because users join it themselves. Raises
-        TooLarge ``too_many`` if the group has 5,000 members or the member is in 1,000 groups.
+        TooLarge ``too_many`` if the group has 5,000 members or the member is in 1,000 groups. Raises Forbidden
+        ``unanswered`` if three invitations of ``uid`` wait for the member's answer.
         """
         reply = await self._scripts.write("group_join", idempotency_key, uid, group, member)
         return await self._written_group(reply, uid, group), reply.value.endswith(b"invited")

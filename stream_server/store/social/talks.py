@@ -27,7 +27,9 @@ class Talks(Noun):
         is ``people``) if one of the others is unknown or suspended, or if a block exists between one of them and the
         user. Raises BadRequest if ``other_uids`` includes the user or is empty.
 
-        For users who do not follow ``uid``, the talk is a request: they get no events of it until they answer.
+        For users who do not follow ``uid``, the talk is a request: they get no events of it until they answer, and see
+        its first three messages only. Raises Forbidden ``unanswered`` (``param`` is ``people``) if one of them has not
+        answered another talk that ``uid`` opened.
         """
         others = list(dict.fromkeys(other_uids))
         if uid in others or not others:
