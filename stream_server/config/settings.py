@@ -111,9 +111,9 @@ class Config:
     claim_login: str = row("preferred_username", "claim", "Claim with the login of a new user.")
     claim_name: str = row("name", "claim", "Claim with the name of a new user.")
     claim_email: str = row("email", "claim", "Claim with the e-mail, used if `email_verified` is true.")
-    claim_scopes: str = row("", "claim", "Claim with scopes, a text or a list; a path such as realm_access.roles.")
+    claim_scopes: str = row("", "claim", "Claim with scopes, a list or words of a text; a path such as realm_access.roles.")
     scopes_default: str = row("read write stream", "scopes", "Scopes of every user of another issuer.")
-    scope_rules: str = row("", "rules", "More scopes by claims: `roles=staff:firehose; groups=root:admin`.")
+    scope_rules: str = row("", "rules", "More scopes, by whole values of claims: `roles=staff:firehose; ops=on:admin`.")
     bus_secret: str = secret("", "text", "Key that signs published entries; empty derives it from the key of tokens.")
     token_max_seconds: int = row(
         90 * 86400, "s", "Longest life of a token; the server refuses one of a longer life.", 60
