@@ -37,7 +37,7 @@ NOT_YOURS_MESSAGES = {
 
 TOO_MANY_MESSAGES = {
     "following": "this user already follows, or asks, as many people as the server allows",
-    "lists": "at most 1,000 lists a user",
+    "lists": "at most 100 lists a user",
     "members": "at most 5,000 members of a list or a group",
     "groups": "at most 1,000 groups a user",
     "invitations": "this user has 1,000 invitations that wait for an answer",

@@ -12,7 +12,7 @@ from stream_server.store.timelines.syndication import TimelineChange
 
 
 class Lists(Noun):
-    """Changes and reads lists. A user has at most 1,000 lists, and a list at most 5,000 members.
+    """Changes and reads lists. A user has at most 100 lists, and a list at most 5,000 members.
 
     Methods that take a list's id raise NotFound if the user may not see the list: if it is another user's private list,
     or its owner blocks the user or is suspended. Methods that change a list raise Forbidden ``not_yours`` if it belongs
@@ -27,7 +27,7 @@ class Lists(Noun):
         private: bool,  # noqa: FBT001 - a member of the request body
         idempotency_key: IdempotencyKey,
     ) -> bytes:
-        """Create a list. Returns the list as JSON. Raises TooLarge ``too_many`` if the user has 1,000 lists."""
+        """Create a list. Returns the list as JSON. Raises TooLarge ``too_many`` if the user has 100 lists."""
         texts = (name, description, encode_json(name), encode_json(description))
         reply = await self._scripts.write("list_create", idempotency_key, uid, flag_text(private), *texts)
         return await self._written_list(reply, uid, str(position_of(reply).status_number))

@@ -42,7 +42,8 @@ WRITES = RateLimit("limit_writes", MINUTE, Subject.USER, "writes")
 STATUSES = RateLimit("limit_statuses", MINUTE, Subject.USER, "statuses, comments and messages")
 WRITE_BYTES = RateLimit("limit_write_bytes", HOUR, Subject.USER, "bytes of writes")
 IDEMPOTENCY_KEYS = RateLimit("limit_idempotency_keys", DAY, Subject.USER, "writes with an Idempotency-Key")
-FOLLOWS = RateLimit("limit_follows", DAY, Subject.USER, "follows")
+FOLLOWS = RateLimit("limit_follows", DAY, Subject.USER, "follows, and people added to lists and groups")
+REPORTS = RateLimit("limit_reports", DAY, Subject.USER, "reports")
 TALKS = RateLimit("limit_talks", DAY, Subject.USER, "new talks")
 CONNECTS = RateLimit("limit_connects", QUARTER_HOUR, Subject.USER, "connects to streams")
 DIALECT_CONNECTS = RateLimit("reconnect_limit", QUARTER_HOUR, Subject.USER, "connects to this stream")
@@ -57,7 +58,7 @@ LOOKUPS = RateLimit("limit_lookups", MINUTE, Subject.ADDRESS, "questions for fre
 ANONYMOUS = RateLimit("limit_anonymous", MINUTE, Subject.ADDRESS, "requests without a valid token from this address")
 
 RATE_LIMITS: tuple[RateLimit, ...] = (
-    READS, WRITES, WRITE_BYTES, IDEMPOTENCY_KEYS, STATUSES, FOLLOWS, TALKS, CONNECTS, DIALECT_CONNECTS, POLLS, TICKETS,
-    TRIALS, LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS, ANONYMOUS,
+    READS, WRITES, WRITE_BYTES, IDEMPOTENCY_KEYS, STATUSES, FOLLOWS, REPORTS, TALKS, CONNECTS, DIALECT_CONNECTS, POLLS,
+    TICKETS, TRIALS, LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS, ANONYMOUS,
 )  # fmt: skip
 """All rate limits."""
