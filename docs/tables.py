@@ -103,10 +103,10 @@ def _format_options(command: click.Command) -> str:
 def keys() -> str:
     """Return the patterns of all Redis keys."""
     rows = (
-        (f"`{key.pattern}`", key.type, "truth" if key in CORE_KEYS else "derived", key.description)
+        (f"`{key.pattern}`", key.type, "truth" if key in CORE_KEYS else "derived", key.description, key.bound)
         for key in CORE_KEYS + DERIVED_KEYS
     )
-    return _table(("key", "type", "", "content"), rows)
+    return _table(("key", "type", "", "content", "bound"), rows)
 
 
 def routes() -> str:

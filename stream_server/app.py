@@ -123,6 +123,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, console.load_console()
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
+    app[LIMITS].redis_bytes = lambda: services.memory_alarm.use.limit_bytes
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services.cluster_watch)
     app[app_keys.REFUSE_WRITES], app[app_keys.TRENDS] = services.memory_alarm.refuse_writes, services.trends
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)

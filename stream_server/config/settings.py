@@ -111,9 +111,9 @@ class Config:
     claim_login: str = row("preferred_username", "claim", "Claim with the login of a new user.")
     claim_name: str = row("name", "claim", "Claim with the name of a new user.")
     claim_email: str = row("email", "claim", "Claim with the e-mail, used if `email_verified` is true.")
-    claim_scopes: str = row("", "claim", "Claim with scopes, a text or a list; a path such as realm_access.roles.")
+    claim_scopes: str = row("", "claim", "Claim with scopes, a list or words; a path such as realm_access.roles.")
     scopes_default: str = row("read write stream", "scopes", "Scopes of every user of another issuer.")
-    scope_rules: str = row("", "rules", "More scopes by claims: `roles=staff:firehose; groups=root:admin`.")
+    scope_rules: str = row("", "rules", "More scopes, by whole values of claims: `roles=staff:firehose; ops=on:admin`.")
     bus_secret: str = secret("", "text", "Key that signs published entries; empty derives it from the key of tokens.")
     token_max_seconds: int = row(
         90 * 86400, "s", "Longest life of a token; the server refuses one of a longer life.", 60
@@ -134,7 +134,9 @@ class Config:
     log_max_seconds: float = reloadable(
         7 * 86400.0, "s", "Age at which entries leave the log, approximately; 0 sets no limit.", 0
     )
-    log_max_bytes: int = reloadable(2**30, "bytes", "Approximate Redis memory of the log; 0 sets no limit.", 0)
+    log_max_bytes: int = reloadable(
+        2**30, "bytes", "Approximate Redis memory of the log, at most half of all; 0 takes the half.", 0
+    )
     status_max_days: float = row(0.0, "days", "Age at which statuses leave, in days; 0 keeps them for ever.", 0)
     status_archive_dir: str = row(
         "", "folder", "Folder of the archive of statuses that leave because of their age; `none` keeps no archive."
@@ -180,11 +182,16 @@ class Config:
     )
     limit_reads: int = reloadable(3000, "a minute", "Reads of one user.", 0)
     limit_writes: int = reloadable(1200, "a minute", "Writes of one user, of all kinds.", 0)
-    limit_statuses: int = reloadable(300, "a minute", "Statuses, comments and messages of one user.", 0)
-    limit_status_bytes: int = reloadable(
-        8 * 2**20, "bytes an hour", "Bytes of the statuses, comments and messages of one user.", 0
+    limit_write_bytes: int = reloadable(
+        8 * 2**20, "bytes an hour",
+        "Bytes of one user's writes, each with 512 for its entry; never more than 1/256 of Redis' memory.", 0,
+    )  # fmt: skip
+    limit_idempotency_keys: int = reloadable(
+        20_000, "a day", "Writes of one user with an `Idempotency-Key`, whose outcomes Redis keeps for 24 hours.", 0
     )
-    limit_follows: int = reloadable(2000, "a day", "People whom one user follows anew.", 0)
+    limit_statuses: int = reloadable(300, "a minute", "Statuses, comments and messages of one user.", 0)
+    limit_follows: int = reloadable(2000, "a day", "People whom one user follows or adds to lists and groups.", 0)
+    limit_reports: int = reloadable(200, "a day", "Reports of one user.", 0)
     limit_talks: int = reloadable(200, "a day", "Talks that one user opens.", 0)
     limit_connects: int = reloadable(300, "in 15 min", "Streams that one user opens.", 0)
     reconnect_limit: int = reloadable(50, "in 15 min", "Streams of the protocols v1.1 and v2 that one user opens.", 0)

@@ -9,12 +9,17 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
+import msgspec
+
 from stream_server.config.settings import Config, InvalidSetting
 
 KNOWN_SCOPES = frozenset({"read", "write", "stream", "firehose", "ingest", "admin"})
 
 MAX_SUBJECT_CHARS = 255
 """Longest id of a user at the issuer, in characters (OpenID Connect Core §2)."""
+
+OAUTH_SCOPE_CLAIM = "scope"
+"""The claim whose text is a list of scopes with blanks between them (RFC 8693 §4.2)."""
 
 MAX_LOGIN_CHARS = 20
 MAX_NAME_CHARS = 50
@@ -37,7 +42,10 @@ class Profile(NamedTuple):
 
 
 class ScopeRule(NamedTuple):
-    """A user whose ``claim`` is ``value``, or a list with it, has ``scopes``."""
+    """A user whose ``claim`` is ``value``, or a list with it, has ``scopes``.
+
+    A text is compared as a whole. Only the words of a claim that has scopes are compared one by one.
+    """
 
     claim: str
     value: str
@@ -75,7 +83,8 @@ class ExternalIdentity:
             found.update(_texts(_find(claims, self._config.claim_scopes)))
         for rule in self._rules:
             value = _find(claims, rule.claim)
-            if str(value) == rule.value or rule.value in _texts(value):
+            is_scope_claim = rule.claim in {OAUTH_SCOPE_CLAIM, self._config.claim_scopes}
+            if rule.value in (_texts(value) if is_scope_claim else _values(value)):
                 found |= rule.scopes
         return frozenset(found & KNOWN_SCOPES)
 
@@ -123,8 +132,15 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _values(value: object) -> list[str]:
+    """Return a claim, or the members of a list, as texts. Numbers and truth values have their JSON text."""
+    members = value if isinstance(value, list) else [value]
+    plain = [member for member in members if isinstance(member, str | int | float)]
+    return [member if isinstance(member, str) else msgspec.json.encode(member).decode() for member in plain]
+
+
 def _texts(value: object) -> list[str]:
-    """Return the words of a text, or the texts of a list."""
+    """Return the scopes of a claim: the words of a text (RFC 6749 §3.3, RFC 8693 §4.2), or the texts of a list."""
     if isinstance(value, str):
         return value.split()
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -1,6 +1,7 @@
 """Idempotency keys: a script keeps the reply of a write under its key, so that a repeated write has no effect."""
 
 import secrets
+from base64 import urlsafe_b64encode
 from hashlib import blake2b
 from typing import NamedTuple, Self
 
@@ -31,9 +32,20 @@ class IdempotencyKey(NamedTuple):
         """Make an idempotency key from the ``Idempotency-Key`` header of the user ``uid``.
 
         ``payload`` is the request. Its hash becomes the fingerprint, so the key cannot be reused for another request.
+        The key is hashed too, because Redis keeps it for a day: all keys take the same few bytes.
         """
-        return cls(f"c:{uid}:{key}", blake2b(payload, digest_size=16).hexdigest(), CLIENT_TTL_MS)
+        return cls(f"c:{uid}:{_digest(key.encode(), 12)}", _digest(payload, 9), CLIENT_TTL_MS)
+
+    @property
+    def is_clients(self) -> bool:
+        """Whether a client sent the key."""
+        return self.ttl_ms == CLIENT_TTL_MS
 
     def for_part(self, number: int) -> Self:
-        """Return this key plus ``/<number>``, for one part of a batch. Keys of clients never contain a slash."""
+        """Return this key plus ``/<number>``, for one part of a batch. Keys never contain a slash."""
         return self._replace(value=f"{self.value}/{number}")
+
+
+def _digest(data: bytes, size: int) -> str:
+    """Return a hash of ``size`` bytes, a multiple of three, as text."""
+    return urlsafe_b64encode(blake2b(data, digest_size=size).digest()).decode()

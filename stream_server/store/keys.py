@@ -18,6 +18,7 @@ class Key(NamedTuple):
         tail: Variable end of the key, such as ``<uid>``. Empty if there is only one such key.
         type: Redis type of the value.
         description: What the key holds.
+        bound: Why no user makes these keys, or one of them, grow without limit.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Key(NamedTuple):
     tail: str
     type: str
     description: str
+    bound: str
 
     @property
     def pattern(self) -> str:
@@ -32,105 +34,126 @@ class Key(NamedTuple):
         return self.prefix + self.tail
 
 
+ONE = "one in all"
+LOG = "`log_max_entries`, `log_max_bytes`, and half of Redis' memory"
+USERS = "one for each user: `limit_sign_ups`, unless an issuer or the operator makes users"
+TEXTS = "`limit_statuses`, `limit_write_bytes`"
+WRITES = "`limit_writes`, `limit_write_bytes`; one for each user, status or job that exists"
+CONTACTS = "`limit_follows`; `following_max`, and 5,000 members of a list or a group"
+TALKS = "`limit_talks`"
+REPORTS = "`limit_reports`"
+KEPT = "a client's `limit_idempotency_keys`, for a day; a server's `limit_writes`, for a minute; 112 bytes each"
+TOKENS = "one for each token that its user ends, or link of the operator; leaves with it"
+TICKETS = "`limit_tickets`, for 30 s"
+STREAMS = "`streams_per_user`, `limit_reads`"
+RATES = "one for each limit and its subject, for the time of its window; `limit_log_ins_of_address`"
+CAPPED = "a maximum for each user, list, group or server"
+OPERATOR = "only with a token for ingest, which the operator issues"
+"""The bounds of keys. A name in backticks is a setting."""
+
 CORE_KEYS: tuple[Key, ...] = (
-    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry, last `fence`, `asleep`"),
-    Key("never", "{core}:never", "", "none", "never exists; each script declares it, against a slot that moves"),
-    Key("log", "{core}:log", "", "STREAM", "every event: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)"),
-    Key("rollbacks", "{core}:rollbacks", "", "ZSET", "`<from> <to>` of a rollback, scored by its entry's id; capped"),
-    Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id"),
-    Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id"),
-    Key("user", "{core}:user:", "<uid>", "HASH", "id login email password signup(ms) counters `card` and more"),
-    Key("status", "{core}:status:", "<id>", "HASH", "uid audience posted(ms) counters `head` (JSON) and more"),
-    Key("profile", "{core}:profile:", "<uid>", "ZSET", "a user's statuses: id scored by itself; never capped"),
-    Key("visited", "{core}:visited", "", "ZSET", "user id -> about when the user last read the home timeline (ms)"),
-    Key("asleep", "{core}:asleep", "", "ZSET", "user id -> since when the home timeline is not kept (ms)"),
-    Key("following", "{core}:following:", "<uid>", "ZSET", "user id -> when (ms)"),
-    Key("followers", "{core}:followers:", "<uid>", "ZSET", "user id -> when (ms)"),
-    Key("request", "{core}:request:", "<key>", "STRING", "`<fingerprint> <answer>` of a write; expires"),
-    Key("revoked", "{core}:revoked:", "<uid>:<jti>", "STRING", "a revoked token without session; expires"),
+    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry, `fence`, `asleep`", ONE),
+    Key("never", "{core}:never", "", "none", "never exists; each script declares it, against a slot that moves", ONE),
+    Key("log", "{core}:log", "", "STREAM", "events: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)", LOG),
+    Key("rollbacks", "{core}:rollbacks", "", "ZSET", "`<from> <to>` of a rollback, scored by its entry's id", LOG),
+    Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id", USERS),
+    Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id", USERS),
+    Key("user", "{core}:user:", "<uid>", "HASH", "id login email password signup(ms) counters `card` and more", USERS),
+    Key("status", "{core}:status:", "<id>", "HASH", "uid audience posted(ms) counters `head` (JSON) and more", TEXTS),
+    Key("profile", "{core}:profile:", "<uid>", "ZSET", "a user's statuses: id scored by itself; never capped", TEXTS),
+    Key("visited", "{core}:visited", "", "ZSET", "user id -> about when the home timeline was last read (ms)", USERS),
+    Key("asleep", "{core}:asleep", "", "ZSET", "user id -> since when the home timeline is not kept (ms)", USERS),
+    Key("following", "{core}:following:", "<uid>", "ZSET", "user id -> when (ms)", CONTACTS),
+    Key("followers", "{core}:followers:", "<uid>", "ZSET", "user id -> when (ms)", CONTACTS),
+    Key("request", "{core}:request:", "<key>", "STRING", "`<fingerprint> <answer>` of a write; expires", KEPT),
+    Key("revoked", "{core}:revoked:", "<uid>:<jti>", "STRING", "a revoked token without session; expires", TOKENS),
     Key(
         "sessions",
         "{core}:sessions:",
         "<uid>",
         "HASH",
         "session id -> its times, secrets (SHA-256), scopes, agent",
+        CAPPED,
     ),
-    Key("ticket", "{core}:ticket:", "<sha256>", "STRING", "the token claims of an unused ticket; expires"),
-    Key("sign_in", "{core}:sign_in:", "<sha256>", "STRING", "user id and scopes of an unused sign-in code; expires"),
-    Key("protected", "{core}:protected", "", "SET", "ids of the protected users; also in each user's hash"),
-    Key("suspended", "{core}:suspended", "", "ZSET", "user id -> when (ms); also in each user's hash"),
-    Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), or the end of its lease"),
-    Key("parked", "{core}:parked", "", "ZSET", "jobs that failed too often: job id -> when (ms)"),
-    Key("job", "{core}:job:", "<id>", "HASH", "a job: mode, fence, progress, failures, versions, subject"),
-    Key("repair", "{core}:repair", "", "STRING", "lock of the repair loop; expires"),
-    Key("idle", "{core}:idle", "", "STRING", "lock of the loop over idle home timelines; expires"),
-    Key("expiry", "{core}:expiry", "", "HASH", "the expiry of old statuses: lease, progress, last failure"),
-    Key("expired", "{core}:expired", "", "ZSET", "what left by age and the log still shows: id -> when (ms)"),
-    Key("weight", "{core}:weight", "", "STRING", "cached size of the log in bytes; expires"),
-    Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "statuses that mention a user: id scored by itself"),
-    Key("tag", "{core}:tag:", "<folded tag>", "ZSET", "status id scored by itself"),
-    Key("replies", "{core}:replies:", "<status id>", "ZSET", "direct replies: status id scored by itself"),
-    Key("thread", "{core}:thread:", "<root id>", "ZSET", "a conversation with answers: status id scored by itself"),
-    Key("reposts", "{core}:reposts:", "<status id>", "ZSET", "reposts and quotes: status id scored by itself"),
-    Key("likes", "{core}:likes:", "<status id>", "ZSET", "users who like a status: user id -> when (ms)"),
-    Key("liked", "{core}:liked:", "<uid>", "ZSET", "statuses that a user likes: status id -> when (ms)"),
-    Key("favorites", "{core}:favorites:", "<uid>", "ZSET", "favorites of a user: status id -> when (ms)"),
-    Key("comments", "{core}:comments:", "<status id>", "ZSET", "comment id scored by itself"),
-    Key("comment", "{core}:comment:", "<id>", "HASH", "id uid status message posted(ms) audience `json` and more"),
-    Key("notices", "{core}:notices:", "<uid>", "ZSET", "`<kind>:<source uid>:<subject>` -> notification id; capped"),
-    Key("asks", "{core}:asks:", "<uid>", "ZSET", "requests to follow a user: requester id -> when (ms)"),
-    Key("asked", "{core}:asked:", "<uid>", "ZSET", "follow requests of a user: target id -> when (ms)"),
-    Key("blocks", "{core}:blocks:", "<uid>", "ZSET", "users that a user blocks: user id -> when (ms)"),
-    Key("blockers", "{core}:blockers:", "<uid>", "ZSET", "users who block a user: user id -> when (ms)"),
-    Key("mutes", "{core}:mutes:", "<uid>", "ZSET", "users that a user mutes: user id -> when (ms)"),
-    Key("list", "{core}:list:", "<id>", "HASH", "id uid private members created(ms), texts plain and as JSON"),
-    Key("lists", "{core}:lists:", "<uid>", "ZSET", "lists of a user: list id scored by itself"),
-    Key("members", "{core}:members:", "<list id>", "ZSET", "user id -> when added (ms)"),
-    Key("listed", "{core}:listed:", "<uid>", "ZSET", "lists that have a user as member: list id -> when (ms)"),
-    Key("group", "{core}:group:", "<id>", "HASH", "id uid kind members created(ms), texts plain and as JSON"),
-    Key("groups", "{core}:groups:", "<uid>", "ZSET", "groups that a user is a member of: group id -> when (ms)"),
+    Key("ticket", "{core}:ticket:", "<sha256>", "STRING", "the token claims of an unused ticket; expires", TICKETS),
+    Key("sign_in", "{core}:sign_in:", "<sha256>", "STRING", "user id, scopes of a sign-in code; expires", TOKENS),
+    Key("protected", "{core}:protected", "", "SET", "ids of the protected users; also in each user's hash", USERS),
+    Key("suspended", "{core}:suspended", "", "ZSET", "user id -> when (ms); also in each user's hash", USERS),
+    Key("due", "{core}:due", "", "ZSET", "job id -> due time (ms), or the end of its lease", WRITES),
+    Key("parked", "{core}:parked", "", "ZSET", "jobs that failed too often: job id -> when (ms)", WRITES),
+    Key("job", "{core}:job:", "<id>", "HASH", "a job: mode, fence, progress, failures, versions, subject", WRITES),
+    Key("repair", "{core}:repair", "", "STRING", "lock of the repair loop; expires", ONE),
+    Key("idle", "{core}:idle", "", "STRING", "lock of the loop over idle home timelines; expires", ONE),
+    Key("expiry", "{core}:expiry", "", "HASH", "the expiry of old statuses: lease, progress, last failure", ONE),
+    Key("expired", "{core}:expired", "", "ZSET", "what left by age and the log still shows: id -> when (ms)", LOG),
+    Key("weight", "{core}:weight", "", "STRING", "cached size of the log in bytes; expires", ONE),
+    Key("mentions", "{core}:mentions:", "<uid>", "ZSET", "statuses that mention a user: id scored by itself", TEXTS),
+    Key("tag", "{core}:tag:", "<folded tag>", "ZSET", "status id scored by itself", TEXTS),
+    Key("replies", "{core}:replies:", "<status id>", "ZSET", "direct replies: status id scored by itself", TEXTS),
+    Key("thread", "{core}:thread:", "<root id>", "ZSET", "a conversation: status id scored by itself", TEXTS),
+    Key("reposts", "{core}:reposts:", "<status id>", "ZSET", "reposts and quotes: status id scored by itself", TEXTS),
+    Key("likes", "{core}:likes:", "<status id>", "ZSET", "users who like a status: user id -> when (ms)", WRITES),
+    Key("liked", "{core}:liked:", "<uid>", "ZSET", "statuses that a user likes: status id -> when (ms)", WRITES),
+    Key("favorites", "{core}:favorites:", "<uid>", "ZSET", "favorites of a user: status id -> when (ms)", WRITES),
+    Key("comments", "{core}:comments:", "<status id>", "ZSET", "comment id scored by itself", TEXTS),
+    Key("comment", "{core}:comment:", "<id>", "HASH", "id uid status message posted(ms) audience `json` …", TEXTS),
+    Key("notices", "{core}:notices:", "<uid>", "ZSET", "`<kind>:<source uid>:<subject>` -> notification id", CAPPED),
+    Key("asks", "{core}:asks:", "<uid>", "ZSET", "requests to follow a user: requester id -> when (ms)", CONTACTS),
+    Key("asked", "{core}:asked:", "<uid>", "ZSET", "follow requests of a user: target id -> when (ms)", CONTACTS),
+    Key("blocks", "{core}:blocks:", "<uid>", "ZSET", "users that a user blocks: user id -> when (ms)", WRITES),
+    Key("blockers", "{core}:blockers:", "<uid>", "ZSET", "users who block a user: user id -> when (ms)", WRITES),
+    Key("mutes", "{core}:mutes:", "<uid>", "ZSET", "users that a user mutes: user id -> when (ms)", WRITES),
+    Key("list", "{core}:list:", "<id>", "HASH", "id uid private members created(ms), texts plain and as JSON", CAPPED),
+    Key("lists", "{core}:lists:", "<uid>", "ZSET", "lists of a user: list id scored by itself", CAPPED),
+    Key("members", "{core}:members:", "<list id>", "ZSET", "user id -> when added (ms)", CONTACTS),
+    Key("listed", "{core}:listed:", "<uid>", "ZSET", "lists with a user as member: list id -> when (ms)", CONTACTS),
+    Key("group", "{core}:group:", "<id>", "HASH", "id uid kind members created(ms), texts plain and as JSON", CAPPED),
+    Key("groups", "{core}:groups:", "<uid>", "ZSET", "groups with a user as member: group id -> when (ms)", CAPPED),
     Key(
         "invitations",
         "{core}:invitations:",
         "<uid>",
         "ZSET",
         "groups to which a user is invited: group id -> when (ms)",
+        CAPPED,
     ),
-    Key("invited", "{core}:invited:", "<group id>", "ZSET", "users invited to a group: user id -> when (ms)"),
-    Key("joined", "{core}:joined:", "<group id>", "ZSET", "members: user id -> when joined (ms)"),
-    Key("grouped", "{core}:grouped:", "<group id>", "ZSET", "timeline of a group: status id scored by itself; capped"),
-    Key("talk", "{core}:talk:", "<id>", "HASH", "id uid people created(ms), name plain and as JSON"),
-    Key("talks", "{core}:talks:", "<uid>", "ZSET", "talks of a user: talk id -> id of its last message, or talk id"),
-    Key("talk_requests", "{core}:talk_requests:", "<uid>", "ZSET", "talks that strangers opened: id -> as in `talks`"),
-    Key("pair", "{core}:pair:", "<uid>:<uid>", "STRING", "the talk of two users, the lower id first"),
-    Key("marks", "{core}:marks:", "<talk id>", "HASH", "user id -> id of the last message read"),
-    Key("messages", "{core}:messages:", "<talk id>", "ZSET", "message id scored by itself"),
-    Key("message", "{core}:message:", "<id>", "HASH", "id talk uid login message posted(ms), `json`"),
-    Key("reports", "{core}:reports", "", "ZSET", "open reports: report id scored by itself"),
-    Key("decided", "{core}:decided", "", "ZSET", "decided reports: report id scored by itself"),
-    Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms), decision"),
-    Key("rules", "{core}:rules:", "<uid>", "HASH", "rule id -> JSON: id, rule, tag, created"),
-    Key("subjects", "{core}:subjects", "", "HASH", "id of a user at another issuer -> user id"),
-    Key("ingested", "{core}:ingested", "", "HASH", "`<op>:<foreign id>` of an ingested line -> position and own id"),
-    Key("audit", "{core}:audit", "", "ZSET", "deeds of administrators: id scored by itself; capped"),
-    Key("deeds", "{core}:deeds", "", "HASH", "deeds of administrators: id -> JSON"),
-    Key("filed", "{core}:filed", "", "HASH", "`<uid>:u<user>` or `<uid>:s<status>` -> the open report of it"),
+    Key("invited", "{core}:invited:", "<group id>", "ZSET", "users invited to a group: user id -> when (ms)", CONTACTS),
+    Key("joined", "{core}:joined:", "<group id>", "ZSET", "members: user id -> when joined (ms)", CONTACTS),
+    Key("grouped", "{core}:grouped:", "<group id>", "ZSET", "timeline of a group: status id scored by itself", CAPPED),
+    Key("talk", "{core}:talk:", "<id>", "HASH", "id uid people created(ms), name plain and as JSON", TALKS),
+    Key("talks", "{core}:talks:", "<uid>", "ZSET", "talks of a user: id -> id of its last message, or talk id", TALKS),
+    Key("talk_requests", "{core}:talk_requests:", "<uid>", "ZSET", "talks of strangers: id -> as in `talks`", TALKS),
+    Key("strangers", "{core}:strangers:", "<uid>", "ZSET", "users with an unanswered talk request -> talk id", TALKS),
+    Key("pair", "{core}:pair:", "<uid>:<uid>", "STRING", "the talk of two users, the lower id first", TALKS),
+    Key("marks", "{core}:marks:", "<talk id>", "HASH", "user id -> id of the last message read", TALKS),
+    Key("messages", "{core}:messages:", "<talk id>", "ZSET", "message id scored by itself", TEXTS),
+    Key("message", "{core}:message:", "<id>", "HASH", "id talk uid login message posted(ms), `json`", TEXTS),
+    Key("reports", "{core}:reports", "", "ZSET", "open reports: report id scored by itself", REPORTS),
+    Key("decided", "{core}:decided", "", "ZSET", "decided reports: report id scored by itself", REPORTS),
+    Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms), decision", REPORTS),
+    Key("rules", "{core}:rules:", "<uid>", "HASH", "rule id -> JSON: id, rule, tag, created", CAPPED),
+    Key("subjects", "{core}:subjects", "", "HASH", "id of a user at another issuer -> user id", USERS),
+    Key("ingested", "{core}:ingested", "", "HASH", "`<op>:<foreign id>` of a line -> position and own id", OPERATOR),
+    Key("audit", "{core}:audit", "", "ZSET", "deeds of administrators: id scored by itself; capped", CAPPED),
+    Key("deeds", "{core}:deeds", "", "HASH", "deeds of administrators: id -> JSON", CAPPED),
+    Key("filed", "{core}:filed", "", "HASH", "`<uid>:u<user>` or `<uid>:s<status>` -> the open report of it", REPORTS),
 )
 """Keys of the truth. They cannot be rebuilt, and they are on one shard."""
 
 DERIVED_KEYS: tuple[Key, ...] = (
-    Key("home", "home:", "{<uid>}", "ZSET", "home timeline: status id scored by itself; capped"),
-    Key("timeline", "timeline:", "{<list id>}", "ZSET", "list timeline: status id scored by itself; capped"),
-    Key("rates", "rates:", "{<subject>}:<limit>", "STRING", "uses of a limit in its window; expires with it"),
+    Key("home", "home:", "{<uid>}", "ZSET", "home timeline: status id scored by itself; capped", USERS),
+    Key("timeline", "timeline:", "{<list id>}", "ZSET", "list timeline: status id scored by itself; capped", CAPPED),
+    Key("rates", "rates:", "{<subject>}:<limit>", "STRING", "uses of a limit in its window; expires with it", RATES),
     Key(
         "streams",
         "streams:",
         "{<uid>}",
         "ZSET",
         "open streams of a user: `<connection> <process> <scopes>` -> when (ms)",
+        STREAMS,
     ),
-    Key("processes", "processes:", "{all}", "ZSET", "server processes: id -> end of its lease (ms)"),
-    Key("answers", "answers:", "{<uid>}<question>}", "LIST", "a user's streams as JSON, for another process; expires"),
+    Key("processes", "processes:", "{all}", "ZSET", "server processes: id -> end of its lease (ms)", ONE),
+    Key("answers", "answers:", "{<uid>}<question>}", "LIST", "a user's streams, for a process; expires", STREAMS),
 )
 """Keys of derived data. They can be rebuilt from the truth, and they are on any shard."""
 

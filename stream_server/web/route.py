@@ -8,7 +8,15 @@ import msgspec
 from aiohttp import web
 
 from stream_server.errors import ApiError
-from stream_server.web.limits.rate_limit import ANONYMOUS, CONNECTS, READS, WRITES, RateLimit
+from stream_server.web.limits.rate_limit import (
+    ANONYMOUS,
+    CONNECTS,
+    IDEMPOTENCY_KEYS,
+    READS,
+    WRITE_BYTES,
+    WRITES,
+    RateLimit,
+)
 from stream_server.web.limits.rate_limiter import Allowance
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -97,17 +105,24 @@ class Route:
         object.__setattr__(self, "grows_data", self._may_grow_data())
 
     def _choose_limits(self) -> tuple[RateLimit, ...]:
+        keys = (IDEMPOTENCY_KEYS,) if self.accepts_idempotency_key else ()
         if self.limits is not None:
-            return self.limits
+            return self.limits + keys
         if self.scope == NO_TOKEN:
             return (ANONYMOUS,)
         if self.is_streaming:
             return (CONNECTS,)
-        return (READS,) if self.method == "GET" else (WRITES,)
+        return (READS,) if self.method == "GET" else (WRITES, WRITE_BYTES, *keys)
 
     def _may_grow_data(self) -> bool:
         is_growing_method = self.method in {"POST", "PUT", "PATCH"}
         return is_growing_method and self.is_write and not self.is_streaming and not self.works_when_full
+
+    @property
+    def accepts_idempotency_key(self) -> bool:
+        """Whether an Idempotency-Key has an effect: on routes that write for a user with a scope."""
+        is_write = self.method != "GET" and self.is_write and not self.is_streaming
+        return is_write and self.scope not in {NO_TOKEN, ANY_TOKEN}
 
     @property
     def has_round_trip_limit(self) -> bool:

@@ -37,11 +37,12 @@ from stream_server.web.limits.rate_limit import (
     FOLLOWS,
     LOOKUPS,
     POLLS,
-    STATUS_BYTES,
+    REPORTS,
     STATUSES,
     TALKS,
     TICKETS,
     TRIALS,
+    WRITE_BYTES,
     WRITES,
 )
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, ONE_ROUND_TRIP, Handler, RedisRoundTrips, Route
@@ -58,8 +59,11 @@ RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importa
 NO_ROUND_TRIP = RedisRoundTrips(0)
 STREAM_TRIPS = RedisRoundTrips(3, "none for a stream of this process; else two look-ups and the command to the other")
 
-TEXT_LIMITS = (WRITES, STATUSES, STATUS_BYTES)
+TEXT_LIMITS = (WRITES, STATUSES, WRITE_BYTES)
 """Limits of the routes that write a text: these fill the log, in which other users' events wait to be read."""
+
+CONTACT_LIMITS = (WRITES, WRITE_BYTES, FOLLOWS)
+"""Limits of the routes that put a user into a set of another: these fill timelines, or ask the user."""
 
 V1_STREAMS = {
     "/1.1/statuses/filter.json": v1.filter_stream,
@@ -105,7 +109,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
           response=follows.FollowResults, round_trips=FOLLOW_TRIPS),
     Route("PUT", "/v1/users/me/following/{id}", follows.follow, "write", follows.FollowQuery,
           response=follows.FollowState, extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS,
-          limits=(WRITES, FOLLOWS)),
+          limits=CONTACT_LIMITS),
     Route("DELETE", "/v1/users/me/following/{id}", follows.unfollow, "write", follows.FollowQuery,
           response=follows.FollowState, round_trips=FOLLOW_TRIPS),
     _page("/v1/users/me/requests", follows.list_received_requests, users.UserPage),
@@ -156,7 +160,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("PUT", "/v1/notifications/read", notifications.mark_read, "write", body=notifications.ReadMark,
           response=notifications.UnreadCount),
     Route("POST", "/v1/reports", reports.create, "write", body=reports.NewReport, response=reports.Report, status=201,
-          other_statuses=(200,)),
+          other_statuses=(200,), limits=(WRITES, WRITE_BYTES, REPORTS)),
     Route("GET", "/v1/reports/{id}", reports.get, "read", response=reports.Report),
     Route("GET", "/v1/admin/reports", reports.list_reports, "admin", reports.ReportsQuery,
           response=reports.AdminReportPage),
@@ -178,7 +182,7 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("DELETE", "/v1/lists/{id}", lists.delete, "write", status=204),
     _page("/v1/lists/{id}/members", lists.list_members, users.UserPage),
     Route("PUT", "/v1/lists/{id}/members/{uid}", lists.add_member, "write", response=lists.List,
-          extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS),
+          extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS, limits=CONTACT_LIMITS),
     Route("DELETE", "/v1/lists/{id}/members/{uid}", lists.remove_member, "write", response=lists.List,
           round_trips=FOLLOW_TRIPS),
     _page("/v1/users/me/groups", groups.list_own, groups.GroupPage),
@@ -190,11 +194,11 @@ ROUTE_TABLE: tuple[Route, ...] = (
     Route("DELETE", "/v1/groups/{id}", groups.delete, "write", status=204),
     _page("/v1/groups/{id}/members", groups.list_members, users.UserPage),
     Route("PUT", "/v1/groups/{id}/members/{uid}", groups.add_member, "write", response=groups.Group,
-          other_statuses=(202,), extra_error_statuses=(413,), me_parameter="uid"),
+          other_statuses=(202,), extra_error_statuses=(413,), me_parameter="uid", limits=CONTACT_LIMITS),
     Route("DELETE", "/v1/groups/{id}/members/{uid}", groups.remove_member, "write", response=groups.Group,
           me_parameter="uid"),
     Route("POST", "/v1/talks", talks.open_talk, "write", body=talks.NewTalk, response=talks.Talk, status=201,
-          other_statuses=(200,), limits=(WRITES, TALKS)),
+          other_statuses=(200,), limits=(WRITES, WRITE_BYTES, TALKS)),
     _page("/v1/talks", talks.list_own, talks.TalkPage),
     _page("/v1/talks/requests", talks.list_requests, talks.TalkPage),
     Route("PUT", "/v1/talks/{id}/acceptance", talks.accept, "write", status=204),

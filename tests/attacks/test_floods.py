@@ -60,7 +60,7 @@ async def _honest_log_in(site: Arena) -> int:
 
 @pytest.mark.parametrize("defended", [False, True])
 async def test_one_user_cannot_push_the_events_of_others_out_of_the_log(tmp_path: Path, *, defended: bool) -> None:
-    flags = ("--log-max-bytes", str(2**20), "--limit-status-bytes", str(2**18), "--ring-bytes", "0")
+    flags = ("--log-max-bytes", str(2**20), "--limit-write-bytes", str(2**18), "--ring-bytes", "0")
     async with arena(tmp_path, *flags, defended=defended) as site:
         cursor = await site.api.head()
         victim = await site.api.user()

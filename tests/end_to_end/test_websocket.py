@@ -53,6 +53,10 @@ async def test_refusals_are_ordinary_answers_before_the_upgrade(api: Api) -> Non
         ({"Origin": "http://elsewhere.example"}, "", (403, "origin_not_allowed", "Origin")),
         ({"Origin": f"{own}0"}, "", (403, "origin_not_allowed", "Origin")),
         ({"Origin": "null"}, "", (403, "origin_not_allowed", "Origin")),
+        ({"Origin": ""}, "", (403, "origin_not_allowed", "Origin")),
+        ({"Origin": f"{own}/"}, "", (403, "origin_not_allowed", "Origin")),
+        ({"Origin": f"{own} {own}"}, "", (403, "origin_not_allowed", "Origin")),
+        ({"Origin": own.replace("//", "//ann@")}, "", (403, "origin_not_allowed", "Origin")),
         ({"Authorization": "Bearer none"}, "", (401, "invalid_token", None)),
         ({"Authorization": f"Bearer {mint(api.admin, 'read')}"}, "", (403, "insufficient_scope", None)),
         ({"Authorization": f"Bearer {mint(api.admin, 'stream')}"}, "?firehose=true", (403, "insufficient_scope", None)),
@@ -67,7 +71,9 @@ async def test_refusals_are_ordinary_answers_before_the_upgrade(api: Api) -> Non
         answer = await api.call("GET", f"/v1/stream{query or '?track=tea'}", headers=sent)
         assert answer.error == expected, (headers, query)
         assert (answer.headers.get("Sec-WebSocket-Version") == "13") is (expected[0] == 426)
-    for origin in (own, own.upper().replace("HTTP", "http")):
+    async with await RawSocket.open(api.server, "/v1/stream?track=a", f"Origin: {own}\r\n" * 2) as twice:
+        assert twice.head.startswith("HTTP/1.1 403 ")
+    for origin in (own, f"  {own} ", own.upper().replace("HTTP", "http")):
         async with await RawSocket.open(
             api.server, f"/v1/stream?track=a&ticket={await ticket(api)}", f"Origin: {origin}\r\n"
         ) as raw:

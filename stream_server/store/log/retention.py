@@ -6,8 +6,9 @@ whole nodes of its stream (100 entries or 4 KiB), so the log keeps up to one nod
 
 from typing import NamedTuple
 
-from stream_server.errors import Unavailable
+from stream_server.errors import InternalError, Unavailable
 from stream_server.store import keys
+from stream_server.store.memory import RedisMemory
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts
 
@@ -19,6 +20,9 @@ STREAM_NODE_ENTRIES = 100
 
 MAX_SIZE_STEPS = 40
 """Most steps of trimming by size in one run. The next run removes the rest."""
+
+MEMORY_SHARE = 2
+"""The log has at most one of this many parts of Redis' memory, so that events alone cannot fill it."""
 
 MEMORY_SAMPLES = 100_000
 """Stream nodes that Redis samples to measure the log, oldest first. All nodes of 400 MB take 5 to 10 ms."""
@@ -53,6 +57,7 @@ class Retention:
     def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
         self._redis = redis
         self._scripts = scripts
+        self._memory = RedisMemory(redis)
 
     async def trim(self, limits: RetentionLimits) -> LogSize:
         """Remove the oldest entries beyond ``limits``; return the log's size. Several processes may call it at once."""
@@ -63,9 +68,19 @@ class Retention:
         (cached_bytes,) = await self._redis.execute(("GET", keys.key_for("weight")))
         if cached_bytes is not None:
             return size._replace(bytes=int(cached_bytes))
-        size = await self._trim_to_bytes(limits.max_bytes, size._replace(bytes=await self._measure_bytes()))
+        max_bytes = await self._choose_max_bytes(limits.max_bytes)
+        size = await self._trim_to_bytes(max_bytes, size._replace(bytes=await self._measure_bytes()))
         await self._cache_bytes(size.bytes)
         return size
+
+    async def _choose_max_bytes(self, max_bytes: int) -> int:
+        """Return ``max_bytes``, or the log's share of Redis' memory if that is less."""
+        try:
+            memory = (await self._memory.measure()).limit_bytes
+        except InternalError:  # a Redis that forbids INFO
+            return max_bytes
+        share = memory // MEMORY_SHARE
+        return min(max_bytes, share) if max_bytes and share else max_bytes or share
 
     async def _trim_to_bytes(self, max_bytes: int, size: LogSize) -> LogSize:
         """Trim until the log has at most ``max_bytes``. Measure it after each step, because entries differ in size."""

@@ -1,7 +1,7 @@
 -- parts: idempotent users actor groups
 -- Create a group with its owner as first member.
 -- ARGV: 3 owner, 4 kind, 5 name, 6 description, 7 name as JSON, 8 description as JSON.
--- Reply: position and JSON of the group.
+-- Reply: position; JSON of the group.
 if redis.call('ZCARD', KEY.groups .. actor.id) >= MAX_GROUPS then return refuse('TOO_MANY groups') end
 local ms, seq, n = next_position()
 local id = make_id(ms, seq)
@@ -12,4 +12,4 @@ redis.call('HSET', KEY.group .. id, 'id', id, 'uid', actor.id, 'kind', ARGV[4], 
   'name_json', ARGV[7], 'description_json', ARGV[8], 'members', '1', 'created', now)
 set_member(KEY.joined .. id, actor.id, now)
 set_member(KEY.groups .. actor.id, id, now)
-return keep_reply(position .. ' ' .. json)
+return keep_reply(position, json)

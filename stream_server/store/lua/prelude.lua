@@ -7,7 +7,7 @@
 -- KEYS: 1 the idempotency key of a write, or any core key of a read; 2 KEY.meta, 3 KEY.never (see scripts.py). All keys
 -- of a script are on the same shard.
 -- ARGV: 1 fingerprint of the request, 2 how long its reply is kept (ms). The header of each script lists the others.
--- Reply of a write: 0, a value that is kept, and values for the first call only; a repeated call gets 1 and the value.
+-- Reply of a write: 0, a short value that is kept, and values for the first call only; a repeated call gets 1 and the value.
 -- A refusal is an error `<WORD> <noun> [<parameter>]`; store/redis/refusals.py makes the API's errors of it.
 local REQUEST_KEY, FINGERPRINT, KEEP_REPLY_MS = KEYS[1], ARGV[1], ARGV[2]
 local PUBLIC, AUDIENCE_NONE = 'public', '-'
@@ -31,9 +31,13 @@ local function refuse(why)
   return claims_reply and earlier_reply() or redis.error_reply(why)
 end
 
--- Keeps the reply, unless it is kept already, and returns it. The values behind `value` are for the first call only.
+-- Returns the reply, and keeps its value unless it is kept already. A value that begins with `unchanged` is not kept: such a
+-- write has changed nothing, so its repetition may look again. The values behind `value` are for the first call only. All
+-- that grows with the request stands there: users must not fill Redis with kept replies.
 local function keep_reply(value, ...)
-  if not claims_reply then redis.call('SET', REQUEST_KEY, FINGERPRINT .. ' ' .. value, 'PX', KEEP_REPLY_MS) end
+  if not claims_reply and value:sub(1, 9) ~= 'unchanged' then
+    redis.call('SET', REQUEST_KEY, FINGERPRINT .. ' ' .. value, 'PX', KEEP_REPLY_MS)
+  end
   return {0, value, ...}
 end
 

@@ -2,7 +2,7 @@
 -- Report a user or a status. If the reporter already has an open report of the same user or status, nothing changes.
 -- There is no log entry, because only administrators read reports.
 -- ARGV: 3 reporter, 4 user, 5 status (one of the two is ''), 6 reason, 7 note as JSON.
--- Reply: report id and ` new` or ` open`; JSON of the report.
+-- Reply: report id, or `unchanged` for an open one; JSON of the report.
 local uid, user, status = actor.id, ARGV[4], ARGV[5]
 local row = status ~= '' and find_visible_status(uid, status)
 if status ~= '' and not row then return refuse('NOT_FOUND status status') end
@@ -11,7 +11,7 @@ user = row and row.uid or user
 if user == uid then return refuse('ONESELF ' .. (row and 'status' or 'user')) end
 local name = open_report_field(uid, user, status)
 local open = redis.call('HGET', KEY.filed, name)
-if open then return keep_reply(open .. ' open', report_json(open)) end
+if open then return keep_reply('unchanged', report_json(open)) end
 local ms, seq = next_position()
 local id = make_id(ms, seq)
 redis.call('HSET', KEY.report .. id, 'id', id, 'uid', uid, 'user', user, 'status', status, 'reason', ARGV[6], 'note',
@@ -19,4 +19,4 @@ redis.call('HSET', KEY.report .. id, 'id', id, 'uid', uid, 'user', user, 'status
 redis.call('HSET', KEY.meta, 'ms', to_text(ms), 'seq', to_text(seq))
 redis.call('HSET', KEY.filed, name, id)
 redis.call('ZADD', KEY.reports, id, id)
-return keep_reply(id .. ' new', report_json(id))
+return keep_reply(id, report_json(id))

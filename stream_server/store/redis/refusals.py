@@ -37,11 +37,16 @@ NOT_YOURS_MESSAGES = {
 
 TOO_MANY_MESSAGES = {
     "following": "this user already follows, or asks, as many people as the server allows",
-    "lists": "at most 1,000 lists a user",
+    "lists": "at most 100 lists a user",
     "members": "at most 5,000 members of a list or a group",
     "groups": "at most 1,000 groups a user",
     "invitations": "this user has 1,000 invitations that wait for an answer",
     "rules": "at most 1,000 rules a user, and 256 KiB of rules",
+}
+UNANSWERED_MESSAGES = {
+    "talk": "the others have not answered yet; a stranger may send them a few messages only",
+    "talks": "one of these users has not answered the talk that you opened before",
+    "invitations": "this user has not answered your earlier invitations",
 }
 BAD_REQUEST_MESSAGES = {
     "ONESELF": "must be another user",
@@ -128,8 +133,7 @@ def _parse_script_refusal(code: str, details: str) -> ApiError | None:
         case "TOO_MANY":
             found = errors.TooLarge(TOO_MANY_MESSAGES[noun], code="too_many", param=param)
         case "UNANSWERED":
-            message = "the others have not answered yet; a stranger may send them a few messages only"
-            found = Forbidden(message, code="unanswered", param=param)
+            found = Forbidden(UNANSWERED_MESSAGES[noun], code="unanswered", param=param)
         case "WRONG":
             found = Forbidden("the password is wrong", code=f"wrong_{noun}", param=f"current_{noun}")
         case "SUSPENDED":

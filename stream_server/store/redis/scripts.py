@@ -99,13 +99,19 @@ class WriteReply(NamedTuple):
 
     Attributes:
         is_repeat: Whether Redis had already made the write under the same idempotency key, so this call wrote nothing.
-        value: The value that Redis keeps under the idempotency key. A repeated write returns it again.
+        value: The value that Redis keeps under the idempotency key. A repeated write returns it again. A value that
+            begins with ``unchanged`` is not kept, because the write changed nothing.
         first_time_extra: Further values, which Redis does not keep. They are empty for a repeated write.
     """
 
     is_repeat: bool
     value: bytes
     first_time_extra: list[Any]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether Redis keeps ``value``: unless the write changed nothing."""
+        return not self.value.startswith(b"unchanged")
 
 
 class Scripts:

@@ -16,8 +16,9 @@ class Blocks(Noun):
     async def block(self, uid: str, blocked_uid: str, idempotency_key: IdempotencyKey) -> None:
         """Let ``uid`` block a user. The statuses of each disappear from the other's home timeline.
 
-        Follows and follow requests in both directions end. Raises BadRequest if users block themselves. Raises NotFound
-        for an unknown user and for a user who blocks ``uid`` already, so two users cannot block each other.
+        Follows, follow requests and invitations in both directions end, and each leaves the groups of the other. Raises
+        BadRequest if users block themselves. Raises NotFound for an unknown user and for a user who blocks ``uid``
+        already, so two users cannot block each other.
         """
         reply = await self._scripts.write("block", idempotency_key, uid, blocked_uid)
         if reply.is_repeat:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
-from stream_server.store.idempotency import CLIENT_TTL_MS, IdempotencyKey
+from stream_server.store import keys
+from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.redis.refusals import write_error_to_api_error
 from stream_server.store.redis.scripts import WriteReply
@@ -68,16 +69,20 @@ class Follows(Noun):
         """Follow the users in ``follow``, then unfollow those in ``unfollow``, for the user ``source``.
 
         Each change is atomic and has its own outcome, and all changes share one round trip. If the client sent an
-        idempotency key, another round trip stores the key first, so the client cannot use it for another batch. If
-        Redis refused all changes, raises the first error that does not concern a user in ``follow`` or ``unfollow``:
-        NotFound or Forbidden for ``source``, Unavailable, or Conflict ``duplicate``. Raises OutcomeUnknown if the reply
-        was lost.
+        idempotency key, another round trip stores the key first, so the client cannot use it for another batch. A
+        batch that changes nothing gives its key back.
+
+        If Redis refused all changes, raises the first error that does not concern a user in ``follow`` or
+        ``unfollow``: NotFound or Forbidden for ``source``, Unavailable, or Conflict ``duplicate``. Raises
+        OutcomeUnknown if the reply was lost.
         """
-        if idempotency_key.ttl_ms == CLIENT_TTL_MS:
+        if idempotency_key.is_clients:
             await self._scripts.write("batch_claim_key", idempotency_key)
         changes = [("follow", uid) for uid in follow] + [("unfollow", uid) for uid in unfollow]
         writes = [(verb, idempotency_key.for_part(i), (source, uid, "")) for i, (verb, uid) in enumerate(changes)]
         replies = await self._scripts.write_each(writes)
+        if idempotency_key.is_clients and not any(isinstance(reply, WriteReply) and reply.is_kept for reply in replies):
+            await self._redis.execute_write(("DEL", keys.key_for("request", idempotency_key.value)))
         _raise_if_all_refused(replies)
         timeline_changes: list[TimelineChange] = []
         for (verb, uid), reply in zip(changes, replies, strict=True):

@@ -1,10 +1,12 @@
 """Groups: users who post among themselves. A group is public, private, or for announcements of its owner."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest
-from stream_server.store.social.noun import Noun, json_of_reply
+from stream_server.store.redis.scripts import WriteReply, position_of
+from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, hash_fields_with_json
 
 
@@ -22,7 +24,8 @@ class Groups(Noun):
         Returns the group as JSON. Raises TooLarge ``too_many`` if the owner is in 1,000 groups already.
         """
         texts = (name, description, encode_json(name), encode_json(description))
-        return await self._write("group_create", idempotency_key, uid, kind, *texts)
+        reply = await self._scripts.write("group_create", idempotency_key, uid, kind, *texts)
+        return await self._written_group(reply, uid, str(position_of(reply).status_number))
 
     async def update(self, uid: str, group: str, changes: Mapping[str, str], idempotency_key: IdempotencyKey) -> bytes:
         """Change a group's ``name`` or ``description``. Returns its JSON. Adds no log entry if nothing changes.
@@ -30,7 +33,8 @@ class Groups(Noun):
         The kind of a group cannot change, because a change could publish what its members wrote in private.
         """
         fields = hash_fields_with_json(**changes)
-        return await self._write("collection_update", idempotency_key, uid, group, "group", *fields)
+        reply = await self._scripts.write("collection_update", idempotency_key, uid, group, "group", *fields)
+        return await self._written_group(reply, uid, group)
 
     async def delete(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a group. The statuses posted in it remain, but only their authors can still see them."""
@@ -46,7 +50,7 @@ class Groups(Noun):
 
     async def list_invitations(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the groups to which a user is invited, last invited first."""
-        return await self._page("invitations_page", "invitations", uid, page_request)
+        return await self._page("invitations_page", "invitations", uid, page_request, uid)
 
     async def join(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
         """Join a public group; return its JSON. Raises TooLarge above 5,000 members, or 1,000 groups of the user."""
@@ -66,15 +70,20 @@ class Groups(Noun):
 
         Raises NotFound (its ``param`` is ``uid``) if the member is unknown or suspended, or if the owner or the member
         blocks the other. Raises BadRequest for a group that is not private, because users join it themselves. Raises
-        TooLarge ``too_many`` if the group has 5,000 members or the member is in 1,000 groups.
+        TooLarge ``too_many`` if the group has 5,000 members or the member is in 1,000 groups. Raises Forbidden
+        ``unanswered`` if three invitations of ``uid`` wait for the member's answer.
         """
         reply = await self._scripts.write("group_join", idempotency_key, uid, group, member)
-        return json_of_reply(reply), reply.value.startswith(b"invited ")
+        return await self._written_group(reply, uid, group), reply.value.endswith(b"invited")
 
     async def remove_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
         """Remove ``member`` from a group of ``uid``; return the group's JSON. Raises BadRequest for the owner."""
-        return await self._write("group_leave", idempotency_key, uid, group, member)
+        reply = await self._scripts.write("group_leave", idempotency_key, uid, group, member)
+        return await self._written_group(reply, uid, group)
 
     async def list_members(self, viewer: str, group: str, page_request: PageRequest) -> Page:
         """Return the members of a group as JSON, last joined first. Each has ``since``, the time of joining."""
         return await self._page("users_page", "joined", group, page_request, viewer, "group", group)
+
+    async def _written_group(self, reply: WriteReply, uid: str, group: str) -> bytes:
+        return await self._written(reply, "group", partial(self.get, uid, group))

@@ -1,16 +1,18 @@
 """Lists: users whose statuses the list's owner reads together. A list is private or public."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest
-from stream_server.store.social.noun import Noun, json_of_reply
+from stream_server.store.redis.scripts import WriteReply, position_of
+from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, flag_text, hash_fields_with_json
 from stream_server.store.timelines.syndication import TimelineChange
 
 
 class Lists(Noun):
-    """Changes and reads lists. A user has at most 1,000 lists, and a list at most 5,000 members.
+    """Changes and reads lists. A user has at most 100 lists, and a list at most 5,000 members.
 
     Methods that take a list's id raise NotFound if the user may not see the list: if it is another user's private list,
     or its owner blocks the user or is suspended. Methods that change a list raise Forbidden ``not_yours`` if it belongs
@@ -25,9 +27,10 @@ class Lists(Noun):
         private: bool,  # noqa: FBT001 - a member of the request body
         idempotency_key: IdempotencyKey,
     ) -> bytes:
-        """Create a list. Returns the list as JSON. Raises TooLarge ``too_many`` if the user has 1,000 lists."""
+        """Create a list. Returns the list as JSON. Raises TooLarge ``too_many`` if the user has 100 lists."""
         texts = (name, description, encode_json(name), encode_json(description))
-        return await self._write("list_create", idempotency_key, uid, flag_text(private), *texts)
+        reply = await self._scripts.write("list_create", idempotency_key, uid, flag_text(private), *texts)
+        return await self._written_list(reply, uid, str(position_of(reply).status_number))
 
     async def update(
         self, uid: str, list_id: str, changes: Mapping[str, str | bool], idempotency_key: IdempotencyKey
@@ -37,7 +40,8 @@ class Lists(Noun):
         for name, flag in changes.items():
             if isinstance(flag, bool):
                 fields += (name, flag_text(flag))
-        return await self._write("collection_update", idempotency_key, uid, list_id, "list", *fields)
+        reply = await self._scripts.write("collection_update", idempotency_key, uid, list_id, "list", *fields)
+        return await self._written_list(reply, uid, list_id)
 
     async def delete(self, uid: str, list_id: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a list. The list disappears at once. A background job deletes its timeline and its members later."""
@@ -79,6 +83,9 @@ class Lists(Noun):
     ) -> bytes:
         reply = await self._scripts.write("list_change_member", idempotency_key, uid, list_id, member, kind)
         if not reply.is_repeat:  # the first write has enqueued the job of the timeline
-            fence, newest_ids = reply.first_time_extra
+            _, fence, newest_ids = reply.first_time_extra
             await self._syndication.apply_changes(TimelineChange("list", list_id, member, mode, fence, newest_ids))
-        return json_of_reply(reply)
+        return await self._written_list(reply, uid, list_id)
+
+    async def _written_list(self, reply: WriteReply, uid: str, list_id: str) -> bytes:
+        return await self._written(reply, "list", partial(self.get, uid, list_id))

@@ -37,4 +37,4 @@ class Notifications(Noun):
         Raises NotFound if the id is higher than all ids that the store has issued.
         """
         reply = await self._scripts.write("notifications_mark_read", idempotency_key, uid, notification_id)
-        return int(reply.value)
+        return int(reply.value.rpartition(b" ")[2])

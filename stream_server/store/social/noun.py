@@ -1,10 +1,13 @@
 """The base of the nouns of the social API: their connections, and the calls of scripts that return JSON."""
 
+from collections.abc import Awaitable, Callable
+
 from stream_server.store import keys
-from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest, read_page
+from stream_server.store.redis import replies
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import ScriptArgument, Scripts, WriteReply
+from stream_server.store.social.stored_json import read_wire_member
 from stream_server.store.timelines.syndication import Syndication
 
 
@@ -20,9 +23,6 @@ class Noun:
         found: bytes = await self._scripts.call(script_name, keys.META, *arguments)
         return found
 
-    async def _write(self, script_name: str, idempotency_key: IdempotencyKey, *arguments: ScriptArgument) -> bytes:
-        return json_of_reply(await self._scripts.write(script_name, idempotency_key, *arguments))
-
     async def _page(
         self, script: str, row: str, owner: str, page_request: PageRequest, *arguments: str, oldest_first: bool = False
     ) -> Page:
@@ -31,7 +31,14 @@ class Noun:
         page, _ = await read_page(self._scripts, script, key, page_request, *arguments, oldest_first=oldest_first)
         return page
 
+    async def _written(self, reply: WriteReply, member: str, read: Callable[[], Awaitable[bytes]]) -> bytes:
+        """Return, as JSON, the object that a write made or changed.
 
-def json_of_reply(reply: WriteReply) -> bytes:
-    """Return the JSON at the end of a write's reply. Repeated with its idempotency key, a write has the same bytes."""
-    return reply.value[reply.value.index(b"{") :]
+        The script returned it to the first call. For a repetition, the write's entry on the log has the same bytes:
+        ``member`` names it there. If the entry was trimmed, or the write has none, ``read`` returns the present object.
+        """
+        if reply.first_time_extra:
+            return bytes(reply.first_time_extra[0])
+        position = replies.parse_reply_position(reply.value)
+        kept = None if position is None else await read_wire_member(self._redis, position, member)
+        return kept or await read()

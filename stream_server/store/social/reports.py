@@ -40,9 +40,8 @@ class Reports(Noun):
         """
         arguments = (user or "", status or "", reason, msgspec.json.encode(note))
         reply = await self._scripts.write("report_create", idempotency_key, uid, *arguments)
-        report_id, _, state = reply.value.partition(b" ")
-        report = await self.get(uid, report_id.decode()) if reply.is_repeat else reply.first_time_extra[0]
-        return report, state == b"new"
+        report = await self.get(uid, reply.value.decode()) if reply.is_repeat else reply.first_time_extra[0]
+        return report, reply.value != b"unchanged"
 
     async def get(self, uid: str, report: str) -> bytes:
         """Return a report, with its decision, as JSON. Raises NotFound for users other than its reporter ``uid``."""

@@ -11,7 +11,9 @@ from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.replies import make_position
+from stream_server.store.redis.scripts import position_of
 from stream_server.store.social.noun import Noun
+from stream_server.store.social.stored_json import read_wire_member
 
 MAX_RULES_PER_USER = 1000
 """Most saved rules of one user. ``lua/saved_rules_add.lua`` enforces the same number."""
@@ -70,8 +72,10 @@ class StoredRules(Noun):
         members = [msgspec.json.encode({"rule": text, "tag": tag})[1:-1] for text, tag in rules]
         flags = (int(all_or_nothing), int(dry_run))
         reply = await self._scripts.write("saved_rules_add", idempotency_key, uid, *flags, *members)
-        unchanged, words = _parse_outcome_words(reply.value)
-        not_created = {word[1:] for word in words if unchanged and word.startswith("+")}
+        if reply.is_repeat:
+            return await self._repeated_outcomes(uid, rules, position_of(reply))
+        words = reply.first_time_extra[0].decode().split()
+        not_created = {word[1:] for word in words if reply.value == b"unchanged" and word.startswith("+")}
         return [_make_outcome(word, rule, not_created) for word, rule in zip(words, rules, strict=True)]
 
     async def remove(
@@ -79,22 +83,33 @@ class StoredRules(Noun):
     ) -> list[str]:
         """Remove saved rules by id. Returns those of the ids that existed. With ``dry_run``, removes no rule."""
         reply = await self._scripts.write("saved_rules_remove", idempotency_key, uid, int(dry_run), *dict.fromkeys(ids))
-        return _parse_outcome_words(reply.value)[1]
+        if reply.is_repeat:
+            removed = await read_wire_member(self._redis, position_of(reply), "removed")
+            return list(ids) if removed is None else msgspec.json.decode(removed, type=list[str])
+        return list(reply.first_time_extra[0].decode().split())
 
     async def remove_one(self, uid: str, rule_id: str, idempotency_key: IdempotencyKey) -> None:
         """Remove one saved rule. Raises NotFound if the user has no rule with this id."""
         if not await self.remove(uid, [rule_id], idempotency_key):
             raise NotFound("unknown rule", param="id")
 
+    async def _repeated_outcomes(
+        self, uid: str, rules: Sequence[tuple[str, str]], position: Position
+    ) -> list[AddRuleOutcome]:
+        """Return the outcomes of a repeated :meth:`add`, whose first call made the log entry at ``position``.
 
-def _parse_outcome_words(value: bytes) -> tuple[bool, list[str]]:
-    """Parse a script's reply: the word ``unchanged`` or a log position, then one word per rule.
-
-    Returns whether nothing changed, and the words of the rules.
-    """
-    first_word, *words = value.decode().split()
-    unchanged = first_word == "unchanged"
-    return unchanged, words if unchanged else words[1:]
+        If the entry was trimmed, the rules count as new that are saved now. Raises NotFound if one of them is not.
+        """
+        words = await read_wire_member(self._redis, position, "outcomes")
+        if words is not None:
+            found = msgspec.json.decode(words, type=str).split()
+        else:
+            saved, _ = await self.get_all(uid)
+            ids = {(rule.rule, rule.tag): rule.id for rule in saved}
+            if not ids.keys() >= set(rules):
+                raise NotFound("a rule of this request is removed", param="rules")
+            found = [f"+{ids[rule]}" for rule in rules]
+        return [_make_outcome(word, rule, ()) for word, rule in zip(found, rules, strict=True)]
 
 
 def _make_outcome(word: str, rule: tuple[str, str], not_created: Collection[str]) -> AddRuleOutcome:

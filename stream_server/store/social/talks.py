@@ -2,13 +2,17 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from stream_server.errors import BadRequest
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.redis.scripts import position_of
-from stream_server.store.social.noun import Noun, json_of_reply
+from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json
+
+_NEW_TALK_MEMBERS = ("id", "people", "name", "created")
 
 
 class Talks(Noun):
@@ -23,7 +27,9 @@ class Talks(Noun):
         is ``people``) if one of the others is unknown or suspended, or if a block exists between one of them and the
         user. Raises BadRequest if ``other_uids`` includes the user or is empty.
 
-        For users who do not follow ``uid``, the talk is a request: they get no events of it until they answer.
+        For users who do not follow ``uid``, the talk is a request: they get no events of it until they answer, and see
+        its first three messages only. Raises Forbidden ``unanswered`` (``param`` is ``people``) if one of them has not
+        answered another talk that ``uid`` opened.
         """
         others = list(dict.fromkeys(other_uids))
         if uid in others or not others:
@@ -31,7 +37,10 @@ class Talks(Noun):
         talk_name = name if len(others) > 1 else None
         names = (encode_json(talk_name), talk_name or "")
         reply = await self._scripts.write("talk_open", idempotency_key, uid, *names, *others)
-        return json_of_reply(reply), reply.value.startswith(b"opened ")
+        if reply.is_repeat:  # then as now but for its messages, which it had none of
+            talk = msgspec.json.decode(await self.get(uid, reply.value.decode()))
+            return encode_json({name: talk[name] for name in _NEW_TALK_MEMBERS} | {"unread": 0}), True
+        return reply.first_time_extra[0], reply.value != b"unchanged"
 
     async def get(self, viewer: str, talk: str) -> bytes:
         """Return a talk as JSON, with the last message that the viewer may see and the unread count (up to 100)."""
@@ -81,4 +90,6 @@ class Talks(Noun):
 
         Returns ``read`` (the id of the last read message) and ``unread`` (the number of unread messages) as JSON.
         """
-        return await self._write("talk_mark_read", idempotency_key, uid, talk, message_id)
+        reply = await self._scripts.write("talk_mark_read", idempotency_key, uid, talk, message_id)
+        *_, read, unread = reply.value.split(b" ")
+        return b'{"read":"%b","unread":%b}' % (read, unread)

@@ -14,7 +14,7 @@ from stream_server.web.http.responses import created_response, json_response
 
 
 class NewList(Body):
-    """The body of ``POST /v1/lists``. A user may own at most 1,000 lists."""
+    """The body of ``POST /v1/lists``. A user may own at most 100 lists."""
 
     name: DisplayName
     description: Description = ""

@@ -26,7 +26,6 @@ from stream_server.web.http import fields, query, validation
 from stream_server.web.http.app_keys import AUTH, CLAIMS, CONFIG, PASSWORDS, STORE
 from stream_server.web.http.authentication import token_digest
 from stream_server.web.http.fields import Secret, Timestamp
-from stream_server.web.http.idempotency import read_idempotency_key
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limit import LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS
@@ -162,7 +161,7 @@ async def list_open(request: web.Request) -> web.Response:
 
 async def end(request: web.Request) -> web.Response:
     """``DELETE /v1/sessions/{id}``: end one of the caller's sessions, with its tokens and streams."""
-    session_id, key = request.match_info["id"], read_idempotency_key(request)
+    session_id, key = request.match_info["id"], IdempotencyKey.generate()
     is_valid = SESSION_ID.fullmatch(session_id) is not None
     if not is_valid or not await request.app[STORE].sessions.end(request[CLAIMS].sub, session_id, key):
         raise NotFound("you have no such session", param="id")

@@ -38,8 +38,8 @@ def cors_headers(request: web.Request) -> dict[str, str]:
     if not request.app[CONFIG].cors_origins:
         return {}
     vary: dict[str, str] = {hdrs.VARY: hdrs.ORIGIN}
-    origin = request.headers.get(hdrs.ORIGIN, "")
-    if origin and allows_origin(request.app, origin):
+    origin = request_origin(request)
+    if origin is not None and allows_origin(request.app, origin):
         return {
             **vary,
             hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin,
@@ -48,10 +48,20 @@ def cors_headers(request: web.Request) -> dict[str, str]:
     return vary
 
 
+def request_origin(request: web.Request) -> str | None:
+    """Return the origin of the page that sent the request, or None if no page did.
+
+    A browser sends one origin, or ``null`` (RFC 6454 §7). The result is empty for an empty header and for several: no
+    setting allows that.
+    """
+    origins = request.headers.getall(hdrs.ORIGIN, [])
+    return (origins[0] if len(origins) == 1 else "") if origins else None
+
+
 def allows_origin(app: web.Application, origin: str) -> bool:
     """Return whether the settings allow pages of this origin."""
     origins = app[CONFIG].cors_origins
-    return origins == ANY_ORIGIN or origin in {each.strip() for each in origins.split(",")}
+    return bool(origin) and (origins == ANY_ORIGIN or origin in {each.strip() for each in origins.split(",")})
 
 
 def add_cors_headers(request: web.Request, headers: MutableMapping[str, str]) -> None:

@@ -23,13 +23,27 @@ from stream_server.web.http.body import declared_length
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.concurrency import Concurrency
 from stream_server.web.limits.connections import ConnectionTable
-from stream_server.web.limits.rate_limit import FOLLOWS, STATUS_BYTES, STATUSES, WRITES, RateLimit, Subject
+from stream_server.web.limits.rate_limit import (
+    FOLLOWS,
+    IDEMPOTENCY_KEYS,
+    STATUSES,
+    WRITE_BYTES,
+    WRITES,
+    RateLimit,
+    Subject,
+)
 from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
 from stream_server.web.limits.refusal_delay import RefusalDelay
 from stream_server.web.limits.turns import Turn, Turns
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
 """The rest of the tightest limit of the request, for the ``RateLimit`` headers. Absent if no limit applies."""
+
+ENTRY_BYTES = 512
+"""Bytes that each write counts beside its body, because it also makes an entry of the log."""
+
+WRITE_BYTES_SHARE = 256
+"""The writes of one user in an hour may have one of this many parts of Redis' memory."""
 
 MAX_CONCURRENT_POLLS = 32
 """Most long polls of one user that wait at the same time in one process. A client needs one for each filter."""
@@ -44,7 +58,8 @@ MAX_UNPROVEN_OF_ADDRESS, MAX_UNPROVEN = 32, 1024
 """Most WebSockets of one address, and in all, that have not sent their token yet. Each takes about 8 KiB."""
 
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
-INGEST_LIMITS = frozenset({WRITES, STATUSES, STATUS_BYTES, FOLLOWS})
+IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
+INGEST_LIMITS = frozenset({WRITES, WRITE_BYTES, IDEMPOTENCY_KEYS, STATUSES, FOLLOWS})
 """Limits that do not apply to a token with the scope `ingest`."""
 
 
@@ -93,12 +108,14 @@ class RequestLimits:
         refusal_delay: Counts the refusals of each address in this second.
         proxies: The proxies that are believed when they name a client's address.
         hits: The limits that were met.
+        redis_bytes: Returns the memory that Redis may use, 0 if it is not known.
     """
 
     def __init__(self, config: Config, counters: RateCounters) -> None:
         """Raises `InvalidSetting` if ``trusted_proxies`` holds anything but addresses and networks."""
         self._config = config
         self.hits = LimitHits()
+        self.redis_bytes: Callable[[], int] = int
         self._limiter = RateLimiter(counters)
         self._counters = counters
         self.prepare()
@@ -174,9 +191,8 @@ class RequestLimits:
             return
         is_ingest = claims is not None and INGEST_SCOPE in claims.scopes
         for limit in limits:
-            maximum = limit.maximum(config)
-            if maximum and not (is_ingest and limit in INGEST_LIMITS):
-                amount = _body_bytes(request, config) if limit is STATUS_BYTES else 1
+            maximum, amount = self._maximum(limit), _amount(request, limit, config)
+            if maximum and amount and not (is_ingest and limit in INGEST_LIMITS):
                 await self._count(request, limit, self._subject(request, limit, ""), maximum, amount)
 
     async def use(self, request: web.Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
@@ -206,6 +222,13 @@ class RequestLimits:
         if not allowance.admitted:
             raise too_many(limit, allowance)
 
+    def _maximum(self, limit: RateLimit) -> int:
+        """Return the uses of a limit in a window. The bytes of writes are fewer if Redis has little memory."""
+        maximum = limit.maximum(self._config)
+        if limit is WRITE_BYTES and maximum:
+            return min(maximum, self.redis_bytes() // WRITE_BYTES_SHARE or maximum)
+        return maximum
+
     def give_back(self, request: web.Request, limit: RateLimit, *, login: str = "") -> None:
         """Take back one use of a limit of log-ins: the log-in was successful."""
         self._limiter.give_back(limit, self._subject(request, limit, login))
@@ -233,6 +256,13 @@ def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
         "RateLimit-Remaining": str(allowance.remaining),
         "RateLimit-Reset": str(max(0, math.ceil(allowance.ends_at - time.time()))),
     }
+
+
+def _amount(request: web.Request, limit: RateLimit, config: Config) -> int:
+    """Return how many uses of a limit of its route a request is."""
+    if limit is WRITE_BYTES:
+        return ENTRY_BYTES + _body_bytes(request, config)
+    return int(limit is not IDEMPOTENCY_KEYS or IDEMPOTENCY_KEY_HEADER in request.headers)
 
 
 def _body_bytes(request: web.Request, config: Config) -> int:

@@ -40,8 +40,10 @@ class RateLimit(NamedTuple):
 READS = RateLimit("limit_reads", MINUTE, Subject.USER, "reads")
 WRITES = RateLimit("limit_writes", MINUTE, Subject.USER, "writes")
 STATUSES = RateLimit("limit_statuses", MINUTE, Subject.USER, "statuses, comments and messages")
-STATUS_BYTES = RateLimit("limit_status_bytes", HOUR, Subject.USER, "bytes of statuses, comments and messages")
-FOLLOWS = RateLimit("limit_follows", DAY, Subject.USER, "follows")
+WRITE_BYTES = RateLimit("limit_write_bytes", HOUR, Subject.USER, "bytes of writes")
+IDEMPOTENCY_KEYS = RateLimit("limit_idempotency_keys", DAY, Subject.USER, "writes with an Idempotency-Key")
+FOLLOWS = RateLimit("limit_follows", DAY, Subject.USER, "follows, and people added to lists and groups")
+REPORTS = RateLimit("limit_reports", DAY, Subject.USER, "reports")
 TALKS = RateLimit("limit_talks", DAY, Subject.USER, "new talks")
 CONNECTS = RateLimit("limit_connects", QUARTER_HOUR, Subject.USER, "connects to streams")
 DIALECT_CONNECTS = RateLimit("reconnect_limit", QUARTER_HOUR, Subject.USER, "connects to this stream")
@@ -57,7 +59,7 @@ ANONYMOUS = RateLimit("limit_anonymous", MINUTE, Subject.ADDRESS, "requests with
 FILES = RateLimit("limit_files", MINUTE, Subject.ADDRESS, "files of the console from this address")
 
 RATE_LIMITS: tuple[RateLimit, ...] = (
-    READS, WRITES, STATUSES, STATUS_BYTES, FOLLOWS, TALKS, CONNECTS, DIALECT_CONNECTS, POLLS, TICKETS, TRIALS, LOG_INS,
-    LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS, ANONYMOUS, FILES,
+    READS, WRITES, WRITE_BYTES, IDEMPOTENCY_KEYS, STATUSES, FOLLOWS, REPORTS, TALKS, CONNECTS, DIALECT_CONNECTS, POLLS,
+    TICKETS, TRIALS, LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS, ANONYMOUS, FILES,
 )  # fmt: skip
 """All rate limits."""

@@ -9,7 +9,7 @@ import msgspec
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.fields import Id, Login
-from stream_server.web.http.idempotency import IDEMPOTENCY_KEY_HEADER
+from stream_server.web.http.request_limits import IDEMPOTENCY_KEY_HEADER
 from stream_server.web.http.responses import ErrorResponse
 from stream_server.web.openapi import stream_parameters
 from stream_server.web.openapi.stream_parameters import Json
@@ -32,11 +32,6 @@ def operation_summary(row: Route) -> str:
 def operation_tag(row: Route) -> str:
     """Return the OpenAPI tag of a route: the name of its handler's module."""
     return row.handler.__module__.rpartition(".")[2]
-
-
-def accepts_idempotency_key(row: Route) -> bool:
-    """Return whether an Idempotency-Key has an effect: on routes that write for a user with a scope."""
-    return row.method != "GET" and row.is_write and row.scope not in {NO_TOKEN, ANY_TOKEN} and not row.is_streaming
 
 
 def component_schemas(rows: tuple[Route, ...]) -> dict[str, Json]:
@@ -102,7 +97,7 @@ def error_statuses(row: Route, components: dict[str, Json]) -> list[int]:
         statuses.add(429)
     if _PATH_PARAMETER.search(row.path) or _references_objects(row, query, components):
         statuses.add(404)
-    if accepts_idempotency_key(row):
+    if row.accepts_idempotency_key:
         statuses.add(409)
     if row.body is not None or has_list or row.query is None:
         statuses.add(413)
@@ -185,7 +180,7 @@ def _special_parameters(row: Route) -> list[Json]:
     """Return the OpenAPI parameters that no query struct describes: those of streams, and the Idempotency-Key."""
     if row.query is None:
         return stream_parameters.describe_parameters(row)
-    if not accepts_idempotency_key(row):
+    if not row.accepts_idempotency_key:
         return []
     schema = {"type": "string", "pattern": r"^[A-Za-z0-9_\-.:]{1,64}$"}
     about = "a write repeated with the same key within 24 hours takes effect only once"

@@ -15,7 +15,7 @@ from aiohttp import hdrs, web
 from stream_server.errors import BadRequest, Forbidden, UpgradeRequired
 from stream_server.web.http.app_keys import CONFIG
 from stream_server.web.http.authentication import TICKET_PARAMETER
-from stream_server.web.http.cors import allows_origin
+from stream_server.web.http.cors import allows_origin, request_origin
 from stream_server.web.http.date_header import date_header
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION
@@ -53,7 +53,7 @@ def check_handshake(request: web.Request) -> None:
         raise UpgradeRequired(f"send version {WEBSOCKET_VERSION} of WebSocket", param="Sec-WebSocket-Version")
     if not _is_key(request.headers.getall(hdrs.SEC_WEBSOCKET_KEY, [])):
         raise BadRequest("send one key of 16 bytes in base64", param="Sec-WebSocket-Key")
-    origin = request.headers.get(hdrs.ORIGIN)
+    origin = request_origin(request)
     if origin is not None and not (_is_own_origin(request, origin) or allows_origin(request.app, origin)):
         message = "pages of this origin may not open a WebSocket (--cors-origins)"
         raise Forbidden(message, code="origin_not_allowed", param="Origin")
@@ -113,4 +113,5 @@ def _is_own_origin(request: web.Request, origin: str) -> bool:
         same_port = (page.port or default) == (own.port or default)
     except ValueError:
         return False
-    return page.scheme in DEFAULT_PORTS and bool(page.hostname) and page.hostname == own.hostname and same_port
+    is_origin = page.scheme in DEFAULT_PORTS and origin == f"{page.scheme}://{page.netloc}" and "@" not in page.netloc
+    return is_origin and bool(page.hostname) and page.hostname == own.hostname and same_port

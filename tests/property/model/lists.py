@@ -75,10 +75,11 @@ class Lists:
         return sorted(found, key=int, reverse=True)
 
     def listed(self, viewer: str, uid: str) -> list[str]:
-        """The visible lists with a user, newest membership first."""
+        """The visible lists with a user, newest membership first. Others' lists need an owner without a block."""
         self._access.need_person(viewer, uid)
         on = [one for one in self._state.lists.values() if uid in one.members and self._seen(viewer, one)]
-        return [one.id for one in sorted(on, key=lambda one: -one.members[uid])]
+        found = [one for one in on if one.uid == uid or not self._access.blocked(viewer, one.uid)]
+        return [one.id for one in sorted(found, key=lambda one: -one.members[uid])]
 
     def members(self, viewer: str, list_id: str) -> list[str]:
         named = self.get(viewer, list_id)

@@ -86,8 +86,8 @@ MUTANTS = (
     ),
     Mutant(
         "a mark goes back",
-        "if id > tonumber(mark) then",
-        "if true then",
+        "if id <= tonumber(mark) then",
+        "if false then",
         ("post", "reply", "like", "mark_read", "mark_read"),
     ),
 )

@@ -54,8 +54,16 @@ class Relations:
         for one, other in ((source, target), (target, source)):
             self._cut(one, other)
             self._unask(one, other)
+        for one, other in ((source, target), (target, source)):
+            self._leave_groups(one, other)
         self._state.blocks[source, target] = self._state.tick()
         self._state.log_event("block", among(source), source=source, target=target)
+
+    def _leave_groups(self, uid: str, owner: str) -> None:
+        mine = [group for group in self._state.groups.values() if group.uid == owner and uid in group.members]
+        for group in sorted(mine, key=lambda group: group.members[uid]):
+            del group.members[uid]
+            self._state.log_event("group_leave", f"group:{group.id}", group=group.id, user=uid)
 
     def unblock(self, source: str, target: str) -> None:
         self.check(source, target)

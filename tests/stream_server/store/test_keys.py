@@ -1,7 +1,10 @@
 """The table of Redis keys."""
 
+import re
+
 import pytest
 
+from stream_server.config.settings import SETTINGS
 from stream_server.store import keys
 
 
@@ -11,6 +14,12 @@ def test_keys_of_truth_have_the_core_tag() -> None:
 
 def test_keys_of_derived_data_have_their_owners_tag() -> None:
     assert all(key.tail.startswith("{") and "}" in key.tail for key in keys.DERIVED_KEYS)
+
+
+def test_every_key_has_a_bound_of_existing_settings() -> None:
+    named = {name for key in keys.ALL_KEYS for name in re.findall("`([^`]+)`", key.bound)}
+    assert all(key.bound for key in keys.ALL_KEYS)
+    assert named <= {setting.name for setting in SETTINGS}
 
 
 def test_names_and_prefixes_are_unique() -> None:

@@ -1,9 +1,11 @@
 """Each write of the store is done whole or not at all, and once: after a retry, a lost answer, or a refusal."""
 
+from contextlib import suppress
+
 import pytest
 import redis
 
-from stream_server.errors import Conflict, Forbidden, NotFound, OutcomeUnknown, Unavailable
+from stream_server.errors import ApiError, Conflict, Forbidden, NotFound, OutcomeUnknown, Unavailable
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.store import Store
 from tests.contracts.test_lua import WRITES as SCRIPTS
@@ -14,6 +16,8 @@ from tests.stream_server.store.scenes import dump
 from tests.stream_server.store.writes import ELSEWHERE, FORMS, WRITES, Scene, Write
 
 LOG = "{core}:log"
+MAX_KEPT_BYTES = 112
+"""Most bytes of the key and the value that are kept of a write."""
 
 
 @pytest.fixture(params=sorted(WRITES))
@@ -47,6 +51,19 @@ async def test_a_repeated_request_writes_once_and_gets_the_same_answer(
         await write.do(store, scene, IdempotencyKey.from_client(scene.ann, "key", b"another"))
     assert (refusal.value.error_code, refusal.value.param) == ("duplicate", "Idempotency-Key")
     assert dump(raw) == after
+
+
+async def test_little_is_kept_of_a_write_and_nothing_of_one_that_changed_nothing(
+    store: Store, raw: "redis.Redis", scene: Scene, write: Write
+) -> None:
+    first, second = (IdempotencyKey.from_client(scene.ann, "k" * (63 + end), b"payload") for end in (0, 1))
+    await write.do(store, scene, first)
+    (kept,) = raw.keys(f"{{core}}:request:{first.value}*")
+    assert len(kept) + raw.strlen(kept) <= MAX_KEPT_BYTES
+    before = dump(raw)
+    with suppress(ApiError):
+        await write.do(store, scene, second)
+    assert dump(raw) != before or not raw.keys(f"{{core}}:request:{second.value}*")
 
 
 @pytest.mark.parametrize("lost", [1, pytest.param(2, marks=pytest.mark.extended)])

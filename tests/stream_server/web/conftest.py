@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import requests
 from aiohttp import web
 
 from filters.registry import installed_registry
@@ -96,6 +97,20 @@ async def address(app: web.Application, header_seconds: float) -> AsyncIterator[
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     yield runner.addresses[0][:2]
     await runner.cleanup()
+
+
+@pytest.fixture
+def url(address: tuple[str, int]) -> str:
+    """The address of the app, for the client `session`."""
+    return f"http://{address[0]}:{address[1]}"
+
+
+@pytest.fixture
+def session() -> Iterator[requests.Session]:
+    """A client without asyncio, for tests in a thread."""
+    with requests.Session() as kept:
+        kept.trust_env = False  # no search for proxies and passwords before each request
+        yield kept
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,18 +31,6 @@ def settings() -> dict[str, Any]:
     return {"jwt_secret": SECRET}
 
 
-@pytest.fixture
-def url(address: tuple[str, int]) -> str:
-    return f"http://{address[0]}:{address[1]}"
-
-
-@pytest.fixture
-def session() -> Iterator[requests.Session]:
-    with requests.Session() as kept:
-        kept.trust_env = False  # no search for proxies and passwords before each request
-        yield kept
-
-
 class RoundTrips:
     """Counts the round trips of a store. No feed and no job worker uses its Redis here."""
 
@@ -60,7 +47,7 @@ class RoundTrips:
 def _max_round_trips(counter: RoundTrips, world: Populated, row: Route, url: str, session: requests.Session) -> int:
     found, refused = [], []
     bodies: list[Body | None] = [*world.bodies(row.method)]
-    for path, query, body in itertools.product(_paths(world, row), world.queries(row.method), bodies or [None]):
+    for path, query, body in itertools.product(paths_of(world, row), world.queries(row.method), bodies or [None]):
         asked = {name: ",".join(one) if isinstance(one, list) else one for name, one in query.items()}
         headers = world.headers()
         before = counter.count
@@ -74,7 +61,7 @@ def _max_round_trips(counter: RoundTrips, world: Populated, row: Route, url: str
     return max(found)
 
 
-def _paths(world: Populated, row: Route) -> list[str]:
+def paths_of(world: Populated, row: Route) -> list[str]:
     """Return the path with each known id in place of its parameters."""
     names = re.findall(r"{(\w+)}", row.path)
     ids = [world.real(name) for name in names]

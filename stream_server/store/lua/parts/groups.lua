@@ -1,4 +1,4 @@
-local MAX_GROUPS, MAX_GROUP_MEMBERS, MAX_INVITATIONS = 1000, 5000, 1000
+local MAX_GROUPS, MAX_GROUP_MEMBERS, MAX_INVITATIONS, MAX_UNANSWERED_INVITATIONS = 1000, 5000, 1000, 3
 
 -- A group by its id, or nil. Its texts are kept twice: as they are, and encoded for its JSON.
 local function find_group(id)
@@ -19,9 +19,20 @@ local function find_visible_group(viewer, id)
   return nil
 end
 
--- A group to which this user is invited, or nil.
+-- A group to which this user is invited, or nil. An invitation by a user who cannot contact this one does not count.
 local function find_inviting_group(uid, id)
-  return redis.call('ZSCORE', KEY.invitations .. uid, id) and find_group(id)
+  local group = redis.call('ZSCORE', KEY.invitations .. uid, id) and find_group(id)
+  return group and can_contact(uid, group.uid) and group or nil
+end
+
+-- The refusal if the user has too many invitations, in all or by this owner; or nil. The name of each group is a message.
+local function refuse_if_invited_often(owner, uid)
+  local invitations, by_owner = redis.call('ZRANGE', KEY.invitations .. uid, 0, -1), 0
+  if #invitations >= MAX_INVITATIONS then return refuse('TOO_MANY invitations uid') end
+  for _, id in ipairs(invitations) do
+    if redis.call('HGET', KEY.group .. id, 'uid') == owner then by_owner = by_owner + 1 end
+  end
+  if by_owner >= MAX_UNANSWERED_INVITATIONS then return refuse('UNANSWERED invitations uid') end
 end
 
 -- Invites a user to a group, or ends the invitation (`when` is nil).

@@ -1,4 +1,4 @@
-local MAX_LISTS, MAX_LIST_MEMBERS = 1000, 5000
+local MAX_LISTS, MAX_LIST_MEMBERS = 100, 5000
 
 -- A list by its id, as text, or nil. Its texts are kept twice: as they are, and encoded for its JSON.
 local function find_list(id)

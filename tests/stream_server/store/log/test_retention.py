@@ -108,6 +108,18 @@ async def test_a_log_over_its_size_is_trimmed_to_it_and_hardly_below(store: Stor
     assert full * 0.4 < found.bytes < full // 2 + A_NODE
 
 
+@pytest.mark.parametrize("max_bytes", [0, 2**30])
+async def test_the_log_takes_at_most_half_of_a_small_redis(store: Store, past: Past, max_bytes: int) -> None:
+    past.write(5000, hours=1)
+    full = past.bytes()
+    past.raw.config_set("maxmemory", full)
+    try:
+        found = await store.retention.trim(RetentionLimits(0, max_bytes))
+    finally:
+        past.raw.config_set("maxmemory", 0)
+    assert full * 0.4 < found.bytes < full // 2 + A_NODE
+
+
 @pytest.mark.parametrize("small_first", [True, False])
 async def test_entries_of_unequal_size_are_trimmed_by_their_bytes(
     store: Store, past: Past, *, small_first: bool

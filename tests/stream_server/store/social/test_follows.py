@@ -87,13 +87,22 @@ async def test_a_batch_distinguishes_requests_blocks_and_missing_users(store: St
 
 async def test_an_idempotency_key_is_for_one_batch(store: Store, people: People, raw: "redis.Redis") -> None:
     ann, bob, carl = await people.users(3)
-    for follow in (["1"], [bob]):
-        key = f"k{follow[0]}"
-        await store.follows.change_many(ann, follow, [], IdempotencyKey.from_client(ann, key, b"short"))
-        before = footprint(raw)
-        with pytest.raises(Conflict):
-            await store.follows.change_many(ann, [*follow, carl], [], IdempotencyKey.from_client(ann, key, b"long"))
-        assert footprint(raw) == before
+    await store.follows.change_many(ann, [bob], [], IdempotencyKey.from_client(ann, "k", b"short"))
+    before = footprint(raw)
+    with pytest.raises(Conflict):
+        await store.follows.change_many(ann, [bob, carl], [], IdempotencyKey.from_client(ann, "k", b"long"))
+    assert footprint(raw) == before
+
+
+async def test_a_batch_that_changes_nothing_gives_its_key_back(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann, bob = await people.users(2)
+    await store.follows.follow(ann, bob, new_key())
+    before = raw.dbsize()
+    for follow in ([bob], ["1"], [ann]):
+        await store.follows.change_many(ann, follow, [], IdempotencyKey.from_client(ann, "k", b"batch"))
+    assert raw.dbsize() == before
 
 
 async def test_an_interrupted_batch_reports_what_was_done_and_continues(

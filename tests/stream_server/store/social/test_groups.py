@@ -134,10 +134,9 @@ async def test_only_the_owner_changes_a_group(store: Store, people: People, kind
 async def test_a_group_of_a_blocking_or_suspended_owner_is_unknown(
     store: Store, people: People, raw: "redis.Redis"
 ) -> None:
-    ann, bob, carl = await people.users(3)
-    group = await new_group(store, "public", ann, carl)
+    ann, bob = await people.users(2)
+    group = await new_group(store, "public", ann)
     await store.blocks.block(ann, bob, new_key())
-    await store.blocks.block(ann, carl, new_key())
 
     async def check() -> None:
         for refused in (
@@ -150,7 +149,6 @@ async def test_a_group_of_a_blocking_or_suspended_owner_is_unknown(
         assert await refusal(post(store, bob, group)) == (404, "not_found", "group")
 
     await check()
-    await store.groups.leave(carl, group, new_key())
     await store.blocks.unblock(ann, bob, new_key())
     await store.groups.get(bob, group)
     raw.hset(f"{{core}}:user:{ann}", "suspended", "1")
@@ -158,17 +156,15 @@ async def test_a_group_of_a_blocking_or_suspended_owner_is_unknown(
 
 
 async def test_unknown_and_blocked_users_cannot_be_added(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob, carl, dora = await people.users(4)
-    group = await new_group(store, "private", ann, dora)
+    ann, bob, carl = await people.users(3)
+    group = await new_group(store, "private", ann)
     await store.blocks.block(ann, bob, new_key())
     await store.blocks.block(carl, ann, new_key())
-    await store.blocks.block(dora, ann, new_key())
     before = footprint(raw)
     for member in (bob, carl, "1"):
         assert await refusal(store.groups.add_member(ann, group, member, new_key())) == (404, "not_found", "uid")
     assert await refusal(store.groups.remove_member(ann, group, carl, new_key())) == (404, "not_found", "uid")
     assert footprint(raw) == before
-    assert json.loads(await store.groups.remove_member(ann, group, dora, new_key()))["members"] == 1
 
 
 async def test_members_and_groups_are_limited(store: Store, people: People, raw: "redis.Redis") -> None:

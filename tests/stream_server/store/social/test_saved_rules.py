@@ -9,6 +9,7 @@ import redis
 
 from stream_server.errors import NotFound, TooLarge
 from stream_server.store import keys
+from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.saved_rules import (
     MAX_RULE_BYTES_PER_USER,
     MAX_RULES_PER_USER,
@@ -50,10 +51,39 @@ async def test_rules_are_stored_and_logged_until_they_are_removed(store: Store, 
     ]  # fmt: skip
     assert await kept(store, ann) == [TEA]
     assert [(one.audience, one.wire) for one in await logged(store, "rules")] == [
-        ("-", {"uid": ann, "added": [_added(one) for one in made], "removed": []}),
-        ("-", {"uid": ann, "added": [_added(later[0])], "removed": []}),
+        (
+            "-",
+            {
+                "uid": ann,
+                "added": [_added(one) for one in made],
+                "removed": [],
+                "outcomes": f"+{made[0].id} +{made[1].id}",
+            },
+        ),
+        ("-", {"uid": ann, "added": [_added(later[0])], "removed": [], "outcomes": f"+{later[0].id}"}),
         ("-", {"uid": ann, "added": [], "removed": [made[1].id, later[0].id]}),
     ]
+
+
+@pytest.mark.parametrize("is_trimmed", [False, True])
+async def test_a_repeated_request_gets_the_first_outcomes(
+    store: Store, people: People, raw: "redis.Redis", *, is_trimmed: bool
+) -> None:
+    ann = await people.user("ann")
+    await add(store, ann, TEA)
+    adding, removing = (IdempotencyKey.from_client(ann, name, b"p") for name in ("a", "r"))
+    rules = [TEA, *((f"word{number}", "") for number in range(900)), TEA, ("word7", "")]
+    added = await store.rules.add(ann, rules if not is_trimmed else rules[1:-2], adding)
+    removed = await store.rules.remove(ann, [one.saved.id for one in added if one.saved], removing)
+    assert {raw.strlen(f"{{core}}:request:{key.value}") < 64 for key in (adding, removing)} == {True}
+    if is_trimmed:
+        raw.xtrim("{core}:log", maxlen=0, approximate=False)
+        with pytest.raises(NotFound):
+            await store.rules.add(ann, rules[1:-2], adding)
+    else:
+        assert await store.rules.add(ann, rules, adding) == added
+        assert [one.is_duplicate for one in added] == [True, *([False] * 900), True, True]
+    assert await store.rules.remove(ann, removed, removing) == removed
 
 
 def _added(rule: StoredRule) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict
 
 from stream_server.web.http.app_keys import CONFIG
 from tests.stream_server import tokens
@@ -18,7 +19,7 @@ def settings() -> dict[str, Any]:
     return {
         "host": "0.0.0.0",
         "operations_token": OPERATIONS_TOKEN,
-        "cors_origins": f"https://other.example.org, {PAGE}",
+        "cors_origins": f"https://other.example.org, {PAGE}, ",
     }
 
 
@@ -83,7 +84,7 @@ async def test_a_page_of_an_allowed_origin_opens_a_stream(world: World) -> None:
         assert "default-src 'none'" in stream.headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example.org", f"{PAGE}.evil.example.org", "null", f"{PAGE}:8443"])
+@pytest.mark.parametrize("origin", ["https://evil.example.org", f"{PAGE}.evil.example.org", "null", f"{PAGE}:8443", ""])
 async def test_a_page_of_another_origin_reads_nothing(world: World, origin: str) -> None:
     asking = {"Origin": origin, "Access-Control-Request-Method": "GET"}
     preflight = await world.call("OPTIONS", "/v1/users/me", headers=asking)
@@ -91,6 +92,11 @@ async def test_a_page_of_another_origin_reads_nothing(world: World, origin: str)
     for answer in (preflight, await world.call("GET", "/healthz", headers={"Origin": origin})):
         assert "Access-Control-Allow-Origin" not in answer.headers
         assert answer.headers["Vary"] == "Origin"
+
+
+async def test_two_origins_are_none(world: World) -> None:
+    answer = await world.call("GET", "/healthz", headers=CIMultiDict([("Origin", PAGE)] * 2))
+    assert "Access-Control-Allow-Origin" not in answer.headers
 
 
 async def test_every_answer_has_the_safety_headers(world: World) -> None:

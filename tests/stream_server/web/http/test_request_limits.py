@@ -1,6 +1,7 @@
 """Limits as a client meets them: what is counted, what the answers tell, and that each slot is freed."""
 
 import asyncio
+import json
 from contextlib import ExitStack
 from typing import Any
 
@@ -9,11 +10,11 @@ from aiohttp import web
 
 from stream_server.store.social.sign_ins import SignIn
 from stream_server.web.http import app_keys
-from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.request_limits import ENTRY_BYTES, LIMITS, WRITE_BYTES_SHARE
 from tests.stream_server.web.world import PASSWORD, World
 from tests.waiting import eventually
 
-WRITES = 50
+WRITES, WRITE_BYTES = 50, 60_000
 
 LOG_INS_OF_ADDRESS = 8
 
@@ -22,9 +23,9 @@ LOG_INS_OF_ADDRESS = 8
 def settings() -> dict[str, Any]:
     return {
         "limits": "on", "limit_reads": 40, "limit_writes": WRITES, "limit_log_ins": 3, "limit_lookups": 5,
-        "limit_sign_ups": 4, "limit_anonymous": 30, "limit_rule_trials": 10, "limit_status_bytes": 1000,
-        "limit_follows": 3, "limit_log_ins_of_address": LOG_INS_OF_ADDRESS, "operations": "token",
-        "limit_files": 3,
+        "limit_sign_ups": 4, "limit_anonymous": 30, "limit_rule_trials": 10, "limit_write_bytes": WRITE_BYTES,
+        "limit_follows": 3, "limit_reports": 2, "limit_idempotency_keys": 6,
+        "limit_log_ins_of_address": LOG_INS_OF_ADDRESS, "operations": "token", "limit_files": 3,
     }  # fmt: skip
 
 
@@ -74,10 +75,52 @@ async def test_eight_ingests_of_a_user_run_at_once(world: World, app: web.Applic
     assert (answer.status, answer.body, len(ingests)) == (200, b"", 0)
 
 
-async def test_bytes_are_counted(world: World) -> None:
+async def test_bytes_of_all_writes_are_counted(world: World) -> None:
+    ann, bob = await world.user("ann"), await world.user("bob")
+    body = {"message": "tea", "meta": {"filler": "x" * 4000}}
+    admitted = WRITE_BYTES // (ENTRY_BYTES + len(json.dumps(body)))
+    found = [await world.call("POST", "/v1/statuses", ann, json=body) for _ in range(admitted + 1)]
+    assert [answer.status for answer in found] == [201] * admitted + [429]
+    described = {"name": "tea", "kind": "public", "description": "x" * 200}
+    left = [(await world.call("POST", "/v1/groups", ann, json=described)).status for _ in range(10)]
+    assert left[-1] == 429
+    assert (await world.call("POST", "/v1/groups", bob, json=described)).status == 201
+
+
+async def test_a_small_redis_takes_fewer_bytes_of_each_user(world: World, app: web.Application) -> None:
     ann = await world.user("ann")
-    found = [await world.call("POST", "/v1/statuses", ann, json={"message": "tea " * 60}) for _ in range(6)]
-    assert [answer.status for answer in found] == [201] * 3 + [429] * 3
+    app[LIMITS].redis_bytes = lambda: WRITE_BYTES_SHARE * ENTRY_BYTES * 4
+    found = [(await world.call("POST", "/v1/statuses", ann, json={"message": "tea"})).status for _ in range(4)]
+    assert found == [201] * 3 + [429]
+
+
+async def test_idempotency_keys_are_counted_and_refuse_their_user_only(world: World) -> None:
+    ann, bob, carl = [await world.user(login) for login in ("ann", "bob", "carl")]
+    path, keys = f"/v1/users/me/mutes/{carl}", [{"Idempotency-Key": f"k{number}"} for number in range(7)]
+    assert [(await world.call("PUT", path, ann, headers=key)).status for key in keys] == [200] * 6 + [429]
+    refused = await world.call("PUT", path, ann, headers=keys[6])
+    assert refused.error == (429, "rate_limited", None)
+    assert b"Idempotency-Key" in refused.body
+    assert (await world.call("PUT", path, ann)).status == 200, "without a key nothing is kept for long"
+    assert (await world.call("GET", "/v1/users/me", ann, headers=keys[6])).status == 200
+    batch = {"follow": [], "unfollow": [ann, carl, "1", "2", "3", "4"]}
+    found = await world.call("POST", "/v1/users/me/following", bob, json=batch, headers=keys[0])
+    assert found.error == (429, "rate_limited", None), "each change of a batch counts"
+    assert (await world.call("PUT", path, bob, headers=keys[1])).status == 200
+
+
+async def test_reports_and_contacts_are_counted(world: World) -> None:
+    ann, bob, *others = [await world.user(login) for login in ("ann", "bob", "carl", "dora")]
+    reported = [
+        await world.call("POST", "/v1/reports", ann, json={"user": uid, "reason": "spam"}) for uid in (bob, *others)
+    ]
+    assert [answer.status for answer in reported] == [201, 201, 429]
+    made = (await world.call("POST", "/v1/lists", ann, json={"name": "tea"})).json["id"]
+    added = [await world.call("PUT", f"/v1/lists/{made}/members/{uid}", ann) for uid in (bob, *others)]
+    assert [answer.status for answer in added] == [200] * 3
+    group = (await world.call("POST", "/v1/groups", bob, json={"name": "tea", "kind": "public"})).json["id"]
+    for path in (f"/v1/users/me/following/{bob}", f"/v1/groups/{group}/members/me"):
+        assert (await world.call("PUT", path, ann)).error == (429, "rate_limited", None)
 
 
 async def test_guesses_are_refused_before_a_password_is_hashed(

@@ -18,7 +18,6 @@ from stream_server.web import routes
 from stream_server.web.api import users
 from stream_server.web.http import app_keys, paging, query
 from stream_server.web.openapi import document as openapi
-from stream_server.web.openapi.operation import accepts_idempotency_key
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from tests.stream_server.web.world import World
 
@@ -107,7 +106,7 @@ def test_each_operation_has_its_parameters_and_body(row: Route) -> None:
     assert {name for place, name in given if place == "path"} == set(re.findall(r"\{(\w+)\}", row.path))
     if row.query is not None:
         assert {name for place, name in given if place == "query"} == set(row.query.__struct_encode_fields__)
-    assert (("header", "Idempotency-Key") in given) == accepts_idempotency_key(row)
+    assert (("header", "Idempotency-Key") in given) == row.accepts_idempotency_key
     assert ("requestBody" in described) == (row.body is not None or (row.is_streaming and row.method == "POST"))
 
 
