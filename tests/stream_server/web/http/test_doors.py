@@ -49,9 +49,10 @@ async def test_the_operations_token_and_administrators_read_metrics(world: World
     assert refused.error == (403, "insufficient_scope", None)
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via"])
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "CF-Connecting-IP"])
 async def test_a_local_server_behind_a_proxy_is_not_open(world: World, header: str, app: Any) -> None:
     object.__setattr__(app[CONFIG], "host", "127.0.0.1")
+    object.__setattr__(app[CONFIG], "forwarded_header", "CF-Connecting-IP")
     assert (await world.call("GET", "/metrics")).status == 200
     assert (await world.call("GET", "/metrics", headers={header: "198.51.100.7"})).status == 401
 
