@@ -3,10 +3,10 @@
 from typing import Any
 
 import click
-import msgspec
 from rich.console import Console
 
 from stream_server.commands.exit_codes import BrokenOutput
+from stream_server.events.one_line import encode_json
 
 JSON_OPTION = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text for people.")
 """The option ``--json``; ``docs/reference/commands.md`` describes what each command prints with it."""
@@ -32,4 +32,4 @@ class OutputConsole(Console):
 
 def print_json(value: Any) -> None:
     """Print one JSON value on one line of standard output."""
-    click.echo(msgspec.json.encode(value))
+    click.echo(encode_json(value))
