@@ -17,10 +17,15 @@ FILE_WIDTH = 200
 
 
 class OutputConsole(Console):
-    """A console without markup and without colours of its own. It reports a reader that has left."""
+    """A console without markup and without colours of its own. It reports a reader that has left.
+
+    Attributes:
+        has_unicode: Whether the output can have any character.
+    """
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self.has_unicode = self.encoding.startswith("utf")
         if not self.is_terminal:
             self.width = max(self.width, FILE_WIDTH)
 
