@@ -1,9 +1,12 @@
 """The command line: all commands, and how a failure ends one: with one sentence, one exit code and no traceback."""
 
+import codecs
+import json
 import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from io import TextIOWrapper
 from types import MappingProxyType
 from typing import Any
 
@@ -121,4 +124,19 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command ``stream-server`` with the arguments of this process."""
+    codecs.register_error(ESCAPE, _escape_unencodable)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors=ESCAPE)
     cli(prog_name="stream-server")
+
+
+ESCAPE = "stream_server_escape"
+"""Name of the error handler that prints what the encoding of the terminal lacks as in JSON: ``\\u2615``."""
+
+
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
+    """Return the characters that cannot be encoded as escapes of JSON, so that JSON stays JSON, and where they end."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end

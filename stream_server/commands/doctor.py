@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from filters.registry import PluginError, Registry
@@ -19,7 +18,7 @@ from stream_server.commands import server_access, setting_options
 from stream_server.commands.check_result import CheckResult, CheckState, advice, broken, good
 from stream_server.commands.doctor_cluster import check_cluster_setup
 from stream_server.commands.exit_codes import FAILED, OK
-from stream_server.commands.output import JSON_OPTION, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
 from stream_server.config import config
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.downloads import native
@@ -98,9 +97,9 @@ def doctor(context: click.Context, /, url: str | None, *, as_json: bool, **flags
     results = asyncio.run(run_checks(settings, _server_url(url, settings)))
     if as_json:
         print_json([{"state": result.state.value, "sentence": result.sentence} for result in results])
-    console = Console(highlight=False, soft_wrap=True)
+    console = OutputConsole()
     for result in () if as_json else results:
-        console.print(_format_result(result, unicode=console.encoding.startswith("utf")))
+        console.print(_format_result(result, unicode=console.has_unicode))
     context.exit(FAILED if any(result.state is CheckState.BROKEN for result in results) else OK)
 
 

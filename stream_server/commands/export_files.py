@@ -8,10 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-import msgspec
-
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.export_rows import EventRow, row_of
+from stream_server.events.one_line import encode_json
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]  # it has no types
@@ -43,7 +42,7 @@ class NdjsonFile(ExportFile):
 
     def write(self, events: Sequence[dict[str, Any]]) -> None:
         """Add one line for each event."""
-        self._stream.write(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
+        self._stream.write(b"".join(encode_json(event) + b"\n" for event in events))
 
     def close(self) -> None:
         """Close the stream."""

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import msgspec
+from stream_server.events.one_line import encode_json
 
 
 class EventRow(NamedTuple):
@@ -48,7 +48,7 @@ def row_of(event: dict[str, Any]) -> EventRow:
         text.get("id"), datetime.fromisoformat(event["at"]), event["kind"], author.get("id"), author.get("login"),
         text.get("message"), text.get("lang"), location.get("lon"), location.get("lat"),
         [tag["text"] for tag in entities.get("hashtags", ())], [one["login"] for one in entities.get("mentions", ())],
-        msgspec.json.encode(event).decode(),
+        encode_json(event).decode(),
     )  # fmt: skip
 
 

@@ -6,13 +6,12 @@ from collections import Counter
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, OK
-from stream_server.commands.output import JSON_OPTION, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.jobs.workers import JobWorkers
@@ -44,7 +43,7 @@ def repair(context: click.Context, /, *, dry_run: bool, as_json: bool, **flags: 
     if as_json:
         print_json({"faults": [finding._asdict() for finding in found], "dry_run": dry_run})
         context.exit(FAILED if found else OK)
-    console = Console(highlight=False)
+    console = OutputConsole()
     if not found:
         console.print("no faults found")
         context.exit(OK)
@@ -59,7 +58,7 @@ async def find_and_repair(settings: Config, *, fix: bool) -> list[RepairFinding]
     """Return the faults found in the server's Redis. With ``fix``, also repair them and run the jobs this creates."""
     columns = (TextColumn("checking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     async with server_access.open_store(settings) as store:
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        with Progress(*columns, console=OutputConsole(stderr=True), transient=True) as bar:
             task = bar.add_task("checking", total=None)
             found = await store.repair.run(fix=fix, on_progress=lambda n, of: bar.update(task, completed=n, total=of))
         if fix and found:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -19,7 +18,7 @@ from rich.text import Text
 from stream_server.client import Client, ClientFailure, RequestRefused
 from stream_server.commands import recording, server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE, CommandFailure
-from stream_server.commands.output import JSON_OPTION, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
 from stream_server.commands.recording import RecordedStatus, UnreadableLine, login_of_author, name_of_author
 from stream_server.commands.server_access import ServerAccess
 from stream_server.config import config
@@ -95,7 +94,7 @@ def replay(
         if as_json:
             print_json(run.tally.to_json())
         elif run.tally.total:
-            Console().print(run.tally.table())
+            OutputConsole().print(run.tally.table())
     context.exit(run.tally.exit_code)
 
 
@@ -193,7 +192,7 @@ class ReplayRun:
     due: DueTime
     concurrency: int
     tally: ReplaySummary = field(default_factory=ReplaySummary)
-    _console: Console = field(default_factory=lambda: Console(stderr=True))
+    _console: OutputConsole = field(default_factory=lambda: OutputConsole(stderr=True))
     _run_id: str = field(default_factory=lambda: secrets.token_hex(8))
     _user_ids: dict[str, str] = field(default_factory=dict)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -286,9 +285,9 @@ class ReplayRun:
     def _print_skipped_line(self, line: int, reason: str, count: int) -> None:
         """Print why a line was not posted, for at most :data:`MAX_SHOWN_LINES` lines. ``count`` counts them from 1."""
         if count <= MAX_SHOWN_LINES:
-            self._console.print(f"line {line}: {reason}", markup=False, highlight=False)
+            self._console.print(f"line {line}: {reason}")
         if count == MAX_SHOWN_LINES:
-            self._console.print("… further lines are only counted", markup=False)
+            self._console.print("… further lines are only counted")
 
 
 class PostRateColumn(ProgressColumn):

@@ -7,7 +7,6 @@ from typing import Any
 import click
 import msgspec
 from rich.cells import cell_len
-from rich.console import Console
 
 from filters.event import Event
 from filters.registry import Registry
@@ -15,7 +14,7 @@ from filters.rules.error import RuleError
 from filters.rules.rule import Explanation, Rule
 from stream_server.commands import terminal
 from stream_server.commands.exit_codes import FAILED, OK, USAGE, CommandFailure
-from stream_server.commands.output import JSON_OPTION, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
 from stream_server.errors import ApiError
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 from stream_server.events.language import detect_language
@@ -78,8 +77,8 @@ def explain(
     if as_json:
         print_json({"matched": explanation.matched, "rule": parsed.text, "parts": explanation.to_json()})
         context.exit(OK if explanation.matched else FAILED)
-    console = Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
-    for line in _format_explanation(explanation, 0):
+    console = OutputConsole()
+    for line in _format_explanation(explanation, 0, ("✓", "✗") if console.has_unicode else ("ok", "NO")):
         console.print(terminal.escape_controls(line))
     context.exit(OK if explanation.matched else FAILED)
 
@@ -145,8 +144,11 @@ def _make_event(members: dict[str, Any]) -> Event:
         raise CommandFailure(f"--status: not a status: {error}", USAGE) from None
 
 
-def _format_explanation(explanation: Explanation, depth: int) -> list[str]:
-    """Return one line per part of the rule: ✓ or ✗, the part, the reason, and where the status's text has it."""
+def _format_explanation(explanation: Explanation, depth: int, marks: tuple[str, str]) -> list[str]:
+    """Return one line per part of the rule: a mark, the part, the reason, and where the status's text has it.
+
+    ``marks`` are the marks of a part that matches and of one that does not.
+    """
     where = "".join(f" [{start}, {end}]" for start, end in explanation.indices)
-    line = f"{'  ' * depth}{'✓' if explanation.matched else '✗'} {explanation.text}: {explanation.why}{where}"
-    return [line, *(inner for part in explanation.parts for inner in _format_explanation(part, depth + 1))]
+    line = f"{'  ' * depth}{marks[0] if explanation.matched else marks[1]} {explanation.text}: {explanation.why}{where}"
+    return [line, *(inner for part in explanation.parts for inner in _format_explanation(part, depth + 1, marks))]

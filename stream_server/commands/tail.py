@@ -121,13 +121,14 @@ class TailOutput:
         self._out = OutputConsole()
         self._err = OutputConsole(stderr=True)
         self._meter = RateMeter()
-        self.status: Status | None = self._out.status("connecting") if self._out.is_terminal else None
+        spinner = "dots" if self._out.has_unicode else "line"
+        self.status: Status | None = self._out.status("connecting", spinner=spinner) if self._out.is_terminal else None
         self.marks_matches = self._out.is_terminal and not as_json
 
     def show(self, event: Event) -> None:
         """Print events, ``gap``, ``warning`` and ``effective`` (as JSON only the first two). Update the status line."""
         if self._as_json and (not event.is_control or isinstance(event, Gap)):
-            self._out.print(terminal.escape_json_controls(event.raw))
+            self._out.print(terminal.escape_json_controls(event.raw, has_unicode=self._out.has_unicode))
         elif not event.is_control or isinstance(event, Gap | StreamWarning | Effective):
             self._out.print(terminal.render_message(event.data, event.spans))
         if not event.is_control:

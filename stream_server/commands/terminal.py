@@ -16,6 +16,8 @@ from stream_server.client.model import Span
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
 """C0 and C1 controls, DEL, line and paragraph separators, direction overrides, lone surrogates."""
 
+OUTSIDE_ASCII = re.compile("[\x00-\x1f\x7f-\U0010ffff]")
+
 HIGHLIGHTS = ((r"(?<!\w)[#$]\w+", "magenta"), (r"(?<!\w)@\w+", "cyan"), (r"https?://\S+", "blue"))
 """Patterns of the coloured parts of a text, with their colours. They only approximate the entities of the server."""
 
@@ -30,9 +32,13 @@ def escape_controls(text: str) -> str:
     return CONTROL_CHARACTERS.sub(_escape_character, text)
 
 
-def escape_json_controls(line: bytes) -> str:
-    r"""Return the line of JSON with control and direction characters escaped as in JSON, such as ``\u001b`` for ESC."""
-    return CONTROL_CHARACTERS.sub(lambda found: f"\\u{ord(found[0]):04x}", line.decode(errors="replace"))
+def escape_json_controls(line: bytes, *, has_unicode: bool = True) -> str:
+    r"""Return the line of JSON with control and direction characters escaped as in JSON, such as ``\u001b`` for ESC.
+
+    Without ``has_unicode`` all characters outside ASCII are escaped.
+    """
+    escaped = CONTROL_CHARACTERS if has_unicode else OUTSIDE_ASCII
+    return escaped.sub(lambda found: json.dumps(found[0])[1:-1], line.decode(errors="replace"))
 
 
 def _escape_character(found: re.Match[str]) -> str:

@@ -7,12 +7,11 @@ from contextlib import suppress
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from stream_server.commands import server_access, setting_options
-from stream_server.commands.output import JSON_OPTION, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.jobs.expiry_loop import make_expiry_loop
@@ -51,12 +50,12 @@ def worker(*, as_json: bool, **flags: Any) -> None:
     Ctrl-C or SIGTERM stops the command. Another worker or the next start continues unfinished jobs.
     """
     settings = server_access.with_server_redis(config.load(flags))
-    done = asyncio.run(run_worker(settings, Console(highlight=False, stderr=as_json)))
+    done = asyncio.run(run_worker(settings, OutputConsole(stderr=as_json)))
     if as_json:
         print_json(done)
 
 
-async def run_worker(settings: Config, console: Console) -> dict[str, int]:
+async def run_worker(settings: Config, console: OutputConsole) -> dict[str, int]:
     """Run job workers and the trimmer until SIGTERM or SIGINT, and show the progress. Return the counts at the end."""
     async with server_access.open_store(settings) as store:
         job_workers = JobWorkers(store.job_queue, store.job_runner, random.Random())
@@ -84,7 +83,7 @@ async def run_worker(settings: Config, console: Console) -> dict[str, int]:
         return _counts(job_workers)
 
 
-async def _show_progress(job_workers: JobWorkers, console: Console) -> None:
+async def _show_progress(job_workers: JobWorkers, console: OutputConsole) -> None:
     console.print("processing jobs; press Ctrl-C to stop", style="dim")
     try:
         with Live(_format_progress(job_workers), console=console, auto_refresh=False, transient=True) as live:

@@ -219,7 +219,10 @@ class Config:
         2000, "connections", "Connections from one address to one process; never more than half of all.", 1
     )
     trusted_proxies: str = row(
-        "", "addresses", "Addresses or networks of proxies whose X-Forwarded-For or Forwarded is believed."
+        "", "addresses", "Addresses or networks of proxies whose header `--forwarded-header` is believed."
+    )
+    forwarded_header: str = row(
+        "X-Forwarded-For", "header", "The one header in which trusted proxies name the client; others are not read."
     )
     operations: str = reloadable(
         "auto", "name", "Who reads metrics: open, token, or auto: open only if --host is this machine.",

@@ -33,6 +33,8 @@ http {{
       proxy_set_header Connection $connection_upgrade;
       proxy_set_header Host $http_host;
       proxy_set_header X-Forwarded-For $remote_addr;
+      proxy_set_header Forwarded "";
+      proxy_set_header X-Real-IP "";
       proxy_buffering off;
       proxy_read_timeout 75s;
       proxy_connect_timeout 2s;

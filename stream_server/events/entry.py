@@ -2,8 +2,8 @@
 
 On the log an entry has the fields ``n`` (contiguous number), ``k`` (kind), ``a`` (audience) and ``e`` (JSON). Redis
 also publishes it on ``events:<kind>`` as ``<id> <n> <k> <a> <json>``. The JSON is ``{"wire": {…}, "facts": {…}?}``. The
-server copies ``wire`` to clients byte for byte. ``facts`` is only for matching. For example, a ``delete`` gives clients
-only ids, and its facts let it match the same filters as its post.
+server copies ``wire`` to clients byte for byte, with the line ends of Unicode escaped. ``facts`` is only for matching.
+For example, a ``delete`` gives clients only ids, and its facts let it match the same filters as its post.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,7 @@ import msgspec
 from filters.event import Event
 from stream_server.events.entry_fields import NO_FACTS, EntryFacts, MalformedEntry, WireFields
 from stream_server.events.kinds import FOLLOWERS_PREFIX, GROUP_PREFIX, KNOWN_KINDS, USERS_PREFIX
+from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import EPOCH_MS, POSITION_PATTERN, Position, format_iso_time
 from stream_server.events.view import EntryView, ShownIds, make_view
 
@@ -261,7 +262,7 @@ class Entry:
             raise MalformedEntry(str(error)) from error
         if bytes(body.wire) == b"{}":
             raise MalformedEntry("the entry has no members for clients")
-        self._wire = bytes(body.wire)
+        self._wire = keep_on_one_line(bytes(body.wire))
         self._facts = body.facts
         view = self._view = make_view(self.kind, body.facts, wire)
         return view

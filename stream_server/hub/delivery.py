@@ -6,12 +6,11 @@ once per entry instead of once per client: `PublicRenderings` renders the entry,
 
 from typing import NamedTuple
 
-import msgspec
-
 from filters.base import Filter, FilterFailure
 from filters.subscription import Subscription
 from stream_server.events.entry import EncodeEntry, Entry
 from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.one_line import encode_json
 from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.private_view import (
     NOTHING_DELETED,
@@ -107,7 +106,7 @@ def encode_matched(subscription: Subscription, entry: Entry) -> bytes | None:
     if not subscription.reports_matches:
         return None
     try:
-        return msgspec.json.encode(subscription.matched_items(entry.event))
+        return encode_json(subscription.matched_items(entry.event))
     except FilterFailure:
         raise
     except Exception as error:
@@ -118,7 +117,7 @@ def encode_matched(subscription: Subscription, entry: Entry) -> bytes | None:
 def _find_unencodable_filter(subscription: Subscription, entry: Entry) -> Filter:
     for base in subscription.bases:
         try:
-            msgspec.json.encode(subscription.base_matched_items(base, entry.event))
+            encode_json(subscription.base_matched_items(base, entry.event))
         except Exception:  # noqa: BLE001 - a third party's value may make the encoder raise anything
             return base
     return subscription.bases[-1]

@@ -2,13 +2,10 @@
 
 from typing import NamedTuple
 
-import msgspec
-
 from stream_server.events.entry import Entry
+from stream_server.events.one_line import encode_json
 from stream_server.events.position import Position, format_iso_time
 from stream_server.hub.disconnect import DisconnectReason
-
-_encode_json = msgspec.json.encode
 
 ROLLED_BACK = "rolled_back"
 """Reason of a gap that Redis caused: it lost the end of the log."""
@@ -62,7 +59,7 @@ def rollback_gap(rollback_entry: Entry) -> Gap:
 def _build_message(kind: str, position: Position, now_ms: int, **members: object) -> ControlMessage:
     cursor = position.cursor
     body = {"kind": kind, "cursor": cursor, "at": format_iso_time(now_ms), **members}
-    return ControlMessage(kind, cursor, _encode_json(body))
+    return ControlMessage(kind, cursor, encode_json(body))
 
 
 def hello_message(
@@ -77,7 +74,7 @@ def hello_message(
         "kind": "hello", "cursor": cursor, "at": format_iso_time(now_ms), "connection": connection_id,
         "limits": limits, "server": server,
     }  # fmt: skip
-    return ControlMessage("hello", cursor, _encode_json(body), retry_ms)
+    return ControlMessage("hello", cursor, encode_json(body), retry_ms)
 
 
 def heartbeat_message(position: Position, now_ms: int, lag_ms: int) -> ControlMessage:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from stream_server.config.settings import Config
 from stream_server.errors import ApiError
+from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import format_iso_time
 from stream_server.jobs.status_archive import ArchiveFailure, StatusArchive
 from stream_server.store import keys
@@ -192,4 +193,5 @@ def make_expiry_loop(expiry: StatusExpiry, config: Config, random_source: random
 
 def _line(at: str, noun: bytes, item: OldStatus | OldComment) -> bytes:
     """Return a line of the archive. The scripts made the JSON, and no user can set an audience."""
-    return b'{"left":"%b","audience":"%b","%b":%b}\n' % (at.encode(), item.audience, noun, item.json)
+    json = keep_on_one_line(item.json)
+    return b'{"left":"%b","audience":"%b","%b":%b}\n' % (at.encode(), item.audience, noun, json)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TextIO
 
-import msgspec
+from stream_server.events.one_line import encode_json
 
 MAX_LINES_PER_WINDOW = 20
 WINDOW_SECONDS = 10.0
@@ -98,7 +98,7 @@ class JsonLineFormatter(logging.Formatter):
             line["suppressed"] = record.suppressed  # type: ignore[attr-defined]  # set by LogThrottle
         if record.exc_info:
             line["trace"] = redact(self.formatException(record.exc_info))[-MAX_TRACE_CHARS:]
-        return msgspec.json.encode(line).decode()
+        return encode_json(line).decode()
 
 
 def configure(level: str, stream: TextIO) -> None:

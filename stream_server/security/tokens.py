@@ -33,7 +33,7 @@ MAX_TIME_SECONDS = 253_402_300_800
 """Unix time from which the server refuses ``exp``, because Python's dates end there (the year 10000)."""
 
 TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
-"""Accepted values of ``typ`` in lower case (RFC 9068 for the last two)."""
+"""Accepted values of ``typ`` in lower case (RFC 9068 for the last two). It may be absent (RFC 7519 §5.1)."""
 
 _USER_ID = re.compile(r"[0-9]{1,20}")
 
@@ -201,8 +201,8 @@ class TokenAuthority:
             if known_body is not None:
                 return known_body, math.inf
         header = self._read_header(token)
-        if str(header.get("typ", "")).lower() not in TOKEN_TYPES:
-            raise Unauthorized("the token's `typ` must be JWT or at+jwt")
+        if str(header.get("typ", "jwt")).lower() not in TOKEN_TYPES:
+            raise Unauthorized("the token's `typ` must be JWT or at+jwt, or absent")
         if "crit" in header:
             raise Unauthorized("the token's `crit` names extensions that this server does not support")
         body, valid_until = self._decode_with(token, self._verification_key(header)), math.inf

@@ -268,10 +268,10 @@ ROUTE_TABLE: tuple[Route, ...] = (
 
 
 def add_routes(app: web.Application, table: tuple[Route, ...] = ROUTE_TABLE) -> None:
-    """Register the routes in ``app``, with HEAD for each GET except streams. Store their rows in ``app[ROUTES]``."""
+    """Register the routes in ``app``, with HEAD for each GET. Store their rows in ``app[ROUTES]``."""
     rows: dict[web.AbstractRoute, Route] = {}
     for row in table:
         rows[app.router.add_route(row.method, row.path, row.handler)] = row
-        if row.method == "GET" and not row.is_streaming:
+        if row.method == "GET":
             rows[app.router.add_route("HEAD", row.path, row.handler)] = row
     app[ROUTES] = rows

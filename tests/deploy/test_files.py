@@ -23,6 +23,8 @@ GUIDE = ROOT / "docs" / "guide" / "deploying.md"
 DEFAULTS: dict[str, Any] = {setting.name: setting.default for setting in SETTINGS}
 LONGEST_SILENCE = max(DEFAULTS["heartbeat_seconds"], *WAIT_SECONDS_BOUNDS)
 ROUTES = {row.path for row in ROUTE_TABLE}
+FORWARDING = {"Forwarded", "X-Forwarded-For", "X-Real-IP"}
+"""Headers in which proxies name the client. nginx passes each on that it does not set."""
 
 
 @pytest.mark.parametrize(
@@ -67,6 +69,17 @@ def test_systemd_takes_the_unit(path: str, tmp_path: Path) -> None:
 def test_the_settings_file_has_known_settings() -> None:
     for name, value in tomllib.loads(text("systemd/stream-server.toml")).items():
         assert type(DEFAULTS[name])(value) == value, name
+
+
+def _settings_behind_a_proxy() -> list[dict[str, str]]:
+    """Return the settings of servers in all files that name a trusted proxy, by name as in the settings file."""
+    compose = documents("compose/compose.yaml")[0]["services"]["server-1"]["environment"]
+    maps = [each["data"] for each in documents("kubernetes/server.yaml") if each["kind"] == "ConfigMap"]
+    found = [
+        {name.removeprefix("STREAM_SERVER_").lower(): value for name, value in each.items()}
+        for each in (compose, *maps)
+    ]
+    return [tomllib.loads(text("systemd/stream-server.toml")), *found]
 
 
 class TestCompose:
@@ -179,6 +192,15 @@ class TestKubernetes:
         own = {name.rpartition("/")[2]: value for name, value in notes.items()}
         assert own["proxy-buffering"] == "off"
         assert float(own["proxy-read-timeout"]) > LONGEST_SILENCE
+
+
+@pytest.mark.parametrize("settings", _settings_behind_a_proxy())
+def test_a_server_behind_a_proxy_is_told_which_header_the_proxy_sets(settings: dict[str, str]) -> None:
+    header = settings["forwarded_header"]
+    for configuration in (*map(text, paths("*/*.conf")), CONFIGURATION):
+        set_anew = dict(re.findall(r"proxy_set_header (\S+) (\S+);", configuration))
+        assert set_anew[header] == "$remote_addr"
+        assert {name: set_anew[name] for name in FORWARDING - {header}} == dict.fromkeys(FORWARDING - {header}, '""')
 
 
 @pytest.mark.parametrize("path", paths("*/*.conf"))

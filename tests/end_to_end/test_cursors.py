@@ -18,7 +18,7 @@ from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
 DOORS = ("/v1/stream", "/v1/stream/user", "/v1/events")
-WAYS = ("since", "Last-Event-ID")
+WAYS = ("since", "Last-Event-ID", "lastEventId")
 HOUR_MS = 3_600_000
 
 
@@ -85,8 +85,8 @@ async def asked(
     params = {"follow": uid} if door != "/v1/stream/user" else {}
     params |= {"wait": "20"} if door == "/v1/events" else {}
     headers = {"Authorization": f"Bearer {mint(uid)}", "Accept": "*/*"}
-    if way == "since":
-        params["since"] = value
+    if way in {"since", "lastEventId"}:
+        params[way] = value
     else:
         headers[way] = value
     async with api.session.get(door, params=params | more, headers=headers) as response:

@@ -62,6 +62,7 @@ async def test_refusals_are_ordinary_answers_before_the_upgrade(api: Api) -> Non
         ({"Authorization": f"Bearer {mint(api.admin, 'stream')}"}, "?firehose=true", (403, "insufficient_scope", None)),
         ({}, "?trak=tea", (400, "unknown_parameter", "trak")),
         ({}, "?track=tea&since=soon", (400, "invalid_cursor", "since")),
+        ({}, "?track=tea&since=soon&lastEventId=late", (400, "invalid_cursor", "lastEventId")),
         ({"Authorization": None}, "?ticket=none", (401, "invalid_token", "ticket")),
         ({"Authorization": None}, "?track=a&explain=true&explain=true", (400, "conflicting_parameters", "explain")),
     ]  # fmt: skip
@@ -102,7 +103,8 @@ async def test_the_messages_are_those_of_other_streams(
     assert socket.events == lines.events
     assert socket.messages[0].keys() == lines.messages[0].keys()
     since = socket.events[1]["cursor"]
-    back = opened(await open_socket(api, f"track={word}&since={since}&ticket={await ticket(api)}", token=None))
+    again = f"track={word}&since=-1h&lastEventId={since}"  # as a client appends it that knows how EventSource resumes
+    back = opened(await open_socket(api, f"{again}&ticket={await ticket(api)}", token=None))
     await back.until(lambda s: len(s.events) == 3)
     assert back.received == socket.received[2:]
     await back.until(lambda s: s.of("heartbeat"))

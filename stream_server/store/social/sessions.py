@@ -227,11 +227,12 @@ class Tickets(Noun):
         """
         await self._redis.execute_write(("SET", keys.key_for("ticket", digest), claims, "EX", ttl_seconds))
 
-    async def redeem(self, digest: str) -> bytes | None:
-        """Use up a ticket. Returns the token claims stored with it, or None if the ticket is unknown, used or expired.
+    async def redeem(self, digest: str, *, keep: bool = False) -> bytes | None:
+        """Use up a ticket, unless ``keep`` is true. Returns the token claims stored with it.
 
-        ``digest`` is the ticket's SHA-256. Raises OutcomeUnknown if Redis's reply was lost. The ticket may then be used
-        up, so the client must ask for a new ticket.
+        Returns None if the ticket is unknown, used or expired. ``digest`` is the ticket's SHA-256. Raises
+        OutcomeUnknown if Redis's reply was lost. The ticket may then be used up, so the client must ask for a new
+        ticket.
         """
-        (claims,) = await self._redis.execute_write(("GETDEL", keys.key_for("ticket", digest)))
+        (claims,) = await self._redis.execute_write(("GET" if keep else "GETDEL", keys.key_for("ticket", digest)))
         return None if claims is None else bytes(claims)

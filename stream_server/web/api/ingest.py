@@ -13,6 +13,7 @@ from aiohttp import hdrs, web
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.errors import ApiError, BadRequest, TooLarge, Unavailable, UnsupportedMediaType
+from stream_server.events.one_line import keep_on_one_line
 from stream_server.store.social.ingest import Ingest, Ingested, IngestWrite
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.social.users import ProfileCard
@@ -321,7 +322,7 @@ class IngestExchange:
 
     async def _send(self, answers: Sequence[LineAnswer]) -> None:
         if answers:
-            await self._response.write(_encoder.encode_lines(answers))
+            await self._response.write(keep_on_one_line(_encoder.encode_lines(answers)))
 
 
 _ACTORS = {"post": "author", "follow": "source", "unfollow": "source"}

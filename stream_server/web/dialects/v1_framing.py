@@ -11,6 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from stream_server.events.entry import Entry
+from stream_server.events.one_line import encode_json
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
 from stream_server.web.dialects.status_text import Json
@@ -38,8 +39,6 @@ DISCONNECT_CODES = {
     "resync": CODE_SHED_LOAD,
 }
 """Twitter v1.1's disconnect code for each goodbye code. Others become :data:`CODE_EXCEPTION`."""
-
-_encode = msgspec.json.encode
 
 
 class V1FramingOptions(NamedTuple):
@@ -80,7 +79,7 @@ def _encode_body(entry: Entry) -> bytes:
     try:
         status = msgspec.json.decode(entry.wire)["status"]
         post = entry.kind == "post"
-        return _encode(render_tweet(status, entry.facts) if post else render_delete(status, entry.position.ms))
+        return encode_json(render_tweet(status, entry.facts) if post else render_delete(status, entry.position.ms))
     except (LookupError, TypeError, ValueError) as error:
         logger.warning("cannot render log entry %s in v1.1: %r", entry.position.cursor, error)
         return b""
@@ -99,7 +98,7 @@ class V1ControlEncoder:
         body = self._render(control.kind, msgspec.json.decode(control.data))
         if body is None:
             return b""
-        encoded = _encode(body)
+        encoded = encode_json(body)
         return _with_length(encoded) if self._options.delimited else encoded + LINE_END
 
     def _render(self, kind: str, message: Json) -> Json | None:

@@ -89,16 +89,17 @@ def excludes_all_statuses(parameters: Mapping[str, str]) -> bool:
 def read_count(parameters: Mapping[str, str], scopes: Collection[str]) -> int:
     """Return the parameter ``count``, or 0 if absent. The stream starts ``abs(count)`` posts before the head.
 
-    A stream with a negative count ends at the head. Raises BadRequest for a present count that is out of bounds, or
-    that comes with a token without the scope ``firehose``.
+    A stream with a negative count ends at the head. A count of 0 is no count: Twitter4J sends it with each filter.
+    Raises BadRequest for another count that is out of bounds, or that comes with a token without the scope
+    ``firehose``.
     """
-    text = parameters.get("count")
-    if text is None:
+    text = parameters.get("count", "0")
+    count = int(text) if _COUNT.fullmatch(text) else None
+    if count == 0:
         return 0
     if "firehose" not in scopes:
         raise BadRequest("count needs the scope firehose", param="count")
-    count = int(text) if _COUNT.fullmatch(text) else 0
-    if not 1 <= abs(count) <= MAX_BACKFILL_COUNT:
+    if count is None or abs(count) > MAX_BACKFILL_COUNT:
         bounds = f"from 1 to {MAX_BACKFILL_COUNT}, or from -1 to -{MAX_BACKFILL_COUNT}"
         raise BadRequest(f"count must be a number {bounds}", param="count")
     return count

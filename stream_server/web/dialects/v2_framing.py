@@ -10,6 +10,7 @@ from functools import lru_cache
 import msgspec
 
 from stream_server.events.entry import Entry
+from stream_server.events.one_line import encode_json
 from stream_server.hub.client import FILTER_DISABLED, FILTER_TOO_COSTLY
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
@@ -39,7 +40,6 @@ DISCONNECT_TYPES = {
     "suspended": "ForceDisconnect",
     "resync": "UpstreamOperationalDisconnect",
 }
-_encode = msgspec.json.encode
 
 
 @lru_cache(MAX_CACHED_FRAMINGS)
@@ -66,7 +66,7 @@ class TweetEncoder:
     def _encode_shared(self, entry: Entry) -> bytes:
         """Return a post as all clients get it, without ``matching_rules``. For a faulty post, log this, return b""."""
         try:
-            return _encode(self._render(entry)) + LINE_END
+            return encode_json(self._render(entry)) + LINE_END
         except (LookupError, TypeError, ValueError) as error:
             logger.warning("cannot render log entry %s in v2: %r", entry.position.cursor, error)
             return b""
@@ -115,4 +115,4 @@ def _encode_warning(message: Json) -> bytes:
 
 
 def _encode_error(**members: str) -> bytes:
-    return _encode({"errors": [members]}) + LINE_END
+    return encode_json({"errors": [members]}) + LINE_END

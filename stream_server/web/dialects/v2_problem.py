@@ -2,10 +2,10 @@
 
 from http import HTTPStatus
 
-import msgspec
 from aiohttp import hdrs, web
 
 from stream_server.errors import ApiError, BadRequest
+from stream_server.events.one_line import encode_json
 from stream_server.web.dialects.status_text import Json
 from stream_server.web.http.responses import JSON_HEADERS, SERVER_NAME
 from stream_server.web.limits.rate_limiter import Allowance
@@ -47,7 +47,7 @@ def error_response(error: ApiError) -> web.Response:
 def problem_response(body: Json, status: int) -> web.Response:
     """Return an HTTP answer with a problem (RFC 9457) as its body."""
     headers = {**JSON_HEADERS, hdrs.CONTENT_TYPE: MEDIA_TYPE}
-    return web.Response(body=msgspec.json.encode(body), status=status, headers=headers)
+    return web.Response(body=encode_json(body), status=status, headers=headers)
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:

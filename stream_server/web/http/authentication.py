@@ -157,8 +157,12 @@ def read_ticket(request: web.Request) -> str | None:
 
 
 async def redeem_ticket(request: web.Request, ticket: str) -> Claims:
-    """Use up a ticket and return its claims. Raises Unauthorized if it, or its token, is unknown, used or expired."""
-    claims_json = await request.app[STORE].tickets.redeem(token_digest(ticket))
+    """Use up a ticket and return its claims. Raises Unauthorized if it, or its token, is unknown, used or expired.
+
+    A HEAD request opens no stream, so it does not use up its ticket.
+    """
+    keep = request.method == hdrs.METH_HEAD
+    claims_json = await request.app[STORE].tickets.redeem(token_digest(ticket), keep=keep)
     if claims_json is None:
         raise Unauthorized("the ticket is unknown, used or expired; ask for another", param=TICKET_PARAMETER)
     claims = _decode_claims(claims_json)

@@ -4,6 +4,7 @@ A page needs this if it comes from another origin than the server. Tokens are in
 without a token can do no more than any stranger.
 """
 
+import re
 from collections.abc import Mapping, MutableMapping
 
 from aiohttp import hdrs, web
@@ -13,21 +14,32 @@ from stream_server.web.http.app_keys import CONFIG
 ANY_ORIGIN = "*"
 
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
-ALLOWED_HEADERS = "Authorization, Content-Type, Accept, Last-Event-ID, Idempotency-Key, X-Request-Id"
 EXPOSED_HEADERS = "Location, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id"
 MAX_AGE_SECONDS = 600
 """Seconds for which a browser may remember what it may send."""
 
+MAX_ASKED_CHARS = 4096
+"""Longest list of request headers that is allowed, in characters."""
+
+_ASKED_HEADERS = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z, -]+")
+
 
 def answer_preflight(request: web.Request) -> web.StreamResponse | None:
-    """Answer the question of a browser whether a page of another origin may send a request. None if it is no such."""
+    """Answer the question of a browser whether a page of another origin may send a request. None if it is no such.
+
+    A page of an allowed origin may send any header: libraries add headers for tracing and caching to each request. The
+    answer repeats the names that the browser asks for, because ``*`` does not stand for ``Authorization``.
+    """
     if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
         allowed = cors_headers(request)
         if hdrs.ACCESS_CONTROL_ALLOW_ORIGIN in allowed:
+            asked = ",".join(request.headers.getall(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, []))
+            is_list = len(asked) <= MAX_ASKED_CHARS and _ASKED_HEADERS.fullmatch(asked) is not None
             more: dict[str, str] = {
                 hdrs.ACCESS_CONTROL_ALLOW_METHODS: ALLOWED_METHODS,
-                hdrs.ACCESS_CONTROL_ALLOW_HEADERS: ALLOWED_HEADERS,
+                **({hdrs.ACCESS_CONTROL_ALLOW_HEADERS: asked} if is_list else {}),
                 hdrs.ACCESS_CONTROL_MAX_AGE: str(MAX_AGE_SECONDS),
+                hdrs.VARY: hdrs.ACCESS_CONTROL_REQUEST_HEADERS,  # the middleware adds `Origin`
             }
             return web.Response(status=204, headers={**allowed, **more})
     return None

@@ -15,7 +15,10 @@ from stream_server.web.http import authentication
 from stream_server.web.http.app_keys import CONFIG, ROUTES
 
 FORWARDING_HEADERS = ("Forwarded", "X-Forwarded-For", "Via")
-"""Headers by which a proxy shows itself. Behind a proxy on this machine every client seems to be on this machine."""
+"""Headers by which a proxy shows itself, beside the header of the settings.
+
+Behind a proxy on this machine every client seems to be on this machine.
+"""
 
 ADMIN_SCOPE = "admin"
 
@@ -46,7 +49,7 @@ async def require(request: web.Request) -> None:
 
 
 def _is_local(config: Config, request: web.Request) -> bool:
-    if any(name in request.headers for name in FORWARDING_HEADERS):
+    if any(name in request.headers for name in (config.forwarded_header, *FORWARDING_HEADERS)):
         return False
     try:
         return ipaddress.ip_address(config.host).is_loopback

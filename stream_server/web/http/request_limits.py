@@ -112,14 +112,14 @@ class RequestLimits:
     """
 
     def __init__(self, config: Config, counters: RateCounters) -> None:
-        """Raises `InvalidSetting` if ``trusted_proxies`` holds anything but addresses and networks."""
+        """Raises `InvalidSetting` if ``trusted_proxies`` or ``forwarded_header`` is invalid."""
         self._config = config
         self.hits = LimitHits()
         self.redis_bytes: Callable[[], int] = int
         self._limiter = RateLimiter(counters)
         self._counters = counters
         self.prepare()
-        self.proxies = TrustedProxies(config.trusted_proxies)
+        self.proxies = TrustedProxies(config.trusted_proxies, config.forwarded_header)
         self.previews = Concurrency(1, "preview")
         self.polls = Concurrency(MAX_CONCURRENT_POLLS, "long polls")
         self.ingests = Concurrency(MAX_CONCURRENT_INGESTS, "ingests")

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from multidict import CIMultiDict
 
 from stream_server.errors import STATUS_BY_CODE, ApiError, BadRequest, MethodNotAllowed, NotFound, TooLarge
+from stream_server.events.one_line import keep_on_one_line
 from stream_server.web.http.date_header import date_header
 
 SERVER_NAME = "stream-server"
@@ -61,7 +62,7 @@ class JsonResponse(web.Response):
     _was_sent = False
 
     def __init__(self, body: bytes, status: int) -> None:
-        super().__init__(body=body, status=status, headers=JSON_HEADERS)
+        super().__init__(body=keep_on_one_line(body), status=status, headers=JSON_HEADERS)
 
     @property
     def keep_alive(self) -> bool | None:

@@ -1,13 +1,14 @@
-"""The address of a client. A header tells it only if a trusted proxy has sent the header.
+"""The address of a client. One header tells it, which a setting names, and only if a trusted proxy has sent it.
 
-Anybody can send ``X-Forwarded-For`` or ``Forwarded`` (RFC 7239), so the server reads them from the right, and stops at
-the first address that is not that of a trusted proxy. What stands before it may be invented.
+Anybody can send such a header, and a proxy passes on the headers that it does not set itself. So the server believes
+no other header. It reads the header from the right, and stops at the first address that is not that of a trusted
+proxy. What stands before it may be invented.
 """
 
 import ipaddress
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from aiohttp import web
@@ -20,22 +21,44 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 MAX_FORWARDED_ADDRESSES = 20
 """Number of addresses that are read from a header, from the right. More proxies than this stand in no row."""
 
+MAX_FORWARDED_LENGTH = 4096
+"""Characters of the longest line of ``Forwarded`` that is read. A longer line names no address."""
+
+MAX_ADDRESS_LENGTH = 80
+"""Characters of the longest text of an address: IPv6 with brackets, zone and port."""
+
 UNKNOWN = "unknown"
 """Stands for the address of a client that connects by a unix socket."""
 
 IPV6_PREFIX_BITS = 64
 """A person with IPv6 usually has a whole network of this size, so its addresses count together."""
 
-_FORWARDED_FOR = re.compile(r'for="?(\[[0-9A-Fa-f:.]+\]|[^",;\s\]\[]+)', re.IGNORECASE)
+_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
+_FORWARDED_PAIR = re.compile(
+    rf"[ \t]*+(?:(?P<name>{_NAME})="
+    r'(?:"(?P<quoted>(?:[^"\\]|\\.)*+)"|(?P<plain>[^\s";,]++)))?[ \t]*+(?P<end>[;,]|$)'
+)
+"""One pair of an element of ``Forwarded`` (RFC 7239 §4), or an empty place, with the mark that ends it.
+
+Some proxies leave out the quotation marks around a port or an IPv6 address.
+"""
+
+_HEADER_NAME = re.compile(_NAME)
 _PORT = re.compile(r"^(\d+\.\d+\.\d+\.\d+):\d+$")
 
 
 class TrustedProxies:
-    """The networks whose proxies are believed."""
+    """The networks whose proxies are believed, and the one header that is believed."""
 
-    def __init__(self, setting: str) -> None:
-        """``setting`` has addresses or networks, separated by commas. Raises `InvalidSetting` for anything else."""
+    def __init__(self, setting: str, header: str = "X-Forwarded-For") -> None:
+        """``setting`` has addresses or networks, separated by commas; ``header`` is the name of the header.
+
+        Raises `InvalidSetting` for anything else.
+        """
         self._networks: tuple[Network, ...] = tuple(_parse_network(text) for text in setting.split(",") if text.strip())
+        self._header = header.strip()
+        if not _HEADER_NAME.fullmatch(self._header):
+            raise InvalidSetting(f"--forwarded-header holds {header[:64]!r}, which is no name of a header")
 
     def __contains__(self, address: Address) -> bool:
         return any(address in network for network in self._networks)
@@ -48,8 +71,8 @@ class TrustedProxies:
     def client_address(self, peer: str, forwarded: Iterable[str]) -> str:
         """Return the subject that stands for a client: an IPv4 address, or an IPv6 network of 64 bits.
 
-        ``peer`` is the address at the other end of the connection. ``forwarded`` has the addresses that the headers
-        name, from the nearest proxy on.
+        ``peer`` is the address at the other end of the connection. ``forwarded`` has the addresses that the header
+        names, from the nearest proxy on.
         """
         current = _parse_address(peer)
         if current is None:
@@ -57,30 +80,60 @@ class TrustedProxies:
         for text in forwarded:
             if current not in self:
                 break
-            earlier = _parse_address(text)
+            earlier = _parse_address(text) if len(text) <= MAX_ADDRESS_LENGTH else None
             if earlier is None:
                 break
             current = earlier
         return _subject_of(current)
 
     def request_address(self, request: web.Request) -> str:
-        """Return :meth:`client_address` for a request. Only a request from a trusted proxy has its headers read."""
+        """Return :meth:`client_address` for a request. Only a request from a trusted proxy has its header read."""
         peer = request.transport.get_extra_info("peername") if request.transport is not None else None
         host = peer[0] if isinstance(peer, tuple) else ""
-        is_forwarded = "Forwarded" in request.headers or "X-Forwarded-For" in request.headers
-        if not is_forwarded or not self._networks or not self.is_trusted(host):
+        if not self._networks or self._header not in request.headers or not self.is_trusted(host):
             return subject_of_peer(host)
-        return self.client_address(host, _forwarded_addresses(request))
+        return self.client_address(host, self.read_header(request.headers.getall(self._header)))
+
+    def read_header(self, lines: Sequence[str]) -> list[str]:
+        """Return the addresses that the lines of the header name, from the nearest proxy on.
+
+        ``Forwarded`` is read by RFC 7239 §4, and any other header as addresses that commas separate. A text that names
+        no address, such as ``_hidden``, stays in its place, and stands for all places of an invalid line.
+        """
+        read = _read_forwarded if self._header.lower() == "forwarded" else _read_list
+        addresses: list[str] = []
+        for line in reversed(lines):
+            addresses += read(line)
+            if len(addresses) >= MAX_FORWARDED_ADDRESSES:
+                break
+        return addresses[:MAX_FORWARDED_ADDRESSES]
 
 
-def _forwarded_addresses(request: web.Request) -> list[str]:
-    """Return the addresses in ``Forwarded`` or, without it, in ``X-Forwarded-For``, from the nearest proxy on."""
-    if "Forwarded" in request.headers:
-        elements = ",".join(request.headers.getall("Forwarded")).split(",")
-        found = [(_FORWARDED_FOR.search(element) or ("", ""))[1] for element in elements]
-    else:
-        found = ",".join(request.headers.getall("X-Forwarded-For", [])).split(",")
-    return [text.strip() for text in reversed(found[-MAX_FORWARDED_ADDRESSES:])]
+def _read_list(line: str) -> list[str]:
+    """Return the addresses between commas, from the right. Only the end of a long line is divided."""
+    return [text.strip() for text in reversed(line.rsplit(",", MAX_FORWARDED_ADDRESSES)[-MAX_FORWARDED_ADDRESSES:])]
+
+
+def _read_forwarded(line: str) -> list[str]:
+    """Return the value of ``for`` of each element, from the right: an empty text for an element without it.
+
+    A line that is not by the grammar names nobody, for otherwise the text of a client could hide that of a proxy.
+    """
+    if len(line) > MAX_FORWARDED_LENGTH:
+        return [""]
+    found, current, at = [], "", 0
+    while True:
+        pair = _FORWARDED_PAIR.match(line, at)
+        if pair is None:
+            return [""]
+        if (pair["name"] or "").lower() == "for":
+            current = pair["quoted"] or pair["plain"] or ""
+        if pair["end"] != ";":
+            found.append(current)
+            current = ""
+        if not pair["end"]:
+            return found[::-1]
+        at = pair.end()
 
 
 @lru_cache(4096)

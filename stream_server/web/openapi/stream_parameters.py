@@ -6,7 +6,7 @@ from typing import Any
 from filters.registry import Registry
 from stream_server.web.route import JSON_MEDIA_TYPE, Route
 from stream_server.web.streaming.long_poll import LIMIT_BOUNDS, WAIT_SECONDS_BOUNDS
-from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE
+from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, LAST_EVENT_ID_PARAMETER
 from stream_server.web.streaming.stream_plan import LAST_EVENT_ID_HEADER
 
 Json = dict[str, Any]
@@ -36,11 +36,14 @@ USER_STREAM_PARAMETERS = {"kinds": ("kinds of events, comma-separated; all if ab
 
 def describe_parameters(row: Route) -> list[Json]:
     """Return OpenAPI objects for a stream's query parameters and `Last-Event-ID` header, all of them optional."""
-    about = "a cursor; takes precedence over `since`, because an EventSource repeats its URL"
+    header = "a cursor; takes precedence over `since`, because an EventSource repeats its URL"
+    appended = "the same in the URL, as polyfills of EventSource append it; the header takes precedence"
     members = [(name, "query", *described) for name, described in _parameters_of(row).items()]
+    members.append((LAST_EVENT_ID_PARAMETER, "query", appended, TEXT_SCHEMA))
+    members.append((LAST_EVENT_ID_HEADER, "header", header, TEXT_SCHEMA))
     return [
         {"name": name, "in": place, "required": False, "description": about, "schema": schema}
-        for name, place, about, schema in [*members, (LAST_EVENT_ID_HEADER, "header", about, TEXT_SCHEMA)]
+        for name, place, about, schema in members
     ]
 
 

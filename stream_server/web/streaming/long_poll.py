@@ -44,7 +44,10 @@ class PolledEvents(msgspec.Struct):
 
 
 async def poll_events(request: web.Request) -> web.Response:
-    """``GET`` and ``POST /v1/events``: answer as soon as an event matches, or without events after ``wait`` seconds."""
+    """``GET`` and ``POST /v1/events``: answer as soon as an event matches, or without events after ``wait`` seconds.
+
+    A HEAD request does not wait.
+    """
     hub, max_bytes = request.app[HUB], STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
     parameters = await read_stream_parameters(request, max_bytes, request.app[SUBSCRIPTION_PARSER].separators)
     start_parameter = _start_parameter(parameters)
@@ -59,7 +62,7 @@ async def poll_events(request: web.Request) -> web.Response:
     poll = LongPoll(hub, plan.subscribe_request, limit=int(limit), initial_gap=plan.known_gap)
     limits = request.app[LIMITS]
     with limits.running(request, limits.polls):
-        polled = await poll.run(wait)
+        polled = await poll.run(0 if request.method == hdrs.METH_HEAD else wait)
     headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
     body = _encode_answer(polled, hub.now_ms())
     response = web.Response(body=body, headers=headers, zlib_executor_size=MAX_BYTES_COMPRESSED_HERE)

@@ -11,20 +11,24 @@ from stream_server.web.http.body import read_body, read_content_type, refuse_dee
 from stream_server.web.http.query import parse_pairs, query_pairs
 from stream_server.web.route import JSON_MEDIA_TYPE
 
+LAST_EVENT_ID_PARAMETER = "lastEventId"
+"""Query parameter to which polyfills of EventSource append the cursor of the last event that they received."""
+
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 Pairs = list[tuple[str, str]]
 _REPEATED = "given more than once; join values with a comma"
 
 
 async def read_stream_parameters(request: web.Request, max_bytes: int, separators: Mapping[str, str]) -> dict[str, str]:
-    """Return all parameters of a GET or POST request. A body may have at most ``max_bytes`` bytes.
+    """Return all parameters of a stream's request. A body may have at most ``max_bytes`` bytes.
 
+    The ticket of a GET or HEAD request, and ``lastEventId`` in the query, are left out: other functions read them.
     ``separators`` maps each parameter that may be repeated to the text that joins its values. Raises BadRequest if
     another parameter is repeated, or if a value is neither text, number, boolean nor list.
     """
     pairs: Iterable[tuple[str, str]] = query_pairs(request)
-    if request.method == "GET":
-        pairs = ((name, value) for name, value in pairs if name != TICKET_PARAMETER)
+    left_out = {LAST_EVENT_ID_PARAMETER} if request.method == "POST" else {LAST_EVENT_ID_PARAMETER, TICKET_PARAMETER}
+    pairs = ((name, value) for name, value in pairs if name not in left_out)
     if request.method == "POST" and request.body_exists:
         pairs = [*pairs, *await _read_body_pairs(request, max_bytes, separators)]
     parameters: dict[str, str] = {}

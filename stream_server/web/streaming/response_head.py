@@ -16,11 +16,15 @@ from stream_server.web.http.middleware import X_REQUEST_ID
 from stream_server.web.http.responses import SAFETY_HEADERS
 
 STREAM_HEADERS = {
-    "Cache-Control": "no-store",
+    "Cache-Control": "no-store, no-transform",
     "X-Accel-Buffering": "no",
     **dict(SAFETY_HEADERS),
 }
-"""Headers of every stream. `X-Accel-Buffering` stops nginx from buffering the stream."""
+"""Headers of every stream.
+
+`no-transform` stops proxies from compressing the stream, which would hold events back, and `X-Accel-Buffering` stops
+nginx from buffering it.
+"""
 
 MAX_PATTERNS = 64
 """Number of patterns that are kept. Each second needs new ones, one for each kind of head."""

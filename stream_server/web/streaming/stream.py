@@ -101,12 +101,18 @@ async def open_stream(
 ) -> web.StreamResponse:
     """Send the response head and `hello`, then hand the connection over from the HTTP server to the hub.
 
-    The plan fixes the start position, so the stream misses no event between planning and opening. Raises Unavailable if
-    the server began to shut down after planning, and RateLimited if the address has too many streams.
+    To a HEAD request, answer the head of the stream that a GET would open now (RFC 9110 §9.3.2). The plan fixes the
+    start position, so the stream misses no event between planning and opening. Raises Unavailable if the server began
+    to shut down after planning, and RateLimited if the address has too many streams.
     """
     reject_when_draining(request)
     place = request.app[LIMITS].take_stream(request)
     try:
+        if request.method == hdrs.METH_HEAD:
+            kind = _head_kind(request, stream_plan.subscribe_request.framing.content_coding, content_type)
+            place()
+            # The middleware adds the headers for pages of other origins.
+            return web.StreamResponse(headers=kind._replace(cors=()).headers(request[REQUEST_ID], {}, {}))
         return _send_head_and_hand_over(request, stream_plan, content_type, extra_headers, place)
     except BaseException:
         place()
@@ -131,12 +137,16 @@ def _send_head_and_hand_over(
 def _encode_head(
     request: web.Request, content_coding: str, content_type: str, extra_headers: Mapping[str, str] | None
 ) -> bytes:
-    varies, cors = request.app[CONFIG].compress_streams == "on", tuple(cors_headers(request).items())
-    kind, request_id = HeadKind(request.version, content_type, content_coding, varies, cors), request[REQUEST_ID]
+    kind, request_id = _head_kind(request, content_coding, content_type), request[REQUEST_ID]
     if extra_headers:
         return encode_head(kind.version, kind.headers(request_id, extra_headers, {}), date_header())
     limits = rate_limit_headers(request[ALLOWANCE]) if ALLOWANCE in request else {}
     return encode_usual_head(kind, request_id, limits)
+
+
+def _head_kind(request: web.Request, content_coding: str, content_type: str) -> HeadKind:
+    varies, cors = request.app[CONFIG].compress_streams == "on", tuple(cors_headers(request).items())
+    return HeadKind(request.version, content_type, content_coding, varies, cors)
 
 
 def hello_bytes(app: web.Application, stream_plan: StreamPlan) -> bytes:

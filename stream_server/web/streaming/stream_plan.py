@@ -25,8 +25,10 @@ from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
 from stream_server.store.redis.own_task import enter_task
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
+from stream_server.web.http.query import query_pairs
 from stream_server.web.http.random_ids import random_id
 from stream_server.web.streaming.followed_names import resolve_followed
+from stream_server.web.streaming.parameters import LAST_EVENT_ID_PARAMETER
 from stream_server.web.streaming.stream_start import StreamStart, resolve_start
 from stream_server.web.streaming.subscription_parser import MAX_CACHED_SUBSCRIPTIONS, SUBSCRIPTION_PARSER
 
@@ -235,9 +237,15 @@ def stream_token(claims: Claims) -> StreamToken:
 
 
 async def _read_start(request: web.Request, since: str | None, start_parameter: str = "since") -> StreamStart | None:
-    """Return the start in ``Last-Event-ID``, else in ``since``. Return None (the hub's head) if both are absent."""
-    last_event_id = request.headers.get(LAST_EVENT_ID_HEADER)
-    value, param = (last_event_id, LAST_EVENT_ID_HEADER) if last_event_id else (since, start_parameter)
+    """Return the start in ``Last-Event-ID``, else in ``lastEventId``, else in ``since``, else None (the hub's head).
+
+    An EventSource repeats its URL with the header, and a polyfill appends ``lastEventId`` to the URL. So both are newer
+    than ``since``, and the last ``lastEventId`` is the newest. An empty one counts as absent.
+    """
+    appended = [value for name, value in query_pairs(request) if name == LAST_EVENT_ID_PARAMETER]
+    names = {LAST_EVENT_ID_HEADER: request.headers.get(LAST_EVENT_ID_HEADER)}
+    names[LAST_EVENT_ID_PARAMETER] = appended[-1] if appended else None
+    value, param = next(((value, name) for name, value in names.items() if value), (since, start_parameter))
     if value is None:
         return None
     log = request.app[STORE].log

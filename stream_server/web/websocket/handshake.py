@@ -33,7 +33,8 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 def is_websocket_request(request: web.Request) -> bool:
     """Return whether a GET request asks for a WebSocket."""
-    return hdrs.UPGRADE in request.headers and _has_token(request, hdrs.UPGRADE, "websocket")
+    is_get = request.method == hdrs.METH_GET  # the handler of HEAD is the same
+    return is_get and hdrs.UPGRADE in request.headers and _has_token(request, hdrs.UPGRADE, "websocket")
 
 
 def has_credentials(request: web.Request) -> bool:

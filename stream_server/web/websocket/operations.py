@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import web
 
 from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, RateLimited
+from stream_server.events.one_line import encode_json
 from stream_server.events.position import Position, format_iso_time
 from stream_server.hub.client import SubscribeRequest
 from stream_server.hub.disconnect import DisconnectReason
@@ -103,7 +104,7 @@ def _take_id(members: dict[str, Any]) -> dict[str, object]:
 
 def encode_answer(kind: str, echo: dict[str, object], **members: object) -> bytes:
     """Return the frame of an answer."""
-    return encode_text(msgspec.json.encode({"kind": kind, **echo, **members}))
+    return encode_text(encode_json({"kind": kind, **echo, **members}))
 
 
 def encode_error(error: ApiError, echo: dict[str, object]) -> bytes:

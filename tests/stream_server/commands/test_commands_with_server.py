@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -187,6 +189,58 @@ def test_tail_prints_one_readable_line_for_each_post(server: Server, tmp_path: P
         tail.until(shown)
         assert tail.interrupt() == 130
     assert "@dave tailed \\u202e line⏎ break\n" in tail.out
+
+
+OTHER_ENCODINGS = (
+    ("PYTHONIOENCODING=latin-1",),
+    ("LC_ALL=C", "PYTHONCOERCECLOCALE=0", "PYTHONUTF8=0"),
+)
+"""Variables of a terminal that cannot show any character. The program ``env`` sets them."""
+
+
+@pytest.mark.parametrize("variables", OTHER_ENCODINGS, ids=" ".join)
+def test_a_terminal_that_is_not_utf_8_gets_escapes(server: Server, tmp_path: Path, variables: tuple[str, ...]) -> None:
+    """JSON stays JSON, and no command ends in a traceback."""
+    jwt, text = token(server, "erik"), "escaped no\u00ebl \u2615 \U0001f375"
+    tail = ("env", *variables, *COMMAND, "tail", "--url", server.address, "--token", jwt, "--track", "escaped")
+    for options in ((), ("--json",)):
+
+        def shown() -> bool:
+            """Post until the stream is open and shows a post."""
+            post(server, jwt, text)
+            return "escaped" in shown_by.out
+
+        with running(*tail, *options, folder=tmp_path / "tail", env=environment()) as shown_by:
+            shown_by.until(shown)
+            assert shown_by.interrupt() == 130
+            line = shown_by.out.splitlines()[0]
+        if options:
+            assert json.loads(line)["status"]["message"] == text
+        else:
+            assert "\\u2615 \\ud83c\\udf75" in line
+        assert "Traceback" not in shown_by.err
+    others = (
+        ("rules", "explain", "te\u0301 -\u2615", "--text", "tea"),
+        ("rules", "explain", "\u2615 (", "--text", "tea"),
+        ("doctor", "--data-dir", str(server.data)),
+        ("stats", "--data-dir", str(server.data), "--user", "erik"),
+    )
+    for command in others:
+        ended = subprocess.run(
+            ("env", *variables, *COMMAND, *command), capture_output=True, env=environment(), cwd=tmp_path, check=False
+        )
+        assert b"Traceback" not in ended.stderr, ended
+        assert ended.stdout + ended.stderr, command
+
+
+@pytest.mark.parametrize("command", ["rules explain tea --text tea", "doctor --data-dir {}", "repair --data-dir {}"])
+def test_a_reader_that_has_left_is_no_failure(server: Server, command: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    asked = (*COMMAND, *command.format(server.data).split())
+    with os.fdopen(writer, "wb") as out:
+        ended = subprocess.run(asked, stdout=out, stderr=subprocess.PIPE, env=environment(), check=False)
+    assert (ended.returncode, ended.stderr.strip()) == (0, b"")
 
 
 def test_tail_takes_several_rules(server: Server, tmp_path: Path) -> None:

@@ -156,6 +156,16 @@ async def test_count_sends_earlier_statuses_first(api: Api) -> None:
     assert posted[0]["message"] == "0"
 
 
+async def test_a_stream_resumes_after_a_cursor(api: Api) -> None:
+    ann = await api.user()
+    await api.post(ann, "before")
+    cursor = await api.head()
+    await api.post(ann, "after")
+    async with await listen(api, follow=ann, lastEventId=cursor) as stream:
+        await stream.until(texts)
+        assert texts(stream) == ["after"]
+
+
 async def test_a_count_above_the_length_of_the_log_starts_at_its_beginning(own_folder: Path) -> None:
     with Server(own_folder) as server:
         async with Api(server) as api:

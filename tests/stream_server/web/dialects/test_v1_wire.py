@@ -167,7 +167,7 @@ async def test_a_request_without_a_valid_token_is_refused(api: Api) -> None:
         (FILTER, {"locations": ",".join(["0,0,1,1"] * 26)}, 413, "25 boxes"),
         (FILTER, {"track": "tea", "language": "!"}, 406, "language"),
         (FILTER, {"track": "tea", "filter_level": "high"}, 406, "filter_level"),
-        (FILTER, {"track": "tea", "count": "0"}, 416, "150000"),
+        (FILTER, {"track": "tea", "count": "-150001"}, 416, "150000"),
         (SAMPLE, {"count": "150001"}, 416, "150000"),
         (FIREHOSE, {"count": "many"}, 416, "150000"),
     ],
@@ -191,7 +191,8 @@ async def test_invalid_parameters_are_refused_with_the_status_of_v1(
         (FIREHOSE, "stream", {}, 403),
         (SAMPLE, "read write", {}, 403),
         (FILTER, "stream", {"track": "tea", "count": "5"}, 416),
-        (SAMPLE, "stream", {}, 200),
+        (FILTER, "stream", {"track": "tea", "count": "0"}, 200),
+        (SAMPLE, "stream", {"count": "0"}, 200),
         (FIREHOSE, "stream firehose", {}, 200),
     ],
 )

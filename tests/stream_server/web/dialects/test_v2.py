@@ -104,6 +104,20 @@ async def test_backfill_minutes_sends_earlier_posts_first(api: Api) -> None:
         assert stream.texts == [f"tea {n}" for n in range(4)]
 
 
+async def test_a_stream_resumes_after_a_cursor(api: Api) -> None:
+    ann = await api.user()
+    await add_rule(api, ann, f"from:{ann}")
+    await api.post(ann, "before")
+    cursor = await api.head()
+    await api.post(ann, "after")
+    async with await listen(api, ann, lastEventId=cursor) as stream:
+        await stream.until(lambda stream: stream.tweets)
+        assert stream.texts == ["after"]
+    headers = {"Authorization": f"Bearer {mint(ann)}"}
+    head = await api.call("HEAD", SEARCH, headers=headers)
+    assert (head.status, head.headers["Content-Type"], head.body) == (200, "application/json", b"")
+
+
 async def test_a_replay_sends_posts_from_start_time_to_before_end_time(api: Api) -> None:
     ann = await api.user()
     await add_rule(api, ann, f"from:{ann}")

@@ -50,9 +50,10 @@ async def test_the_operations_token_and_administrators_read_metrics(world: World
     assert refused.error == (403, "insufficient_scope", None)
 
 
-@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via"])
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "CF-Connecting-IP"])
 async def test_a_local_server_behind_a_proxy_is_not_open(world: World, header: str, app: Any) -> None:
     object.__setattr__(app[CONFIG], "host", "127.0.0.1")
+    object.__setattr__(app[CONFIG], "forwarded_header", "CF-Connecting-IP")
     assert (await world.call("GET", "/metrics")).status == 200
     assert (await world.call("GET", "/metrics", headers={header: "198.51.100.7"})).status == 401
 
@@ -66,13 +67,28 @@ async def test_a_page_of_an_allowed_origin_reads_and_writes(world: World) -> Non
     }
     preflight = await world.call("OPTIONS", "/v1/statuses", headers=asking)
     assert (preflight.status, preflight.headers["Access-Control-Allow-Origin"]) == (204, PAGE)
-    assert "Authorization" in preflight.headers["Access-Control-Allow-Headers"]
+    assert preflight.headers["Access-Control-Allow-Headers"] == "authorization"
     assert "POST" in preflight.headers["Access-Control-Allow-Methods"]
     posted = await world.call("POST", "/v1/statuses", ann, json={"message": "from a page"}, headers={"Origin": PAGE})
     assert (posted.status, posted.headers["Access-Control-Allow-Origin"]) == (201, PAGE)
     refused = await world.call("GET", "/v1/users/me", headers={"Origin": PAGE})
     assert (refused.status, refused.headers["Access-Control-Allow-Origin"]) == (401, PAGE)
     assert "Access-Control-Allow-Credentials" not in posted.headers
+
+
+@pytest.mark.parametrize("path", ["/v1/stream", "/2/tweets/search/stream", "/nowhere"])
+async def test_a_page_of_an_allowed_origin_may_send_any_header(world: World, path: str) -> None:
+    """The answer repeats what the browser asks for, if that is a list of names."""
+    headers = {"Origin": PAGE, "Access-Control-Request-Method": "GET"}
+    named = ["authorization,traceparent,x-b3-traceid", "authorization, cache-control", "*", "a" * 4096]
+    for asked in (None, *named, "a" * 4097, "authorization; drop", "né"):
+        headers |= {} if asked is None else {"Access-Control-Request-Headers": asked}
+        answer = await world.call("OPTIONS", path, headers=headers)
+        assert answer.status == 204
+        assert answer.headers.get("Access-Control-Allow-Headers") == (asked if asked in named else None)
+        assert answer.headers.getall("Vary") == ["Origin, Access-Control-Request-Headers"]
+        stranger = await world.call("OPTIONS", path, headers={**headers, "Origin": "https://evil.example.org"})
+        assert "Access-Control-Allow-Headers" not in stranger.headers
 
 
 async def test_a_page_of_an_allowed_origin_opens_a_stream(world: World) -> None:

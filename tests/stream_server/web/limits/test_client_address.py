@@ -40,3 +40,35 @@ def test_without_a_setting_nobody_is_believed() -> None:
 def test_a_wrong_setting_is_refused(setting: str) -> None:
     with pytest.raises(InvalidSetting, match="trusted-proxies"):
         TrustedProxies(setting)
+
+
+@pytest.mark.parametrize(
+    ("header", "lines", "addresses"),
+    [
+        ("X-Forwarded-For", ["8.8.8.8, 198.51.100.1 , 10.9.9.9"], ["10.9.9.9", "198.51.100.1", "8.8.8.8"]),
+        ("x-forwarded-for", ["8.8.8.8", "198.51.100.1"], ["198.51.100.1", "8.8.8.8"]),  # the nearest adds the last line
+        ("CF-Connecting-IP", ["2001:db8::4"], ["2001:db8::4"]),
+        ("X-Forwarded-For", [", ".join(map(str, range(64_000)))], [str(at) for at in range(63_999, 63_979, -1)]),
+        ("Forwarded", ["for=8.8.8.8;proto=https, For=198.51.100.1"], ["198.51.100.1", "8.8.8.8"]),
+        ("forwarded", ['by=_a; for="[2001:db8::4]:80"', 'for="8.8.8.8:80"'], ["8.8.8.8:80", "[2001:db8::4]:80"]),
+        ("Forwarded", ["for=[2001:db8::4]:80"], ["[2001:db8::4]:80"]),
+        ("Forwarded", ["for=8.8.8.8, proto=http", "for=_hidden"], ["_hidden", "", "8.8.8.8"]),
+        ("Forwarded", ['by="for=8.8.8.8";for=198.51.100.1'], ["198.51.100.1"]),
+        ("Forwarded", ['for=198.51.100.1;host="a, for=8.8.8.8"'], ["198.51.100.1"]),
+        # A client opens a quotation, so that it ends in what the proxy appends.
+        ("Forwarded", ['for=8.8.8.8;x=", for="[2001:db8::4]"'], [""]),
+        ("Forwarded", ['for="8.8.8.8, for=198.51.100.1'], [""]),
+        ("Forwarded", ['for="8.8.8.8', "for=198.51.100.1"], ["198.51.100.1", ""]),
+        ("Forwarded", ["for=8.8.8.8;" * 1000], [""]),
+    ],
+)  # fmt: skip
+def test_a_header_names_addresses_from_the_nearest_proxy_on(
+    header: str, lines: list[str], addresses: list[str]
+) -> None:
+    assert TrustedProxies(PROXIES, header).read_header(lines) == addresses
+
+
+@pytest.mark.parametrize("header", ["", "X Forwarded", "X-Forwarded-For, Forwarded", "Forwarded:"])
+def test_a_wrong_name_of_the_header_is_refused(header: str) -> None:
+    with pytest.raises(InvalidSetting, match="forwarded-header"):
+        TrustedProxies(PROXIES, header)

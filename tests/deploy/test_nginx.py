@@ -1,15 +1,16 @@
-"""The nginx of ``deploy/nginx`` before two servers: streams, WebSockets, clients that resume as a server ends."""
+"""The shipped nginx files before real servers: streams, WebSockets, a server that ends, invented headers."""
 
 import asyncio
+import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
 
-from stream_server.demo.front import find_nginx
+from stream_server.demo.front import CONFIGURATION, find_nginx
 from tests.deploy.files import text
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
@@ -21,16 +22,32 @@ from tests.waiting import eventually
 pytestmark = [pytest.mark.extended, pytest.mark.skipif(find_nginx() is None, reason="nginx is not installed")]
 
 
+ATTACKED, ATTACKERS = "127.0.0.7", {"Forwarded": "127.0.0.3", "X-Forwarded-For": "127.0.0.4", "X-Real-IP": "127.0.0.5"}
+"""Addresses of clients: all of 127.0.0.0/8 is this machine."""
+
+LOOKUPS = 5
+
+
+def _shipped(path: str, servers: list[Server], port: int) -> str:
+    """Return a file of ``deploy/`` with addresses of this machine in the place of its own."""
+    lines = "".join(f"    server {server.address.removeprefix('http://')};\n" for server in servers)
+    named = re.sub(r"(    server [\d.]+:8000;\n)+", lines, text(path))
+    assert named != text(path)
+    return named.replace("listen 80;", f"listen 127.0.0.1:{port};")
+
+
 @contextmanager
-def _nginx(folder: Path, servers: list[Server]) -> Iterator[str]:
-    """Run the configuration with addresses of this machine in the place of its own. Yields the address of nginx."""
-    port, configured = free_port(), text("nginx/stream-server.conf").replace("listen 80;", "listen 127.0.0.1:{port};")
-    for shown, server in zip(("10.0.0.11:8000", "10.0.0.12:8000"), servers, strict=True):
-        assert shown in configured
-        configured = configured.replace(shown, server.address.removeprefix("http://"))
+def _nginx(folder: Path, servers: list[Server], path: str = "nginx/stream-server.conf") -> Iterator[str]:
+    """Run the nginx of a file of ``deploy/``, or for the path ``demo`` that of the demo. Yields its address."""
+    port = free_port()
     folder.mkdir()
+    if path == "demo":
+        named = " ".join(f"server {server.address.removeprefix('http://')};" for server in servers)
+        configured = CONFIGURATION.format(folder=folder, port=port, servers=named)
+    else:
+        configured = WHOLE.format(folder=folder, text=_shipped(path, servers, port))
     file = folder / "nginx.conf"
-    file.write_text(WHOLE.format(folder=folder, text=configured.replace("{port}", str(port))))
+    file.write_text(configured)
     command = [str(find_nginx()), "-c", str(file), "-p", str(folder)]
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
@@ -84,3 +101,36 @@ async def _hear_by_websocket(session: aiohttp.ClientSession, uid: str) -> None:
     headers = {"Authorization": f"Bearer {mint(uid)}"}
     async with session.ws_connect("/v1/stream", params={"follow": uid}, headers=headers) as socket:
         assert (await socket.receive_json())["kind"] == "hello"
+
+
+async def _look_up(address: str, client: str, headers: Mapping[str, str], times: int) -> list[int]:
+    """Ask from an address of this machine whether a login is free. Return the statuses, once nginx answers."""
+    found: list[int] = []
+    connector = aiohttp.TCPConnector(local_addr=(client, 0))
+    async with aiohttp.ClientSession(address, connector=connector) as session:
+
+        async def asks() -> bool:
+            try:
+                async with session.get("/v1/users/available", params={"login": "ann"}, headers=headers) as answer:
+                    found.append(answer.status)
+            except aiohttp.ClientConnectionError:
+                return False
+            return len(found) == times
+
+        await eventually(asks, what="answers of nginx")
+    return found
+
+
+@pytest.mark.parametrize("path", ["nginx/stream-server.conf", "compose/nginx.conf", "demo"])
+async def test_a_client_cannot_choose_whose_limit_it_meets(tmp_path: Path, path: str) -> None:
+    """A client invents another address with each request, and then sends that of somebody else."""
+    flags = ("--limits", "on", "--trusted-proxies", "127.0.0.1", "--limit-lookups", str(LOOKUPS))
+    with Server(tmp_path, *flags) as server, _nginx(tmp_path / "nginx", [server], path) as address:
+        for header, attacker in ATTACKERS.items():
+            value = "for={}" if header == "Forwarded" else "{}"
+            met = []
+            for turn in range(LOOKUPS):
+                met += await _look_up(address, attacker, {header: value.format(f"198.51.100.{turn}")}, 1)
+            met += await _look_up(address, attacker, {header: value.format(ATTACKED)}, 2 * LOOKUPS)
+            assert met == [200] * LOOKUPS + [429] * (2 * LOOKUPS), header
+        assert await _look_up(address, ATTACKED, {}, 1) == [200]
