@@ -35,6 +35,7 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.sentinel import Sentinels
+from stream_server.store.redis_state import count_replicas
 from stream_server.store.store import MIN_REDIS_VERSION
 
 MIN_PYTHON = (3, 11)
@@ -292,10 +293,11 @@ async def check_replicas(settings: Config, url: str) -> list[CheckResult]:
         if settings.redis_read:
             near = ReplicaRouter(primary, RedisClient(settings.redis_read, seconds, replica=True))
             found.append(REPLICA_KEEPS_UP if await near.try_replica(int(n or 0)) else REPLICA_UNUSABLE)
-        connected = int(parse_info(answers).get("connected_slaves", 0))
+        connected = count_replicas(parse_info(answers))
         wanted = settings.write_replicas
         if wanted > connected:
-            found.append(broken(f"writes wait for {wanted} replicas, but only {connected} are connected"))
+            fault = f"writes wait for {wanted} replicas, but only {connected} are connected"
+            found.append(broken(f"{fault}: writes are refused"))
         elif wanted:
             found.append(good(f"{connected} replicas are connected; writes wait for {wanted}"))
     except ApiError:

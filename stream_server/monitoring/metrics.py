@@ -89,6 +89,7 @@ _HELP_BY_NAME = {
     "redis_memory_bytes": "Memory that Redis uses.",
     "redis_memory_limit_bytes": "Memory that Redis may use: its maxmemory, else that of its machine.",
     "memory_alarm": "1 while writes are refused, because Redis is nearly full.",
+    "write_replicas_missing": "Replicas that a write lacks: while it is above 0, writes are refused.",
     "log_entries": "Entries of the log when this process last looked.",
     "log_bytes": "Redis memory of the log when this process last measured it.",
     "log_age_seconds": "Age of the first entry of the log.",

@@ -60,13 +60,12 @@ def unavailable_error() -> Unavailable:
     return Unavailable("the data store cannot be reached; nothing was written", retry_after=1)
 
 
-def outcome_unknown_error() -> errors.OutcomeUnknown:
-    """Make the API error for a write without a reply: Redis may have executed it."""
-    return errors.OutcomeUnknown(
-        "the data store did not answer; the write may have been made. Repeat it with the same Idempotency-Key; "
-        "without one it may be made twice",
-        retry_after=1,
-    )
+def outcome_unknown_error(
+    reason: str = "the data store did not answer; the write may have been made",
+) -> errors.OutcomeUnknown:
+    """Make the API error for a write that Redis may have executed. ``reason`` says why this is not certain."""
+    message = f"{reason}. Repeat it with the same Idempotency-Key; without one it may be made twice"
+    return errors.OutcomeUnknown(message, retry_after=1)
 
 
 def to_api_error(error: ResponseError) -> ApiError:

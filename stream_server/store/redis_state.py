@@ -1,0 +1,45 @@
+"""What decides whether Redis can take writes: its memory and its replicas."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.replies import parse_info
+
+MAX_REPLICA_LAG_SECONDS = 5
+"""Seconds without a word from a replica, which speaks once a second, after which it does not count as connected."""
+
+_REPLICA = re.compile(r"slave\d+")
+_REPLICA_STATE = re.compile(r"state=online,.*\blag=(\d+)")
+
+
+class RedisState(NamedTuple):
+    """Bytes that Redis uses and may use (its ``maxmemory``, else its machine's memory), and its number of replicas.
+
+    ``limit_bytes`` is 0 if Redis tells neither.
+    """
+
+    used_bytes: int = 0
+    limit_bytes: int = 0
+    replicas: int = 0
+
+
+class RedisStateReader:
+    """Asks the primary Redis for its state."""
+
+    def __init__(self, redis: RedisClient) -> None:
+        self._redis = redis
+
+    async def read(self) -> RedisState:
+        """Return the state of the primary. Raises `ApiError` if Redis does not answer, or forbids INFO."""
+        memory, replication = await self._redis.execute(("INFO", "memory"), ("INFO", "replication"))
+        found = parse_info(memory)
+        limit = int(found.get("maxmemory", 0)) or int(found.get("total_system_memory", 0))
+        return RedisState(int(found.get("used_memory", 0)), limit, count_replicas(parse_info(replication)))
+
+
+def count_replicas(info: Mapping[str, str]) -> int:
+    """Return how many replicas have the data and answer, by ``INFO replication`` of their primary."""
+    states = (_REPLICA_STATE.search(value) for name, value in info.items() if _REPLICA.fullmatch(name))
+    return sum(state is not None and int(state[1]) <= MAX_REPLICA_LAG_SECONDS for state in states)
