@@ -73,10 +73,8 @@ class WriteGuard:
         self._judge_replicas()
 
     def _judge_memory(self) -> None:
-        share = self.state.used_bytes / self.state.limit_bytes if self.state.limit_bytes else 0.0
-        was_full, self.is_nearly_full = (
-            self.is_nearly_full, share >= (CALM_SHARE if self.is_nearly_full else ALARM_SHARE)
-        )  # fmt: skip
+        share, was_full = self.state.used_share, self.is_nearly_full
+        self.is_nearly_full = share >= (CALM_SHARE if was_full else ALARM_SHARE)
         if self.is_nearly_full != was_full:
             state = "refused: delete data or give Redis more memory" if self.is_nearly_full else "accepted again"
             logger.warning("Redis uses %.0f %% of its memory; writes are %s", share * 100, state)

@@ -1,7 +1,7 @@
 """The data folder of the embedded Redis: which Redis may use it, and what in it forbids a start.
 
-Redis itself says nothing if it does not find its data: it starts empty. Redis 6.2 does not see the append-only file of 7,
-and Redis 7 sees no part of the file without its manifest, the list of its parts.
+Redis itself says nothing if it does not find its data: it starts empty. Redis 6.2 does not see the append-only file of
+Redis 7, and Redis 7 sees no part of the file without its manifest, the list of its parts.
 """
 
 from pathlib import Path
@@ -42,6 +42,12 @@ def start_fault(folder: Path, version: tuple[int, int, int]) -> str:
         f"the data folder {folder} has data of Redis {written_by} but no {missing}, so Redis would start empty: "
         "restore that file (docs/operations.md says how), or move the data away to begin without them"
     )
+
+
+def files(folder: Path) -> list[Path]:
+    """Return the files and folders that a start opens, as far as they exist. Raises OSError if it cannot look."""
+    named = (folder / name for name in (LOCK_FILE, LOG_FILE, VERSION_FILE, SINGLE_FILE, PARTS_FOLDER))
+    return [path for path in (*named, *folder.glob(f"{PARTS_FOLDER}/*")) if path.exists()]
 
 
 def record_version(folder: Path, version: tuple[int, int, int]) -> None:
