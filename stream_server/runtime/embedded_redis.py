@@ -172,7 +172,7 @@ class EmbeddedRedis:
         deadline = clock() + SILENCE_SECONDS
         while clock() < deadline:
             if self._dead.done():
-                raise EmbeddedRedisError(self._with_log(f"redis-server ended at once with code {self._dead.result()}"))
+                raise EmbeddedRedisError(self.with_log(f"redis-server ended at once with code {self._dead.result()}"))
             try:
                 await client.ping()
             except exceptions.BusyLoadingError:  # loading much data may take long
@@ -182,7 +182,7 @@ class EmbeddedRedis:
             else:
                 return
             await asyncio.sleep(0.005)
-        raise EmbeddedRedisError(self._with_log(f"redis-server did not answer for {SILENCE_SECONDS:g} s"))
+        raise EmbeddedRedisError(self.with_log(f"redis-server did not answer for {SILENCE_SECONDS:g} s"))
 
     async def _rewrite(self, client: Redis) -> None:
         """Make Redis rewrite its append-only file, and wait until this is done.
@@ -197,11 +197,11 @@ class EmbeddedRedis:
                     break
                 await asyncio.sleep(0.005)
         except exceptions.RedisError as error:
-            raise EmbeddedRedisError(self._with_log(f"the append-only file was not rewritten: {error}")) from None
+            raise EmbeddedRedisError(self.with_log(f"the append-only file was not rewritten: {error}")) from None
         if state["aof_last_bgrewrite_status"] != "ok":
-            raise EmbeddedRedisError(self._with_log("the append-only file could not be rewritten"))
+            raise EmbeddedRedisError(self.with_log("the append-only file could not be rewritten"))
 
-    def _with_log(self, sentence: str) -> str:
+    def with_log(self, sentence: str) -> str:
         """Return ``sentence`` and, below it, the last five lines that Redis has logged since this start."""
         try:
             with (self.folder / redis_folder.LOG_FILE).open("rb") as log:

@@ -121,7 +121,7 @@ def run_server(
         print_text: Prints text for the person at the terminal, first the address of the server.
         worker: The options from the supervisor if this process is one of several workers, else None.
     """
-    logs.configure(config.log_level, sys.stderr)
+    logs.configure(config.log_level, sys.stderr, _worker_number(config, worker))
     connections.raise_open_files_limit()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
@@ -132,6 +132,13 @@ def run_server(
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_ignore_signals_after(run))
     return 0  # a signal cancelled the start, see StopRequest
+
+
+def _worker_number(config: Config, worker: WorkerOptions | None) -> int | None:
+    """Return the number of this worker for its log lines: 1 for the only process, None for a supervisor."""
+    if worker is not None:
+        return worker.slot
+    return 1 if config.workers == 1 else None
 
 
 async def _ignore_signals_after(run: Coroutine[Any, Any, int]) -> int:
@@ -290,12 +297,12 @@ async def _wait_until_stopped(stop_request: StopRequest, *services: Awaitable[An
 
 
 async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
-    """Wait until the embedded Redis ends by itself, and log its exit code. Without an embedded Redis, never return."""
+    """Wait until the embedded Redis ends by itself, and log what it said. Without an embedded Redis, never return."""
     if embedded is None:
         await asyncio.Event().wait()
     else:
         code = await embedded.wait_exit()
-        logger.error("the embedded Redis ended by itself with code %s", code)
+        logger.error(embedded.with_log(f"the embedded Redis ended by itself with code {code}"))
 
 
 async def _announce_address(config: Config, *, with_demo: bool, print_text: PrintText) -> None:
