@@ -323,6 +323,7 @@ def _add_operations(
     hub, limit_hits, is_ready = app[app_keys.HUB], app[LIMITS].hits, app[app_keys.READINESS_CHECK]
     metrics = app[app_keys.METRICS] = _make_metrics(hub, feed, app[app_keys.STORE], services, workers.slot)
     metrics.watch("stream_server_limits_met_total", limit_hits.counts)
+    metrics.watch("stream_server_ready", lambda: int(is_ready()[0]))
     app[app_keys.OPERATIONS] = Operations(metrics, hub, lambda: is_ready()[0], limit_hits, RecentErrors(), workers)
     trace_export = start_export(app[app_keys.CONFIG], hub, workers.slot)
     if trace_export is not None:

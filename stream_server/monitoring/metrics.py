@@ -47,6 +47,7 @@ class WatchedMetric(NamedTuple):
 
 
 _HELP_BY_NAME = {
+    "ready": "1 if `/readyz` of this process answers 200, 0 if it does not.",
     "streams": "Streams open now and long polls that wait, by protocol.",
     "streams_live": "Streams that are at the head of the log.",
     "streams_ended_total": "Streams that ended, by the code of their goodbye.",
