@@ -35,10 +35,10 @@ from stream_server.hub.limits import HubLimits
 from stream_server.jobs.cluster_watch import ClusterWatch
 from stream_server.jobs.expiry_loop import ExpiryLoop, make_expiry_loop
 from stream_server.jobs.idle_homes_loop import IdleHomesLoop
-from stream_server.jobs.memory_alarm import MemoryAlarm
 from stream_server.jobs.repair_loop import RepairLoop
 from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.jobs.workers import JobWorkers
+from stream_server.jobs.write_guard import WriteGuard
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.recent_errors import RecentErrors
@@ -123,9 +123,9 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, console.load_console()
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
-    app[LIMITS].redis_bytes = lambda: services.memory_alarm.use.limit_bytes
-    app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services.cluster_watch)
-    app[app_keys.REFUSE_WRITES], app[app_keys.TRENDS] = services.memory_alarm.refuse_writes, services.trends
+    app[LIMITS].redis_bytes = lambda: services.write_guard.state.limit_bytes
+    app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services)
+    app[app_keys.REFUSE_WRITES], app[app_keys.TRENDS] = services.write_guard.refuse_writes, services.trends
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)
     _add_operations(app, feed, services, workers)
     routes.add_routes(app)
@@ -206,7 +206,7 @@ class BackgroundServices(NamedTuple):
     loop_watch: LoopWatch
     directory: StreamDirectory
     token_recheck: TokenRecheck
-    memory_alarm: MemoryAlarm
+    write_guard: WriteGuard
     trends: TrendCounter
     cluster_watch: ClusterWatch
 
@@ -226,7 +226,7 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
         LoopWatch(),
         directory,
         TokenRecheck(hub, store.sessions),
-        MemoryAlarm(store.memory, jitter),
+        WriteGuard(store.state, config.write_replicas, jitter),
         TrendCounter(hub),
         ClusterWatch(store.cluster_health, jitter),
     )
@@ -245,7 +245,7 @@ async def _run_background_services(services: BackgroundServices, config: Config)
         group.create_task(services.loop_watch.run(), name="loop watch")
         group.create_task(services.directory.run(), name="directory of streams")
         group.create_task(services.token_recheck.run(), name="recheck of tokens")
-        group.create_task(services.memory_alarm.run(), name="memory alarm")
+        group.create_task(services.write_guard.run(), name="guard of writes")
         group.create_task(services.trends.run(), name="trends")
         group.create_task(services.cluster_watch.run(), name="watch of the cluster")
 
@@ -303,13 +303,16 @@ def _load_filters() -> Registry:
     return registry
 
 
-def _readiness(hub: Hub, feed: Feed, watch: ClusterWatch) -> app_keys.ReadinessCheck:
-    """Return the check behind ``/readyz``: ready if the feed works, the core takes writes, and nothing is stopping."""
+def _readiness(hub: Hub, feed: Feed, services: BackgroundServices) -> app_keys.ReadinessCheck:
+    """Return the check behind ``/readyz``: ready if the feed works, Redis takes writes, and nothing is stopping."""
+    watch, guard = services.cluster_watch, services.write_guard
 
     def ready() -> tuple[bool, dict[str, object]]:
-        is_ready = feed.is_ready and not hub.is_stopping and not watch.fault
+        fault = watch.fault or guard.fault
+        is_ready = feed.is_ready and not hub.is_stopping and not fault
         detail = {"lag_ms": feed.link_health.lag_ms(), "stopping": hub.is_stopping, "cursor": hub.head.cursor}
-        return is_ready, detail | watch.detail()
+        reason = {"reason": f"nothing can be written: {fault}"} if fault else {}
+        return is_ready, detail | reason | watch.detail()
 
     return ready
 
@@ -319,6 +322,7 @@ def _add_operations(app: web.Application, feed: Feed, services: BackgroundServic
     hub, limit_hits, is_ready = app[app_keys.HUB], app[LIMITS].hits, app[app_keys.READINESS_CHECK]
     metrics = app[app_keys.METRICS] = _make_metrics(hub, feed, app[app_keys.STORE], services, workers.slot)
     metrics.watch("stream_server_limits_met_total", limit_hits.counts)
+    metrics.watch("stream_server_ready", lambda: int(is_ready()[0]))
     app[app_keys.OPERATIONS] = Operations(metrics, hub, lambda: is_ready()[0], limit_hits, RecentErrors(), workers)
     trace_export = start_export(app[app_keys.CONFIG], hub, workers.slot)
     if trace_export is not None:
@@ -327,7 +331,7 @@ def _add_operations(app: web.Application, feed: Feed, services: BackgroundServic
 
 
 def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices, worker: int) -> Metrics:
-    job_workers, repair_loop, expiry_loop, idle_homes, trimmer, loop_watch, _, token_recheck, memory_alarm, _, _ = (
+    job_workers, repair_loop, expiry_loop, idle_homes, trimmer, loop_watch, _, token_recheck, write_guard, _, _ = (
         services
     )
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
@@ -371,9 +375,10 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "jobs_parked": lambda: job_workers.queue_depth.parked,
         "redis_nodes_away": lambda: len(store.cluster_health.unreachable_nodes),
         "redis_redirects_total": lambda: store.redirects,
-        "redis_memory_bytes": lambda: memory_alarm.use.used_bytes,
-        "redis_memory_limit_bytes": lambda: memory_alarm.use.limit_bytes,
-        "memory_alarm": lambda: int(memory_alarm.is_raised),
+        "redis_memory_bytes": lambda: write_guard.state.used_bytes,
+        "redis_memory_limit_bytes": lambda: write_guard.state.limit_bytes,
+        "memory_alarm": lambda: int(write_guard.is_nearly_full),
+        "write_replicas_missing": lambda: write_guard.missing_replicas,
         "log_entries": lambda: trimmer.log_size.entries,
         "log_bytes": lambda: trimmer.log_size.bytes,
         "log_age_seconds": lambda: trimmer.log_size.age_seconds,

@@ -29,6 +29,11 @@ STATUS_BY_CODE: dict[str, int] = {
 """Every error code of the API with its HTTP status."""
 
 
+def reason_of(error: BaseException) -> str:
+    """Return why ``error`` came, for the log: the message of its first cause, or the name of a type without one."""
+    return reason_of(error.__cause__) if error.__cause__ is not None else str(error) or type(error).__name__
+
+
 class ApiError(Exception):
     """An error that the API reports to the caller. ``class NotFound(ApiError, code="not_found")`` sets a default code.
 

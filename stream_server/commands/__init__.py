@@ -22,6 +22,8 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``rules``            explains why a rule matches a status, without a server
 ``repair``           finds and repairs faults in Redis
 ``doctor``           checks this machine, a Redis and a server
+``doctor_machine``   checks the machine and the data folder
+``doctor_redis``     checks a Redis: whether it takes writes, and its settings
 ``doctor_cluster``   checks the Redis Cluster of the server
 ``check_result``     the result of one check of the doctor
 ``admin``            makes a user an administrator

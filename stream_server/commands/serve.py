@@ -8,9 +8,10 @@ import click
 from stream_server.commands import setting_options
 from stream_server.commands.exit_codes import UNREACHABLE, CommandFailure
 from stream_server.config import config
-from stream_server.errors import Unavailable
+from stream_server.errors import ApiError
 from stream_server.runtime.embedded_redis import EmbeddedRedisError
 from stream_server.runtime.listening import CannotListen
+from stream_server.store.redis.refusals import say_why
 from stream_server.store.store import UnusableRedis
 
 EPILOG = """
@@ -64,7 +65,7 @@ def serve(
         raise CommandFailure(str(error)) from None
     except OSError as error:
         raise CommandFailure(f"{error.filename or 'the server'}: {error.strerror or error}") from None
-    except Unavailable:
+    except ApiError as error:
         name = "the Redis of --redis" if settings.redis else "the embedded Redis"
-        raise CommandFailure(f"{name} cannot be reached", UNREACHABLE) from None
+        raise CommandFailure(f"{name} {say_why(error)}", UNREACHABLE) from None
     context.exit(code)

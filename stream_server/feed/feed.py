@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from functools import partial
 
-from stream_server.errors import ApiError
+from stream_server.errors import ApiError, reason_of
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
@@ -117,10 +117,9 @@ class Feed:
                     continue
                 self._log.replica_router.fall_back_to_primary()
                 if self.source.leave_relay():
-                    logger.warning("the relay was lost, subscribing to Redis: %s", reason.__cause__ or reason)
+                    logger.warning("the relay was lost, subscribing to Redis: %s", reason_of(reason))
                     continue
-                logger.warning("subscription to Redis lost: %s", reason)
-                await asyncio.sleep(self.link_health.mark_lost())
+                await asyncio.sleep(self.link_health.mark_lost(reason))
         finally:
             self.source.close()
 
@@ -220,8 +219,10 @@ class Feed:
                 await self.detector.check()  # the page does not continue at the head: was the head lost?
                 if hub.head != head:
                     continue
-                reason = "trimmed" if missed > 0 else "rolled_back"
-                self._move_head(entries[0].position.previous(), reason, max(missed, 0))
+                resume_after = entries[0].position.previous()
+                if missed < 0:
+                    self._log_loss(resume_after)
+                self._move_head(resume_after, "trimmed" if missed > 0 else "rolled_back", max(missed, 0))
                 self.detector.accept_head(hub.head)
                 await self._load_account_status()
             self._publish(entries)
@@ -240,7 +241,16 @@ class Feed:
 
     def _on_rollback(self, resume_after: Position) -> None:
         self.rollbacks += 1
+        self._log_loss(resume_after)
         self._move_head(resume_after, "rolled_back")
+
+    def _log_loss(self, resume_after: Position) -> None:
+        lost = self.hub.head.n - resume_after.n
+        logger.error(
+            "Redis lost data: %d entries of the log after %s, which it had acknowledged. "
+            "Each stream gets a gap (rolled_back); `stream-server repair` mends timelines and counters",
+            lost, resume_after.cursor,
+        )  # fmt: skip
 
     async def _load_account_status(self) -> Position:
         """Read the protected and suspended users. Return the position at which the hub knows them exactly."""

@@ -1,9 +1,17 @@
-"""The health of the subscription to Redis: whether it works, since when it does not, and when to reconnect."""
+"""The health of the subscription to Redis: whether it works, since when it does not, and when to reconnect.
+
+The log has one line for a loss, one for each other reason why it is not back, and one for the return.
+"""
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import Callable
+
+from stream_server.errors import reason_of
+
+logger = logging.getLogger(__name__)
 
 BACKOFF_SECONDS = (0.05, 2.0)
 """Shortest and longest wait in seconds before a reconnect. The wait doubles from one to the other, with jitter."""
@@ -25,17 +33,27 @@ class LinkHealth:
         self._last_healthy_at = monotonic()
         self._healthy_since: float | None = None
         self._backoff_seconds = BACKOFF_SECONDS[0] / 2
+        self._told_reason = ""
         self.healthy = asyncio.Event()
 
     def mark_healthy(self) -> None:
         """Record that the subscription works at this moment."""
+        if self._told_reason:
+            logger.info("subscribed to Redis again after %.1f s", self.lag_ms() / 1000)
+            self._told_reason = ""
         self._last_healthy_at = self._monotonic()
         if self._healthy_since is None:
             self._healthy_since = self._last_healthy_at
         self.healthy.set()
 
-    def mark_lost(self) -> float:
-        """Record that the subscription may be broken. Return the seconds to wait before the reconnect."""
+    def mark_lost(self, error: Exception) -> float:
+        """Record that ``error`` ended the subscription, or an attempt. Return the seconds before the next attempt."""
+        reason = reason_of(error)
+        if self.healthy.is_set():
+            logger.warning("subscription to Redis lost: %s", reason)
+        elif reason != self._told_reason:
+            logger.warning("no subscription to Redis yet: %s", reason)
+        self._told_reason = reason
         was_stable = self._healthy_since is not None and self._monotonic() - self._healthy_since >= STABLE_SECONDS
         self._healthy_since = None
         self.healthy.clear()

@@ -9,6 +9,6 @@ state is in Redis, and every step may be repeated.
 ``idle_homes_loop`` stops keeping home timelines whose users do not come, in one process at a time
 ``status_archive`` the files of the archive
 ``trimmer``      keeps the log within its limits
-``memory_alarm`` refuses writes before Redis is full
+``write_guard`` refuses writes before Redis is full, and without enough replicas
 ``cluster_watch`` sees whether the core of a Redis Cluster takes writes
 """

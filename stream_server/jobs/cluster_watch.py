@@ -39,11 +39,10 @@ class ClusterWatch:
         return CORE_OPEN if self._is_core_open else ""
 
     def detail(self) -> dict[str, object]:
-        """Return the members for `/readyz`: ``reason`` if nothing can be written, ``warnings`` if there are any."""
-        reason = {"reason": f"nothing can be written: {self.fault}"} if self.fault else {}
+        """Return the members for `/readyz`: ``warnings`` if there are any."""
         away = (f"{node} does not answer: its timelines cannot be read" for node in self._health.unreachable_nodes)
         warnings = (*self.warnings, *away)
-        return reason | ({"warnings": warnings} if warnings else {})
+        return {"warnings": warnings} if warnings else {}
 
     async def run(self) -> None:
         """Watch the cluster until cancelled. Without a cluster, only wait."""

@@ -8,7 +8,7 @@ import logging
 import random
 from contextlib import suppress
 
-from stream_server.errors import ApiError, Unavailable
+from stream_server.errors import ApiError, Unavailable, reason_of
 from stream_server.store.log.retention import LogSize, Retention, RetentionLimits
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class LogTrimmer:
                 # The feed logs an unreachable Redis at a higher level.
                 logger.debug("trimming is postponed, Redis is unavailable: %s", error.message)
             except ApiError as error:
-                logger.warning("trimming the log failed: %s", error.message)
+                logger.warning("trimming the log failed: %s", reason_of(error))
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._random.uniform(*CHECK_INTERVAL_SECONDS)):
                     await self._limits_changed.wait()

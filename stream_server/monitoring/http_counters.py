@@ -11,6 +11,8 @@ from itertools import accumulate
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from stream_server.errors import STATUS_BY_CODE
+
 BUCKET_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Upper bounds of the histogram's buckets in seconds: those of the Prometheus library. Longer times are in one more."""
 
@@ -68,8 +70,8 @@ class HttpCounters:
         for (method, route, status), count in self.requests.items():
             requests.add_metric([method, route, str(status)], count)
         refusals = CounterMetricFamily(_REFUSALS[0], _REFUSALS[2], labels=["code"])
-        for code, count in self.refusals.items():
-            refusals.add_metric([code], count)
+        for code in STATUS_BY_CODE:  # all from the start: to Prometheus, a series that begins with 1 has not increased
+            refusals.add_metric([code], self.refusals[code])
         yield requests
         yield refusals
         yield self._times_metric()

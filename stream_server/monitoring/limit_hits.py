@@ -32,5 +32,5 @@ class LimitHits:
         return dict(self._hits)
 
     def counts(self) -> dict[str, int]:
-        """Return how often each limit was met."""
-        return {name: hit.times for name, hit in self._hits.items()}
+        """Return how often each limit was met. That of all connections counts from 0, because an alert watches it."""
+        return {"connections_max": 0, **{name: hit.times for name, hit in self._hits.items()}}

@@ -47,6 +47,7 @@ class WatchedMetric(NamedTuple):
 
 
 _HELP_BY_NAME = {
+    "ready": "1 if `/readyz` of this process answers 200, 0 if it does not.",
     "streams": "Streams open now and long polls that wait, by protocol.",
     "streams_live": "Streams that are at the head of the log.",
     "streams_ended_total": "Streams that ended, by the code of their goodbye.",
@@ -89,6 +90,7 @@ _HELP_BY_NAME = {
     "redis_memory_bytes": "Memory that Redis uses.",
     "redis_memory_limit_bytes": "Memory that Redis may use: its maxmemory, else that of its machine.",
     "memory_alarm": "1 while writes are refused, because Redis is nearly full.",
+    "write_replicas_missing": "Replicas that a write lacks: while it is above 0, writes are refused.",
     "log_entries": "Entries of the log when this process last looked.",
     "log_bytes": "Redis memory of the log when this process last measured it.",
     "log_age_seconds": "Age of the first entry of the log.",

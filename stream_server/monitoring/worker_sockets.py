@@ -20,6 +20,9 @@ MAX_QUESTION_BYTES = 64
 MAX_ANSWER_BYTES = 8 * 2**20
 
 RELAY_SOCKET = "relay.sock"
+SOCKET_NAME_BYTES = len("worker-999.sock")
+"""Length in bytes of the longest name of a socket."""
+
 RELAY_SLOT = 0
 """The number of the relay among the processes of a server."""
 

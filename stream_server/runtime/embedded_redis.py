@@ -8,12 +8,12 @@ The data folder holds:
 
 - what Redis writes: ``appendonlydir/``, or ``appendonly.aof`` of Redis 6.2;
 - ``redis.lock``, which Redis holds as long as it runs;
-- ``redis.version``: the major version that wrote the data. Redis 6.2 would open a folder of 7 as empty, without error;
+- ``redis.version``: the major version that wrote the data, see ``redis_folder``;
 - ``redis.log``.
 
-The socket, and without ``--data-dir`` the data, are in a private temporary folder, because the path of a socket may
-have only about a hundred bytes. The server removes that folder when it stops, or else the shim does. After ``kill -9``
-of both, the next server on the data folder does.
+The socket, and without ``--data-dir`` the data, are in a private temporary folder (``private_folder``), because the
+path of a socket may have only about a hundred bytes. The server removes that folder when it stops, or else the shim
+does. After ``kill -9`` of both, the next server on the machine does.
 
 Each start rewrites the append-only file before the server uses Redis. If a power failure cut the file within a write,
 Redis can load the file once. Without a rewrite, the start after that would lose an acknowledged entry.
@@ -22,11 +22,9 @@ Redis can load the file once. Without a rewrite, the start after that would lose
 import asyncio
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -39,7 +37,8 @@ from redis.backoff import NoBackoff
 
 from stream_server.config import data_folder
 from stream_server.downloads import native
-from stream_server.runtime.shim import PRIVATE_FOLDER_PREFIX
+from stream_server.runtime import redis_folder
+from stream_server.runtime.private_folder import PrivateFolder
 
 PREFERRED = (7, 0, 0)
 """Oldest version of a ``redis-server`` on PATH that the server prefers to the downloaded one."""
@@ -53,8 +52,7 @@ SILENCE_SECONDS = 15.0
 STOP_SECONDS = 8.0
 """Seconds that the shim has to end Redis before the server kills the shim."""
 
-SOCKET_PATH_BYTES = 100
-"""Longest path of a unix socket that works on all systems (Linux 107, macOS 103)."""
+SOCKET = "redis.sock"
 
 SHIM = Path(__file__).with_name("shim.py")
 
@@ -75,9 +73,9 @@ class EmbeddedRedis:
 
     def __init__(self, found: Binary, data_dir: Path | None) -> None:
         self.binary, self.version = found
-        self._scratch = _scratch()
-        self.folder = (self._scratch / "data" if data_dir is None else data_dir.expanduser()).absolute()
-        self.socket = self._scratch / "redis.sock"
+        self._private = PrivateFolder(len(SOCKET))
+        self.folder = (self._private.path / "data" if data_dir is None else data_dir.expanduser()).absolute()
+        self.socket = self._private.path / SOCKET
         self.url = f"unix://{self.socket}"
         self.redis_pid = self.shim_pid = 0
         self._shim: asyncio.subprocess.Process | None = None
@@ -119,7 +117,7 @@ class EmbeddedRedis:
             await self._end_shim(self._shim)
         if self._watching is not None:
             await self._watching
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._private.remove()
 
     async def wait_exit(self) -> int:
         """Wait until Redis ends by itself. Return its exit code or, if a signal ended it, minus the signal's number.
@@ -130,20 +128,23 @@ class EmbeddedRedis:
 
     async def _launch(self, options: list[str]) -> None:
         """Run the shim (Redis' parent), which locks the data folder and starts Redis. Wait until Redis is usable."""
-        log = self.folder / "redis.log"
+        log = self.folder / redis_folder.LOG_FILE
         try:
             data_folder.make_private(self.folder)
             self._log_from = log.stat().st_size if log.exists() else 0
         except OSError as error:
             raise EmbeddedRedisError(f"the data folder {self.folder} cannot be used: {error.strerror}") from None
-        arguments: list[str | Path] = [self.folder / "redis.lock", log, self._scratch, self.binary, *options]
+        lock, private = self.folder / redis_folder.LOCK_FILE, self._private.path
+        arguments: list[str | Path] = [lock, log, private, self.binary, *options]
         self._shim = shim = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", SHIM, *arguments,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         self.shim_pid = shim.pid
         await self._expect(shim, "locked")
-        _claim(self.folder, self.version)
+        fault = redis_folder.start_fault(self.folder, self.version)
+        if fault:
+            raise EmbeddedRedisError(fault)
         assert shim.stdin is not None
         shim.stdin.write(b"go\n")
         self.redis_pid = int(await self._expect(shim, "started"))
@@ -152,6 +153,7 @@ class EmbeddedRedis:
         async with Redis(unix_socket_path=str(self.socket), retry=no_retry, socket_timeout=5.0) as client:
             await self._until_answering(client)
             await self._rewrite(client)
+        redis_folder.record_version(self.folder, self.version)
 
     async def _expect(self, shim: asyncio.subprocess.Process, word: str) -> str:
         """Return what follows ``word`` in the shim's next line. Raises EmbeddedRedisError for another word."""
@@ -170,7 +172,7 @@ class EmbeddedRedis:
         deadline = clock() + SILENCE_SECONDS
         while clock() < deadline:
             if self._dead.done():
-                raise EmbeddedRedisError(self._with_log(f"redis-server ended at once with code {self._dead.result()}"))
+                raise EmbeddedRedisError(self.with_log(f"redis-server ended at once with code {self._dead.result()}"))
             try:
                 await client.ping()
             except exceptions.BusyLoadingError:  # loading much data may take long
@@ -180,7 +182,7 @@ class EmbeddedRedis:
             else:
                 return
             await asyncio.sleep(0.005)
-        raise EmbeddedRedisError(self._with_log(f"redis-server did not answer for {SILENCE_SECONDS:g} s"))
+        raise EmbeddedRedisError(self.with_log(f"redis-server did not answer for {SILENCE_SECONDS:g} s"))
 
     async def _rewrite(self, client: Redis) -> None:
         """Make Redis rewrite its append-only file, and wait until this is done.
@@ -195,14 +197,14 @@ class EmbeddedRedis:
                     break
                 await asyncio.sleep(0.005)
         except exceptions.RedisError as error:
-            raise EmbeddedRedisError(self._with_log(f"the append-only file was not rewritten: {error}")) from None
+            raise EmbeddedRedisError(self.with_log(f"the append-only file was not rewritten: {error}")) from None
         if state["aof_last_bgrewrite_status"] != "ok":
-            raise EmbeddedRedisError(self._with_log("the append-only file could not be rewritten"))
+            raise EmbeddedRedisError(self.with_log("the append-only file could not be rewritten"))
 
-    def _with_log(self, sentence: str) -> str:
+    def with_log(self, sentence: str) -> str:
         """Return ``sentence`` and, below it, the last five lines that Redis has logged since this start."""
         try:
-            with (self.folder / "redis.log").open("rb") as log:
+            with (self.folder / redis_folder.LOG_FILE).open("rb") as log:
                 log.seek(self._log_from)
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError:
@@ -271,45 +273,9 @@ def version_of(binary: Path) -> tuple[int, int, int] | None:
 def _known(paths: Iterable[Path]) -> Iterator[Binary]:
     """Yield path and version of each of ``paths`` that is a runnable ``redis-server``."""
     for path in paths:
-        version = version_of(path) if path.is_file() else None
+        version = version_of(path) if os.access(path, os.X_OK) else None  # False also in a folder of another user
         if version is not None:
             yield Binary(path, version)
-
-
-def _scratch() -> Path:
-    """Create a private temporary folder whose path is short enough for Redis' unix socket."""
-    folder = Path(tempfile.mkdtemp(prefix=PRIVATE_FOLDER_PREFIX))
-    if len(os.fsencode(folder / "redis.sock")) <= SOCKET_PATH_BYTES:
-        return folder
-    folder.rmdir()
-    return Path(tempfile.mkdtemp(prefix=PRIVATE_FOLDER_PREFIX, dir="/tmp"))
-
-
-def _claim(folder: Path, version: tuple[int, int, int]) -> None:
-    """Record in the file ``redis.version`` which major version of Redis will use the locked data folder.
-
-    Raises :class:`EmbeddedRedisError` if a newer Redis wrote the data, because this one could not read them. If
-    the file is missing but the folder has an ``appendonlydir``, Redis 7 or newer wrote the data.
-    """
-    record = folder / "redis.version"
-    written_by = max(_recorded(record), 7 if (folder / "appendonlydir").exists() else 0)
-    if written_by > version[0]:
-        raise EmbeddedRedisError(
-            f"the data folder {folder} was written by Redis {written_by} and the redis-server found is "
-            f"{'.'.join(map(str, version))}, which would not see its data: install Redis {written_by} or newer"
-        )
-    new_record = record.with_suffix(".new")
-    new_record.touch(mode=0o600)
-    new_record.write_text(f"{version[0]}\n")
-    new_record.replace(record)
-
-
-def _recorded(record: Path) -> int:
-    """Return the major version of Redis in the file ``redis.version``; 0 if the file is missing or invalid."""
-    try:
-        return int(record.read_text())
-    except (FileNotFoundError, ValueError):
-        return 0
 
 
 def _options(embedded: EmbeddedRedis, appendfsync: str) -> list[str]:

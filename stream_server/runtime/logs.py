@@ -5,6 +5,7 @@ writes is limited, and the next line says how many were suppressed. The server k
 """
 
 import logging
+import os
 import re
 import time
 from collections.abc import Callable
@@ -81,7 +82,14 @@ def _raised_at(record: logging.LogRecord) -> tuple[object, ...]:
 
 
 class JsonLineFormatter(logging.Formatter):
-    """Formats a log record as a JSON object: ``at``, ``level``, ``logger``, ``message``; for an exception ``trace``."""
+    """Formats a log record as a JSON object: ``at``, ``level``, ``logger``, ``message``; for an exception ``trace``.
+
+    ``pid`` is the process, and ``worker`` its number: 0 for the relay, absent for a supervisor (None).
+    """
+
+    def __init__(self, worker: int | None = None) -> None:
+        super().__init__()
+        self._process = {"pid": os.getpid()} | ({} if worker is None else {"worker": worker})
 
     def format(self, record: logging.LogRecord) -> str:
         """Return ``record`` as one line of JSON. Secrets are replaced, and a long message or traceback is cut."""
@@ -89,6 +97,7 @@ class JsonLineFormatter(logging.Formatter):
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
+            **self._process,
             "message": redact(record.getMessage())[:MAX_LINE_CHARS],
         }
         request_id = getattr(record, "request_id", None)
@@ -101,10 +110,13 @@ class JsonLineFormatter(logging.Formatter):
         return encode_json(line).decode()
 
 
-def configure(level: str, stream: TextIO) -> None:
-    """Write the process' log lines of ``level`` (debug, info, warning, error) or higher to ``stream``, as JSON."""
+def configure(level: str, stream: TextIO, worker: int | None = None) -> None:
+    """Write the process' log lines of ``level`` (debug, info, warning, error) or higher to ``stream``, as JSON.
+
+    ``worker`` is the number of the process, which each line has.
+    """
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(JsonLineFormatter())
+    handler.setFormatter(JsonLineFormatter(worker))
     handler.addFilter(LogThrottle())
     root = logging.getLogger()
     root.handlers[:] = [handler]

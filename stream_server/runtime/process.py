@@ -7,11 +7,9 @@ and itself runs only the supervisor and the embedded Redis.
 import asyncio
 import gc
 import logging
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -29,9 +27,10 @@ from stream_server.config.reload import ReloadOutcome, SettingsReloader
 from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
 from stream_server.monitoring import trace_export
-from stream_server.monitoring.worker_sockets import RELAY_SOCKET, WorkerSockets, bind_private
+from stream_server.monitoring.worker_sockets import RELAY_SOCKET, SOCKET_NAME_BYTES, WorkerSockets, bind_private
 from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
+from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.runtime.sign_in_link import make_first_link
 from stream_server.runtime.tcp_keepalive import TcpKeepalive
 from stream_server.security import bus_key, signing_keys, tokens
@@ -122,7 +121,7 @@ def run_server(
         print_text: Prints text for the person at the terminal, first the address of the server.
         worker: The options from the supervisor if this process is one of several workers, else None.
     """
-    logs.configure(config.log_level, sys.stderr)
+    logs.configure(config.log_level, sys.stderr, _worker_number(config, worker))
     connections.raise_open_files_limit()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
@@ -133,6 +132,13 @@ def run_server(
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_ignore_signals_after(run))
     return 0  # a signal cancelled the start, see StopRequest
+
+
+def _worker_number(config: Config, worker: WorkerOptions | None) -> int | None:
+    """Return the number of this worker for its log lines: 1 for the only process, None for a supervisor."""
+    if worker is not None:
+        return worker.slot
+    return 1 if config.workers == 1 else None
 
 
 async def _ignore_signals_after(run: Coroutine[Any, Any, int]) -> int:
@@ -200,8 +206,8 @@ async def _run_supervisor(
     run_reloader: Callable[[Callable[[Config], None]], Coroutine[Any, Any, None]],
 ) -> int:
     """Run the supervisor and its workers until they stop. Return the exit code: 1 if the embedded Redis ended first."""
-    sockets = Path(tempfile.mkdtemp(prefix="stream-server-workers-"))
-    relay = bind_private(sockets / RELAY_SOCKET)
+    private = PrivateFolder(SOCKET_NAME_BYTES)
+    relay = bind_private(private.path / RELAY_SOCKET)
     relay.listen(config.workers)
     workers = supervisor.Supervisor(
         [sys.executable, "-m", "stream_server", "serve"],
@@ -210,7 +216,7 @@ async def _run_supervisor(
         stop_seconds=config.shutdown_seconds + WORKER_STOP_MARGIN_SECONDS,
         report=logger.warning,
         listener=None if listening.WORKERS_BIND_SOCKETS else reserved,
-        slot_options=lambda slot: ("--slot", str(slot), "--sockets", str(sockets)),
+        slot_options=lambda slot: ("--slot", str(slot), "--sockets", str(private.path)),
         relay=relay,
     )
 
@@ -231,7 +237,7 @@ async def _run_supervisor(
             task.cancel()
         results = await asyncio.gather(*side_tasks, return_exceptions=True)
         relay.close()
-        shutil.rmtree(sockets, ignore_errors=True)
+        private.remove()
     return code or int(results[1] is True)
 
 
@@ -291,12 +297,12 @@ async def _wait_until_stopped(stop_request: StopRequest, *services: Awaitable[An
 
 
 async def _wait_redis_exit(embedded: EmbeddedRedis | None) -> None:
-    """Wait until the embedded Redis ends by itself, and log its exit code. Without an embedded Redis, never return."""
+    """Wait until the embedded Redis ends by itself, and log what it said. Without an embedded Redis, never return."""
     if embedded is None:
         await asyncio.Event().wait()
     else:
         code = await embedded.wait_exit()
-        logger.error("the embedded Redis ended by itself with code %s", code)
+        logger.error(embedded.with_log(f"the embedded Redis ended by itself with code {code}"))
 
 
 async def _announce_address(config: Config, *, with_demo: bool, print_text: PrintText) -> None:

@@ -35,7 +35,7 @@ def run(config: Config, flags: Mapping[str, Any], supervisor_fd: int, listening_
 
     The workers ask for its figures on a socket in the folder ``sockets``, as they ask each other.
     """
-    logs.configure(config.log_level, sys.stderr)
+    logs.configure(config.log_level, sys.stderr, RELAY_SLOT)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_run(config, flags, supervisor_fd, listening_fd, sockets))
     return 0

@@ -33,8 +33,6 @@ LOCK_SECONDS = 2.0
 STOP_GRACE_SECONDS = 2.0
 """Seconds that Redis has to end after SIGTERM before SIGKILL, which loses no acknowledged write."""
 
-PRIVATE_FOLDER_PREFIX = "stream-server-"
-
 PR_SET_PDEATHSIG = 1
 
 
@@ -135,32 +133,19 @@ def terminate(redis: subprocess.Popen[bytes]) -> int:
         return redis.wait()
 
 
-def read_lock_owner(lock: int) -> tuple[str, str]:
-    """Return the pid of Redis and the temporary folder that the last shim wrote into the lock file, or empty texts."""
-    pid, _, scratch = os.fsdecode(os.pread(lock, 4096, 0)).partition(" ")
-    return pid, scratch
-
-
-def remove_leftover_folder(scratch: str) -> None:
-    """Remove the temporary folder that a killed server left, if its name begins with PRIVATE_FOLDER_PREFIX."""
-    if scratch.rpartition("/")[2].startswith(PRIVATE_FOLDER_PREFIX):
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def run_shim(lock_file: str, log: str, scratch: str, command: list[str]) -> int:
+def run_shim(lock_file: str, log: str, command: list[str]) -> int:
     """Lock the data folder, wait for the server's ``go``, then run Redis to its end. Return 0 if Redis ran, else 1."""
     commands = CommandChannel()
     lock = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o600)
     if not take_lock(lock, commands):
-        send_line(f"busy {read_lock_owner(lock)[0]}")
+        send_line(f"busy {os.pread(lock, 64, 0).decode()}")
         return 1
-    remove_leftover_folder(read_lock_owner(lock)[1])
     send_line("locked")
     if commands.receive(None) is not ShimCommand.GO:
         return 1
     redis = spawn(command, log, lock)
     os.ftruncate(lock, 0)
-    os.pwrite(lock, os.fsencode(f"{redis.pid} {scratch}"), 0)
+    os.pwrite(lock, str(redis.pid).encode(), 0)
     send_line(f"started {redis.pid}")
     send_line(f"exit {wait_for_exit(redis, commands)}")
     return 0
@@ -170,7 +155,7 @@ def main(arguments: list[str]) -> int:
     """Run the shim until Redis ends, then remove the temporary folder of Redis' socket. Return the exit code."""
     lock_file, log, scratch, *command = arguments
     try:
-        return run_shim(lock_file, log, scratch, command)
+        return run_shim(lock_file, log, command)
     except OSError as error:
         send_line(f"failed {error.strerror}: {error.filename or command[0]}")
         return 1

@@ -15,9 +15,10 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from typing import Any
 
 from stream_server.monitoring.worker_sockets import RELAY_SLOT
 
@@ -50,16 +51,17 @@ class WorkerProcess:
         self._channel = channel
         self._on_beat = on_beat
         self._reload_pending = False
+        # One task for all waits: each call of `Process.wait` leaves a future in the process until the process ends.
+        self._ended = asyncio.create_task(process.wait(), name=f"end of {self}")
         asyncio.get_running_loop().add_reader(channel, self._on_readable)
 
     def __str__(self) -> str:
         name = "relay" if self.slot == RELAY_SLOT else f"worker {self.slot}"
         return f"{name} (pid {self.process.pid})"
 
-    async def wait_ended(self, seconds: float) -> bool:
-        """Wait up to ``seconds`` for the process to end; return whether it has ended."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.process.wait(), seconds)
+    async def wait_ended(self, seconds: float | None = None, unless: Iterable[asyncio.Task[Any]] = ()) -> bool:
+        """Wait for the process to end, up to ``seconds`` or until a task of ``unless`` is done; return if it ended."""
+        await asyncio.wait({self._ended, *unless}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return self.process.returncode is not None
 
     def signal(self, number: signal.Signals) -> None:
@@ -75,6 +77,7 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Close the socket to the worker. If the worker still runs, it then stops, as if its supervisor had ended."""
+        self._ended.cancel()
         asyncio.get_running_loop().remove_reader(self._channel)
         self._channel.close()
 
@@ -240,12 +243,10 @@ class Supervisor:
         if worker.process.returncode is None:
             worker.signal(signal.SIGTERM)
             killing = asyncio.create_task(self._kill_requested.wait())
-            ended = asyncio.create_task(worker.process.wait())
-            await asyncio.wait({killing, ended}, timeout=self._stop_seconds, return_when=asyncio.FIRST_COMPLETED)
-            if worker.process.returncode is None:
+            if not await worker.wait_ended(self._stop_seconds, unless=[killing]):
                 self._report(f"{worker} does not stop: killing it")
                 worker.signal(signal.SIGKILL)
-            await ended
+                await worker.wait_ended()
             killing.cancel()
         worker.close()
 

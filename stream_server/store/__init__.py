@@ -12,7 +12,7 @@ counters between them.
 ``idempotency``            the key under which a script keeps the reply of a write
 ``pagination``             pages of lists, selected by opaque cursors
 ``rate_counters``          the counters behind the rate limits
-``memory``                 how much memory Redis uses, and how much it may use
+``redis_state``            whether Redis takes writes: its memory, its replicas, and what it says
 ``redis/``                 connections to Redis: client, Sentinel, replica, admission, timeouts, scripts
 ``log/``                   the log: reading, subscribing, retention, rollbacks
 ``jobs/``                  the work that follows a write, and repair

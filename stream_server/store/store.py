@@ -15,7 +15,6 @@ from stream_server.store.jobs.runner import JobRunner
 from stream_server.store.log.event_log import EventLog, nothing_to_verify
 from stream_server.store.log.retention import Retention
 from stream_server.store.log.rollbacks import Rollbacks
-from stream_server.store.memory import RedisMemory
 from stream_server.store.rate_counters import RateCounters
 from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.client import RedisClient
@@ -26,6 +25,7 @@ from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.scripts import Scripts, SizeLimits
 from stream_server.store.redis.shard_scripts import ShardScripts
+from stream_server.store.redis_state import RedisStateReader
 from stream_server.store.social.audit import AuditLog
 from stream_server.store.social.blocks import Blocks, Mutes
 from stream_server.store.social.comments import Comments
@@ -116,7 +116,7 @@ class Store:
         self.expiry = StatusExpiry(self._redis, self._derived, self._scripts, self.log)
         self.rollbacks = Rollbacks(self._scripts)
         self.idle_homes = IdleHomes(self._redis, self._derived, self._scripts)
-        self.memory, self.rate_counters = RedisMemory(self._redis), RateCounters(self._derived)
+        self.state, self.rate_counters = RedisStateReader(self._redis), RateCounters(self._derived)
         self.cluster_health = ClusterHealth(self._redis, min_write_replicas, self._derived)
         self.retention = Retention(self._redis, self._scripts)
         connections = (self._redis, self._scripts, self.syndication)

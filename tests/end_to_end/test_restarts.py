@@ -1,7 +1,9 @@
 """The end of a server, with and without a goodbye, and what its clients find when it is back."""
 
 import asyncio
+import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -53,7 +55,9 @@ async def test_a_server_ends_with_its_embedded_redis_and_loses_nothing(own_folde
         assert await asyncio.to_thread(server.process.wait, 20) == 1
         await stream.until_end()
         assert [goodbye["code"] for goodbye in stream.of("goodbye")] == ["shutdown"]
-    assert "the embedded Redis ended by itself" in server.log
+    (ended,) = (line for line in map(json.loads, server.log.splitlines()) if "ended by itself" in line["message"])
+    assert ended["worker"] == 1
+    assert re.search(r"code -9:\n.*\n.*(Ready to accept|rewrite)", ended["message"], re.DOTALL)
     with Server(own_folder, *OFTEN) as again:
         async with Api(again) as api, await api.stream({"firehose": "true", "since": "0-0"}) as stream:
             await stream.until(lambda c: c.events)

@@ -1,7 +1,6 @@
 """The relay's link to Redis: subscription, canary and reconnect, as those of a feed, but without a hub."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import closing
 
@@ -12,8 +11,6 @@ from stream_server.feed.relay.distribution import Distribution
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.redis.message_delivery import Work
 from stream_server.store.redis.replies import make_position
-
-logger = logging.getLogger(__name__)
 
 
 class Hearing:
@@ -31,13 +28,14 @@ class Hearing:
     async def run(self) -> None:
         """Hear until cancelled. After each loss all links end, so that the processes hear for themselves meanwhile."""
         while True:
+            reason: Exception = LinkLost("the subscription ended")
             try:
                 await self._hear()
             except (ApiError, OSError, LinkLost) as error:
-                logger.warning("the relay lost its subscription to Redis: %s", error)
+                reason = error
             self._distribution.end()
             self._log.replica_router.fall_back_to_primary()
-            await asyncio.sleep(self._health.mark_lost())
+            await asyncio.sleep(self._health.mark_lost(reason))
 
     async def _hear(self) -> None:
         with closing(await self._log.subscribe()) as subscription:

@@ -4,6 +4,7 @@ A finding is grave if events would not arrive or writes would be refused. The ot
 need to, or are in the way later.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +19,24 @@ MAX_NODE_TIMEOUT_MS = 5000
 """Longest useful ``cluster-node-timeout``. After a kill, writes come back two to three seconds after it."""
 
 
+SETTLE_SECONDS = 2.0
+"""Seconds between the two looks at a cluster in which a failover may go on."""
+
+TAKES_OVER = "a replica takes its place within seconds: check again then"
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterFinding:
-    """One thing that is wrong, as a sentence. ``is_grave`` if events would not arrive or writes would be refused."""
+    """One thing that is wrong, as a sentence.
+
+    Attributes:
+        is_grave: Whether events would not arrive or writes would be refused.
+        may_pass: Whether it ends by itself if it belongs to a failover.
+    """
 
     is_grave: bool
     sentence: str
+    may_pass: bool = False
 
 
 async def check_seeds(seeds: ClusterSeeds, timeout_seconds: float, write_replicas: int) -> list[ClusterFinding]:
@@ -50,15 +63,23 @@ def admin_nodes(seeds: ClusterSeeds, timeout_seconds: float) -> AdminNodes:
 async def check_cluster(nodes: AdminNodes, member: AdminNode, write_replicas: int = 0) -> list[ClusterFinding]:
     """Return what is wrong in the cluster of ``member``, the grave first; empty if nothing is.
 
-    ``write_replicas`` is the number of replicas that the servers wait for. Raises :class:`ClusterFault` if ``member``
-    cannot be asked.
+    What may belong to a failover is looked at twice. ``write_replicas`` is the number of replicas that the servers
+    wait for. Raises :class:`ClusterFault` if ``member`` cannot be asked.
     """
+    found = await _look(nodes, member, write_replicas)
+    if any(finding.may_pass for finding in found):
+        await asyncio.sleep(SETTLE_SECONDS)
+        found = await _look(nodes, member, write_replicas)
+    return sorted(found, key=lambda finding: not finding.is_grave)
+
+
+async def _look(nodes: AdminNodes, member: AdminNode, write_replicas: int) -> list[ClusterFinding]:
     rows = await member.rows()
     owner_row = next((row for row in rows if row.owns(CORE_SLOT)), None)
     state = await member.cluster_info()
     found = []
     if state.get("cluster_state") != "ok":
-        found.append(_grave(f"the cluster is down by the word of {member.name} (cluster_state:fail): see its log"))
+        found.append(_passing(f"the cluster is down by the word of {member.name} (cluster_state:fail): see its log"))
     if owner_row is None:
         return [
             *found,
@@ -68,13 +89,12 @@ async def check_cluster(nodes: AdminNodes, member: AdminNode, write_replicas: in
             ),
         ]
     found += _check_core(owner_row, rows, write_replicas) + _check_dead_shards(rows, owner_row)
-    found += await _check_primaries(nodes, member, rows, owner_row)
-    return sorted(found, key=lambda finding: not finding.is_grave)
+    return found + await _check_primaries(nodes, member, rows, owner_row)
 
 
 def _check_core(owner: NodeRow, rows: Sequence[NodeRow], write_replicas: int) -> list[ClusterFinding]:
     found = []
-    replicas = [row for row in rows if row.primary == owner.id and not row.flags & {"fail", "fail?", "noaddr"}]
+    replicas = _live_replicas(owner, rows)
     if owner.slot_count > 1:
         found.append(
             _advice(
@@ -94,14 +114,20 @@ def _check_core(owner: NodeRow, rows: Sequence[NodeRow], write_replicas: int) ->
     return found
 
 
+def _live_replicas(owner: NodeRow, rows: Sequence[NodeRow]) -> list[NodeRow]:
+    return [row for row in rows if row.primary == owner.id and not row.flags & {"fail", "fail?", "noaddr"}]
+
+
 def _check_dead_shards(rows: Sequence[NodeRow], owner: NodeRow) -> list[ClusterFinding]:
     found = []
     for row in rows:
         if "fail" not in row.flags or not row.ranges:
             continue
         where = f"{row.address[0]}:{row.address[1]}"
-        if row.id == owner.id:
-            found.append(_grave(f"the core's primary {where} has failed, and no replica has taken its place"))
+        if row.id == owner.id and _live_replicas(owner, rows):
+            found.append(_passing(f"the core's primary {where} has failed, and {TAKES_OVER}"))
+        elif row.id == owner.id:
+            found.append(_grave(f"the core's primary {where} has failed without a replica: start it again"))
         else:
             found.append(
                 _advice(
@@ -128,7 +154,9 @@ async def _check_primaries(
             if row.id == owner_row.id:
                 found += await _check_settings(node)
         except ClusterFault as error:
-            found.append(ClusterFinding(row.id == owner_row.id, str(error)))
+            is_core = row.id == owner_row.id
+            after = f"; {TAKES_OVER}" if is_core and _live_replicas(owner_row, rows) else ""
+            found.append(ClusterFinding(is_core, f"{error}{after}", may_pass=True))
             continue
         if not any(other.id == owner_row.id and other.owns(CORE_SLOT) for other in seen):
             found.append(_owners_differ(member, node))
@@ -149,9 +177,9 @@ def _owners(rows: Sequence[NodeRow]) -> set[tuple[str, tuple[tuple[int, int], ..
 
 
 def _owners_differ(member: AdminNode, node: AdminNode) -> ClusterFinding:
-    return _grave(
-        f"{member.name} and {node.name} do not name the same owner of the core's slot {CORE_SLOT}: let all nodes reach "
-        f"each other's bus ports, and if that is so, `CLUSTER SETSLOT {CORE_SLOT} STABLE` on all primaries"
+    return _passing(
+        f"{member.name} and {node.name} do not name the same owner of the core's slot {CORE_SLOT}: a failover ends "
+        "this within seconds, so check again; if it stays, let all nodes reach each other's bus ports"
     )
 
 
@@ -216,6 +244,10 @@ def _text(value: object) -> str:
 
 def _grave(sentence: str) -> ClusterFinding:
     return ClusterFinding(is_grave=True, sentence=sentence)
+
+
+def _passing(sentence: str) -> ClusterFinding:
+    return ClusterFinding(is_grave=True, sentence=sentence, may_pass=True)
 
 
 def _advice(sentence: str) -> ClusterFinding:

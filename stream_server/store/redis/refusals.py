@@ -6,7 +6,7 @@ the refused command is its first write. A missing ACL permission is different: R
 a key that a node of a cluster does not have, because its slot is being moved.
 """
 
-from redis.exceptions import AskError, ResponseError
+from redis.exceptions import AskError, AuthenticationError, BusyLoadingError, ResponseError
 
 from stream_server import errors
 from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Unavailable
@@ -65,13 +65,20 @@ def unavailable_error() -> Unavailable:
     return Unavailable("the data store cannot be reached; nothing was written", retry_after=1)
 
 
-def outcome_unknown_error() -> errors.OutcomeUnknown:
-    """Make the API error for a write without a reply: Redis may have executed it."""
-    return errors.OutcomeUnknown(
-        "the data store did not answer; the write may have been made. Repeat it with the same Idempotency-Key; "
-        "without one it may be made twice",
-        retry_after=1,
-    )
+def outcome_unknown_error(
+    reason: str = "the data store did not answer; the write may have been made",
+) -> errors.OutcomeUnknown:
+    """Make the API error for a write that Redis may have executed. ``reason`` says why this is not certain."""
+    message = f"{reason}. Repeat it with the same Idempotency-Key; without one it may be made twice"
+    return errors.OutcomeUnknown(message, retry_after=1)
+
+
+def say_why(error: ApiError) -> str:
+    """Return why Redis cannot be used, as the end of a sentence whose subject is Redis."""
+    said = error.__cause__
+    if isinstance(said, AuthenticationError | BusyLoadingError | ResponseError):
+        return f"refuses to answer: {said}"
+    return "cannot be reached"
 
 
 def to_api_error(error: ResponseError) -> ApiError:

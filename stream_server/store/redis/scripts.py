@@ -213,7 +213,9 @@ class Scripts:
                 budget.trace.written = _newest_position(replies, budget.trace.written)
         # If Redis was demoted while it waited for its replicas, an error stands in the place of the number.
         if isinstance(replica_count, ResponseError) or replica_count < self._min_write_replicas:
-            raise outcome_unknown_error()
+            count = 0 if isinstance(replica_count, ResponseError) else replica_count
+            confirmed = f"{count} of the {self._min_write_replicas} replicas that must confirm it did so"
+            raise outcome_unknown_error(f"the write was made, but {confirmed}, so a failover may lose it")
         return replies
 
     async def _run_with_retry(self, commands: list[Command]) -> list[Any]:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from stream_server.commands import doctor as doctor_checks
-from stream_server.commands import server_access
+from stream_server.commands import doctor_redis, server_access
 from stream_server.commands.check_result import CheckResult, CheckState
 from stream_server.commands.exit_codes import CommandFailure
 from stream_server.config import config
@@ -28,13 +27,13 @@ def _settled(primary: RedisProcess, read: RedisProcess, copies: int) -> Config:
 
 async def test_replicas_are_checked_and_counted() -> None:
     with servers(BINARY, 2) as (primary, replica):
-        alone = await doctor_checks.check_replicas(_settled(primary, replica, 1), primary.url)
+        alone = await doctor_redis.check_replicas(_settled(primary, replica, 1), primary.url)
         replica.replica_of(primary)
         await linked(replica)
-        paired = await doctor_checks.check_replicas(_settled(primary, replica, 1), primary.url)
-        wanting = await doctor_checks.check_replicas(_settled(primary, replica, 2), primary.url)
+        paired = await doctor_redis.check_replicas(_settled(primary, replica, 1), primary.url)
+        wanting = await doctor_redis.check_replicas(_settled(primary, replica, 2), primary.url)
         primary.kill()
-        assert await doctor_checks.check_replicas(_settled(primary, replica, 1), primary.url) == []
+        assert await doctor_redis.check_replicas(_settled(primary, replica, 1), primary.url) == []
     assert states(alone) == [CheckState.ADVICE, CheckState.BROKEN]
     assert states(paired) == [CheckState.GOOD, CheckState.GOOD]
     assert states(wanting) == [CheckState.GOOD, CheckState.BROKEN]
@@ -43,20 +42,20 @@ async def test_replicas_are_checked_and_counted() -> None:
 async def test_sentinels_are_checked() -> None:
     with watch(BINARY) as watched:
         await watched.settled()
-        well = await doctor_checks.check_sentinels(watched.url, PATIENCE)
-        behind = await doctor_checks.check_redis(watched.url, PATIENCE)
+        well = await doctor_redis.check_sentinels(watched.url, PATIENCE)
+        behind = await doctor_redis.check_redis(watched.url, PATIENCE)
         settled = config.load({"redis": watched.url, "write_replicas": 1, "redis_timeout_seconds": PATIENCE}, {})
         async with server_access.open_store(settled) as store:
             assert await store.users.create_many([("ann", "Ann")], IdempotencyKey.generate())
         first = watched.sentinels[0]
-        few = await doctor_checks.check_sentinels(f"redis+sentinel://127.0.0.1:{first.port}/main", PATIENCE)
+        few = await doctor_redis.check_sentinels(f"redis+sentinel://127.0.0.1:{first.port}/main", PATIENCE)
         other = f"redis+sentinel://u:hunter22@127.0.0.1:{first.port}/other"
-        unknown = await doctor_checks.check_sentinels(other, PATIENCE)
+        unknown = await doctor_redis.check_sentinels(other, PATIENCE)
         watched.sentinels[1].kill()
-        fewer = await doctor_checks.check_sentinels(watched.url, PATIENCE)
+        fewer = await doctor_redis.check_sentinels(watched.url, PATIENCE)
         for sentinel in watched.sentinels:
             sentinel.kill()
-        gone = await doctor_checks.check_sentinels(watched.url, PATIENCE)
+        gone = await doctor_redis.check_sentinels(watched.url, PATIENCE)
         with pytest.raises(CommandFailure, match="cannot be reached"):
             async with server_access.open_store(settled):
                 pass
@@ -66,4 +65,4 @@ async def test_sentinels_are_checked() -> None:
     assert states(fewer) == [CheckState.ADVICE, CheckState.GOOD]
     assert states(gone) == states(unknown) == [CheckState.BROKEN]
     assert not any("hunter22" in finding.sentence for finding in unknown)
-    assert await doctor_checks.check_sentinels("redis://localhost", 1.0) == []
+    assert await doctor_redis.check_sentinels("redis://localhost", 1.0) == []

@@ -178,7 +178,7 @@ async def test_while_a_rollback_cannot_be_recorded_no_page_is_read(
         with pytest.raises(Unavailable):
             await node.reader.read_page(positions[3], 10)
         assert node.jumps == []
-        await eventually(lambda: "accepts no writes" in caplog.text, what="the feed to have tried, too")
+        await eventually(lambda: "Not enough good replicas" in caplog.text, what="the feed to have tried, too")
         assert (node.hub.head, node.feed.is_ready) == (positions[3], False)
     finally:
         writer.client.config_set("min-replicas-to-write", 0)

@@ -26,7 +26,10 @@ async def _until_equal(node: Node, writer: LogWriter) -> None:
     await eventually(lambda: node.feed.is_ready and node.received() == writer.positions(), seconds=30, what="the log")
 
 
-async def test_a_rollback_moves_the_head_back_and_the_new_entries_arrive(node: Node, writer: LogWriter) -> None:
+async def test_a_rollback_moves_the_head_back_and_the_new_entries_arrive(
+    node: Node, writer: LogWriter, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log of the server calls the loss an error, with its size."""
     positions = [writer.write() for _ in range(5)]
     await node.expect_received(positions)
     writer.lose(2)
@@ -36,6 +39,8 @@ async def test_a_rollback_moves_the_head_back_and_the_new_entries_arrive(node: N
     assert writer.recorded_rollbacks() == [(positions[2].cursor, positions[4].cursor)]
     assert [position.n for position in node.received()] == [1, 2, 3, 4, 5]
     assert node.received()[3] > positions[4] or node.received()[4] > positions[4]
+    (told,) = (record.getMessage() for record in caplog.records if record.levelname == "ERROR")
+    assert told.startswith(f"Redis lost data: 2 entries of the log after {positions[2].cursor}, ")
 
 
 async def test_a_rollback_that_new_writes_have_overtaken_is_noticed(without_canary: Node, writer: LogWriter) -> None:

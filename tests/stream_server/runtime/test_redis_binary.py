@@ -7,6 +7,7 @@ import pytest
 
 from stream_server.downloads import native, wheel
 from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
+from tests import unprivileged
 
 
 def fake_binary(folder: Path, said: str) -> Path:
@@ -46,6 +47,13 @@ def test_without_a_redis_server_one_sentence_says_how_to_get_it(on_path: list[Pa
     with pytest.raises(EmbeddedRedisError, match=r"no redis-server found: .+ install Redis 7") as refusal:
         find_redis_binary()
     assert "\n" not in str(refusal.value)
+
+
+def test_a_folder_on_path_that_this_user_may_not_search_is_passed_over(on_path: list[Path]) -> None:
+    on_path[1].parent.chmod(0)
+    with unprivileged.without_rights():
+        assert find_redis_binary().path == on_path[2]
+    on_path[1].parent.chmod(0o700)
 
 
 @pytest.mark.parametrize(("platform", "is_advised"), [("linux-x86_64-glibc", True), ("linux-aarch64", False)])

@@ -82,7 +82,7 @@ async def test_a_write_without_a_replica_has_an_unknown_outcome_until_a_replica_
 
 async def test_too_many_required_replicas_refuse_writes_and_not_reads(pair: Pair) -> None:
     async with _opened(pair.primary, replicas=2, seconds=SHORT) as store:
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(OutcomeUnknown, match="the write was made, but 1 of the 2 replicas that must confirm it"):
             await pair.post(store)
         store._redis.timeout_seconds = PATIENCE
         assert await store.users.get(pair.author, pair.author)

@@ -1,0 +1,191 @@
+"""The checks of ``doctor`` for a Redis: whether it takes writes, its settings, Sentinels and replicas."""
+
+import time
+
+from stream_server.commands.check_result import CheckResult, advice, broken, good
+from stream_server.config.settings import Config
+from stream_server.errors import ApiError
+from stream_server.jobs.write_guard import ALARM_SHARE
+from stream_server.store import keys
+from stream_server.store.redis.address import parse_cluster_url, parse_sentinel_url
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.refusals import say_why
+from stream_server.store.redis.replica_router import ReplicaRouter
+from stream_server.store.redis.replies import parse_info
+from stream_server.store.redis.sentinel import Sentinels
+from stream_server.store.redis_state import count_replicas, find_write_refusal, parse_state
+from stream_server.store.store import MIN_REDIS_VERSION
+
+MAX_CLOCK_SKEW_SECONDS = 2.0
+"""Accepted difference of the clocks in seconds. Ids and times use Redis' clock, tokens use the server's."""
+
+MIN_PUBSUB_BUFFER_BYTES = 64 * 2**20
+"""Least output buffer. With a smaller one, Redis may disconnect a process that was busy for a moment."""
+
+MIN_SENTINELS = 3
+"""Least number of Sentinels that can still agree when one is gone."""
+
+REPLICA_KEEPS_UP = good("the replica to read from keeps up")
+REPLICA_UNUSABLE = advice(
+    "the replica to read from is unreachable, behind, or of another primary: streams use the primary meanwhile"
+)
+
+SMALL_HASH = "hash-max-ziplist-value"
+"""Redis' setting for the longest value of a compact hash, by its name in Redis 6.2. Redis 7 knows this name, too."""
+
+MIN_SMALL_HASH_BYTES = 1024
+
+NODE_OF_A_CLUSTER = broken(
+    "this Redis is a node of a cluster, and others have some of the keys: name the cluster, redis+cluster://host:port"
+)
+
+
+async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
+    """Check the Redis at ``url``: version, clock and configuration. The results never contain the URL's password."""
+    client = RedisClient(url, timeout_seconds)
+    try:
+        started = time.time()
+        answer, (seconds, micros) = await client.execute(("INFO",), ("TIME",))
+        skew = _check_clock_skew(float(seconds) + float(micros) / 1e6, started, time.time())
+        info = parse_info(answer)
+        is_in_cluster = info.get("redis_mode") == "cluster"
+        mode = [NODE_OF_A_CLUSTER] if is_in_cluster and parse_cluster_url(url) is None else []
+        writes = await _check_writes(client, info)
+        return [_check_version(info), skew, *mode, *writes, *await _check_configuration(client, info)]
+    except ApiError as error:
+        return [broken(f"Redis {say_why(error)}")]
+    finally:
+        await client.close()
+
+
+async def _check_writes(client: RedisClient, info: dict[str, str]) -> list[CheckResult]:
+    """Check whether Redis takes writes now."""
+    refusal = await find_write_refusal(client)
+    if refusal:
+        return [broken(f"Redis refuses writes: {refusal}")]
+    share = parse_state(info).used_share
+    if share >= ALARM_SHARE:
+        return [broken(f"Redis uses {share:.0%} of its memory, so servers refuse writes: delete data or give it more")]
+    return []
+
+
+async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]:
+    """Check whether the Sentinels of the Redis URL answer and agree on the primary. Return [] for a URL without any."""
+    service = parse_sentinel_url(url)
+    if service is None:
+        return []
+    sentinels = Sentinels(service, timeout_seconds)
+    states = await sentinels.fetch_states()
+    await sentinels.close()
+    answers = [state for state in states if state is not None]
+    if not answers:
+        return [broken("no Sentinel answers, or none monitors this service")]
+    found = [advice(f"{len(states) - len(answers)} of {len(states)} Sentinels do not answer")] if None in states else []
+    if len({(state["ip"], state["port"]) for state in answers}) > 1:
+        return [*found, broken("the Sentinels do not agree on the primary: one may not reach the others")]
+    if len(states) < MIN_SENTINELS:
+        found.append(advice("fewer than three Sentinels are named: two must agree when the third is gone"))
+    return [*found, good("the Sentinels that answer agree on the primary")]
+
+
+async def check_expiry(url: str, timeout_seconds: float) -> list[CheckResult]:
+    """Check whether old statuses could leave at the last attempt. Return [] if none failed."""
+    client = RedisClient(url, timeout_seconds)
+    try:
+        (failure,) = await client.execute(("HGET", keys.key_for("expiry"), "failure"))
+    except ApiError:
+        return []  # another check already reports that Redis does not answer
+    finally:
+        await client.close()
+    return [broken(f"no status leaves because of its age: {failure.decode()}")] if failure else []
+
+
+async def check_replicas(settings: Config, url: str) -> list[CheckResult]:
+    """Check if the replica of ``--redis-read`` works and the primary has at least ``--write-replicas`` replicas."""
+    seconds = settings.redis_timeout_seconds
+    primary, near = RedisClient(url, seconds), None
+    found = []
+    try:
+        answers, n = await primary.execute(("INFO", "replication"), ("HGET", keys.META, "n"))
+        if settings.redis_read:
+            near = ReplicaRouter(primary, RedisClient(settings.redis_read, seconds, replica=True))
+            found.append(REPLICA_KEEPS_UP if await near.try_replica(int(n or 0)) else REPLICA_UNUSABLE)
+        connected = count_replicas(parse_info(answers))
+        wanted = settings.write_replicas
+        if wanted > connected:
+            fault = f"writes wait for {wanted} replicas, but only {connected} are connected"
+            found.append(broken(f"{fault}: writes are refused"))
+        elif wanted:
+            found.append(good(f"{connected} replicas are connected; writes wait for {wanted}"))
+    except ApiError:
+        return found  # another check already reports that Redis does not answer
+    finally:
+        if near is not None:
+            await near.close()
+        await primary.close()
+    return found
+
+
+async def _check_configuration(client: RedisClient, info: dict[str, str]) -> list[CheckResult]:
+    names = ("appendonly", "appendfsync", "maxmemory-policy", "client-output-buffer-limit", SMALL_HASH)
+    try:
+        answers = await client.execute(*(("CONFIG", "GET", name) for name in names))
+    except ApiError:
+        return [advice("Redis does not show its settings (CONFIG is forbidden), so they were not checked")]
+    settings = {pair[0].decode(): pair[1].decode() for pair in answers if pair}
+    return [
+        *_check_persistence(settings, info),
+        _check_eviction(settings.get("maxmemory-policy", "")),
+        _check_pubsub_buffer(settings.get("client-output-buffer-limit", "")),
+        _check_small_hashes(int(settings.get(SMALL_HASH, MIN_SMALL_HASH_BYTES))),
+    ]
+
+
+def _check_version(info: dict[str, str]) -> CheckResult:
+    version = info.get("redis_version", "0.0")
+    if tuple(int(part) for part in version.split(".")[:2]) < MIN_REDIS_VERSION:
+        return broken(f"Redis {version} is too old: 6.2 or newer is needed")
+    return good(f"Redis {version} answers")
+
+
+def _check_clock_skew(theirs: float, started: float, ended: float) -> CheckResult:
+    """Compare the clocks: Redis was asked its time between ``started`` and ``ended``, and ``theirs`` is its answer."""
+    skew = max(started - theirs, theirs - ended, 0.0)
+    if skew > MAX_CLOCK_SKEW_SECONDS:
+        return advice(f"the clocks of Redis and this machine differ by {skew:.1f} s: run NTP on both")
+    return good("the clocks of Redis and this machine agree")
+
+
+def _check_persistence(settings: dict[str, str], info: dict[str, str]) -> list[CheckResult]:
+    if settings.get("appendonly") != "yes":
+        return [advice("Redis has appendonly off: what was written since its last snapshot is lost when it restarts")]
+    if settings.get("appendfsync") != "always":
+        return [advice("appendfsync is not `always`: a crash loses as much as the disk is behind, 2 s and more")]
+    found = [good("everything is on disk before it is answered")]
+    # Redis 7 counts its rewrites. In 6.2 the duration of the last rewrite is -1 before the first.
+    if info.get("aof_rewrites", "1") == "0" or info.get("aof_last_rewrite_time_sec") == "-1":
+        danger = "a tail torn by a power cut otherwise costs an entry at the start after the next"
+        found.append(advice(f"after each start of Redis run BGREWRITEAOF: {danger}"))
+    return found
+
+
+def _check_eviction(policy: str) -> CheckResult:
+    if policy != "noeviction":
+        return broken(f"maxmemory-policy is {policy}: Redis would drop data when memory is short; set noeviction")
+    return good("Redis drops nothing when memory is short (noeviction)")
+
+
+def _check_small_hashes(max_bytes: int) -> CheckResult:
+    if max_bytes < MIN_SMALL_HASH_BYTES:
+        return advice(f"{SMALL_HASH} is {max_bytes}, so each status takes 1.6 times the memory: set 1024")
+    return good(f"Redis stores statuses compactly ({SMALL_HASH})")
+
+
+def _check_pubsub_buffer(limits: str) -> CheckResult:
+    # The setting has the form `normal 0 0 0 … pubsub <hard> <soft> <seconds>`.
+    words = limits.split()
+    soft = int(words[words.index("pubsub") + 2]) if "pubsub" in words else 0
+    if 0 < soft < MIN_PUBSUB_BUFFER_BYTES:
+        fault = f"client-output-buffer-limit pubsub is {soft >> 20} MiB, so Redis may disconnect a busy worker"
+        return advice(f"{fault}: set `pubsub 256mb 64mb 60`")
+    return good("Redis waits for a busy worker (client-output-buffer-limit pubsub)")

@@ -1,0 +1,85 @@
+"""Temporary folders for sockets and data of one run of the server, which only the server's user can open.
+
+A folder is locked as long as its process runs. So the next server on the machine finds the folders of processes that
+were killed, and removes them.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+PREFIX = "stream-server-run-"
+
+SYSTEM_FOLDER = "/tmp"  # noqa: S108 - for paths that are too long elsewhere; the folder in it is private
+
+MAX_SOCKET_PATH_BYTES = 100
+"""Longest path of a unix socket that works on all systems (Linux 107, macOS 103)."""
+
+
+class PrivateFolder:
+    """A new temporary folder, its ``path``, for unix sockets with names of at most ``name_bytes`` bytes.
+
+    Raises OSError if the machine's folder for temporary files cannot be used.
+    """
+
+    def __init__(self, name_bytes: int) -> None:
+        parent = tempfile.gettempdir()
+        length = len(os.fsencode(parent)) + len(PREFIX) + len("/12345678/") + name_bytes
+        if length > MAX_SOCKET_PATH_BYTES:
+            parent = SYSTEM_FOLDER
+        _remove_leftovers(Path(parent))
+        self.path, self._lock = _make_locked(parent)
+
+    def remove(self) -> None:
+        """Remove the folder with all its content. A second call does nothing."""
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def _make_locked(parent: str) -> tuple[Path, int]:
+    """Make a folder and lock it. Another server may take it for a leftover in between; then make another one."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        lock = _lock(path)
+        if lock is not None:
+            if path.exists():
+                return path, lock
+            os.close(lock)
+
+
+def _remove_leftovers(parent: Path) -> None:
+    """Remove the folders in ``parent`` that belong to this user and whose processes have ended."""
+    for path in _own_folders(parent):
+        lock = _lock(path)
+        if lock is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(lock)
+
+
+def _own_folders(parent: Path) -> Iterator[Path]:
+    with suppress(OSError), os.scandir(parent) as entries:  # a folder for temporary files need not be readable
+        for entry in entries:
+            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
+                with suppress(FileNotFoundError):  # another server has just removed it
+                    if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+                        yield Path(entry.path)
+
+
+def _lock(folder: Path) -> int | None:
+    """Return a descriptor that holds the lock of the folder, or None if another process has it or it is gone."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor

@@ -1,0 +1,68 @@
+"""Writes that Redis could not keep are refused before. What frees memory, and log-ins, still work in a full one."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from stream_server.jobs.write_guard import ALARM_SHARE
+from tests.end_to_end.api import Api, mint
+from tests.end_to_end.server import Server
+from tests.redis_process import binaries
+from tests.stream_server.store.replicas import linked, run, servers
+
+pytestmark = pytest.mark.extended
+
+BINARY = next(iter(binaries().values()))
+
+
+async def test_writes_are_refused_before_redis_is_full(tmp_path: Path) -> None:
+    with Server(tmp_path, "--redis-memory-bytes", str(64 * 2**20)) as server, server.redis_client() as redis:
+        assert int(redis.config_get("maxmemory")["maxmemory"]) == 64 * 2**20
+        async with Api(server) as api:
+            uid = await api.user()
+            post = await api.post(uid, "before")
+            stream = await api.stream({"follow": uid}, uid=uid)
+            redis.setrange("ballast", 20 * 2**20, "x")  # so that what connections use and free makes no difference
+            used = int(redis.info("memory")["used_memory"])
+            redis.config_set("maxmemory", int(used / (ALARM_SHARE + 0.05)))
+            await api.until_metric("memory_alarm", lambda value: value == 1)
+            refused = await api.call("POST", "/v1/statuses", token=mint(uid), json={"message": "now"})
+            assert refused.error == (503, "unavailable", None)
+            assert int(refused.headers["Retry-After"]) >= 1
+            login = {"login": "nobody", "password": "correct horse"}
+            assert (await api.call("POST", "/v1/sessions", json=login)).status == 401
+            await api.delete(uid, post["id"])
+            await stream.until(lambda s: s.received[-1:] == [("delete", post["id"])])
+            redis.config_set("maxmemory", 64 * 2**20)
+            await api.until_metric("memory_alarm", lambda value: value == 0)
+            await api.post(uid, "after")
+            await stream.close()
+
+
+async def test_writes_without_enough_replicas_are_refused_and_the_server_is_not_ready(tmp_path: Path) -> None:
+    """The refused writes are not made. Nothing needs a restart when the replica is back."""
+    with servers(BINARY, 2) as (primary, replica):
+        replica.replica_of(primary)
+        await linked(replica)
+        with Server(tmp_path, "--redis", primary.url, "--write-replicas", "1") as server:
+            async with Api(server) as api:
+                replica.kill()
+                await api.until_metric("write_replicas_missing", lambda value: value == 1)
+                lacking = "only 0 of the 1 replicas that must confirm a write are connected to Redis"
+                ready = await api.call("GET", "/readyz")
+                assert ready.status == 503
+                assert ready.json["error"]["message"] == f"nothing can be written: {lacking}"
+                told = [line for line in server.log.splitlines() if lacking in line]
+                assert len(told) == 1
+                assert json.loads(told[0])["level"] == "error"
+                users = len(run(primary, "KEYS", "*:user:*"))
+                body = {"login": "ann", "name": "Ann", "email": "ann@example.com", "password": "correct horse"}
+                refused = await api.call("POST", "/v1/users", json=body)
+                assert refused.error == (503, "unavailable", None)
+                assert "fewer replicas" in refused.json["error"]["message"]
+                assert len(run(primary, "KEYS", "*:user:*")) == users
+                replica.start()
+                await api.until_metric("write_replicas_missing", lambda value: value == 0)
+                assert (await api.call("GET", "/readyz")).status == 200
+                assert (await api.call("POST", "/v1/users", json=body)).status == 201
