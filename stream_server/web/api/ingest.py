@@ -21,7 +21,7 @@ from stream_server.web.api.users import Bio, PlaceText
 from stream_server.web.http import fields, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REFUSE_WRITES, REQUEST_ID, SHUTDOWN, STORE
 from stream_server.web.http.authentication import check_token_again, token_digest
-from stream_server.web.http.body import refuse_deep_json
+from stream_server.web.http.body import normalise_json
 from stream_server.web.http.cors import add_cors_headers
 from stream_server.web.http.fields import Body, DisplayName, ForeignId, Id, Language, Login
 from stream_server.web.http.line_reader import Line, LineReader
@@ -168,7 +168,7 @@ def parse_line(text: bytes, ingest: Ingest, message_max_chars: int) -> IngestWri
 
 def _decode(text: bytes) -> AnyLine:
     """Decode a line. Raises ApiError that names the wrong member."""
-    refuse_deep_json(text)
+    text = normalise_json(text)
     try:
         return _decoder.decode(text)
     except msgspec.ValidationError as error:

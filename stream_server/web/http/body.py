@@ -1,6 +1,8 @@
-"""Reads a request body within limits of size, time and JSON nesting."""
+"""Reads a request body within limits of size, time and JSON nesting, and in one form of text."""
 
 import asyncio
+import re
+from codecs import BOM_UTF8
 from itertools import accumulate
 
 from aiohttp import hdrs, web
@@ -13,6 +15,9 @@ BODY_TIMEOUT_SECONDS = 15.0
 
 MAX_JSON_DEPTH = 200
 """Most levels of nesting in JSON that the server reads. Python's own limit is higher: a thousand levels or more."""
+
+_CARRIAGE_RETURN = re.compile(rb"\\(?:r|u000[dD])(?:\\(?:n|u000[aA]))?")
+"""CR LF or CR in a JSON string. JSON has no control characters but by escapes (RFC 8259 §7)."""
 
 _TOO_LARGE = "the body may have at most {} bytes"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -64,8 +69,21 @@ async def read_json_body(request: web.Request, max_bytes: int) -> bytes:
     return await read_body(request, max_bytes)
 
 
-def refuse_deep_json(body: bytes) -> None:
-    """Raise BadRequest for JSON with more than :data:`MAX_JSON_DEPTH` levels of nesting. The JSON is not decoded."""
+def normalise_json(body: bytes) -> bytes:
+    """Return JSON as the server decodes it: no byte order mark, and each CR LF and CR in a string is LF.
+
+    So lengths are counted, and texts stored, with one character a line break. The JSON is not decoded. Raises
+    BadRequest for more than :data:`MAX_JSON_DEPTH` levels of nesting.
+    """
+    body = body.removeprefix(BOM_UTF8)
+    _refuse_deep_json(body)
+    if (rb"\r" in body or rb"\u000" in body) and b"\0" not in body:  # JSON with a NUL is invalid
+        hidden = body.replace(rb"\\", b"\0")  # else the `\r` of `\\r` would be taken for a line break
+        body = _CARRIAGE_RETURN.sub(rb"\\n", hidden).replace(b"\0", rb"\\")
+    return body
+
+
+def _refuse_deep_json(body: bytes) -> None:
     if body.count(b"[") + body.count(b"{") <= MAX_JSON_DEPTH:
         return
     # No loop of Python: with one, 64 KiB of brackets would hold the event loop for a tenth of a second.

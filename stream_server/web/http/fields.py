@@ -22,9 +22,10 @@ LOGIN_PATTERN = re.compile(r"[A-Za-z0-9_]{1,20}")
 
 # `$` also matches before a final line feed, so the patterns end with a look-ahead.
 Login = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,20}$(?!\n)", description="1 to 20 letters, digits or _")]
+LINE_LIMITS = "no control characters other than line feed and tab; CR LF and CR become line feeds"
 _NAME_LIMITS = "1 to 50 code points, no control or invisible characters"
 DisplayName = Annotated[str, Meta(min_length=1, max_length=50, description=_NAME_LIMITS)]
-_DESCRIPTION_LIMITS = "up to 200 code points, no control characters other than line feed"
+_DESCRIPTION_LIMITS = f"up to 200 code points, {LINE_LIMITS}"
 Description = Annotated[str, Meta(max_length=200, description=_DESCRIPTION_LIMITS)]
 _EMAIL_PATTERN = r"^[^@\s\x00-\x20\x7f]{1,64}@[^@\s\x00-\x20\x7f]+$(?!\n)"
 Email = Annotated[str, Meta(max_length=254, pattern=_EMAIL_PATTERN, description="an address such as ada@example.org")]
@@ -55,7 +56,10 @@ _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _INVISIBLE_CATEGORIES = frozenset({"Cf", "Co", "Cs", "Zl", "Zp"})
 """Categories of format characters (such as U+202E and U+200B), private use, surrogates and separators of lines."""
 
-_CONTROL_NAMES = {"": "", "\n": " other than line feed", "\n\t": " other than line feed and tab"}
+_LINES = "\n\t"
+"""The control characters of a text that may have several lines."""
+
+_CONTROL_NAMES = {"": "", _LINES: " other than line feed and tab"}
 
 
 def _other_controls(allowed: str) -> re.Pattern[str]:
@@ -67,11 +71,11 @@ _FORBIDDEN_CONTROLS = {allowed: _other_controls(allowed) for allowed in _CONTROL
 """For each set of allowed control characters, a pattern for all others: the 65 characters of Unicode's category Cc."""
 
 _TEXT_LIMITS = {
-    "message": ("\n\t", True),
-    "description": ("\n", True),
-    "bio": ("\n", False),
+    "message": (_LINES, True),
+    "description": (_LINES, True),
+    "bio": (_LINES, False),
     "place": ("", False),
-    "note": ("\n\t", True),
+    "note": (_LINES, True),
     "tag": ("", True),
 }
 """For each member with text: the control characters that it may have, and whether it may be blank."""

@@ -30,6 +30,7 @@ _PAIRS: "web.RequestKey[Sequence[tuple[str, str]]]" = web.RequestKey("query_pair
 TOKEN_PARAMETERS = frozenset({"access_token", "token"})
 """Query parameters in which clients may try to send a token. The server refuses them, because logs keep URLs."""
 
+_CARRIAGE_RETURN = re.compile(r"(?:%0[Dd]|\r)(?:%0[Aa]|\n)?")
 _NUMBER_PATTERN = re.compile(r"[0-9]{1,9}")
 _SECRET_PATTERN = re.compile("token|ticket")
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
@@ -55,7 +56,11 @@ def _parse_again(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def parse_pairs(text: str) -> list[tuple[str, str]]:
-    """Return the (name, value) pairs of a form such as `a=1&b=2`. Raises BadRequest for non-UTF-8 or over 200 pairs."""
+    """Return the (name, value) pairs of a form such as `a=1&b=2`, in which CR LF and CR become LF.
+
+    Raises BadRequest for non-UTF-8 or over 200 pairs.
+    """
+    text = _CARRIAGE_RETURN.sub("%0A", text)
     try:
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=200)
     except UnicodeDecodeError:

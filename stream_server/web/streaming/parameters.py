@@ -7,7 +7,7 @@ from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMediaType
 from stream_server.web.http.authentication import TICKET_PARAMETER
-from stream_server.web.http.body import read_body, refuse_deep_json
+from stream_server.web.http.body import normalise_json, read_body
 from stream_server.web.http.query import parse_pairs, query_pairs
 
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
@@ -42,7 +42,7 @@ async def _read_body_pairs(request: web.Request, max_bytes: int, separators: Map
     body = await read_body(request, max_bytes)
     if request.content_type == FORM_MEDIA_TYPE:
         try:
-            return parse_pairs(body.decode("utf-8"))
+            return parse_pairs(body.decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise BadRequest("the form is not UTF-8", code="malformed_body") from None
     if request.content_type == "application/json":
@@ -52,7 +52,7 @@ async def _read_body_pairs(request: web.Request, max_bytes: int, separators: Map
 
 def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Yield the members of a JSON object as parameters, without null members. Raises BadRequest for other JSON."""
-    refuse_deep_json(body)
+    body = normalise_json(body)
     try:
         members = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -10,7 +10,7 @@ from aiohttp.test_utils import make_mocked_request
 from stream_server.errors import ApiError, BadRequest
 from stream_server.web.api.timelines import HomeTimelineQuery
 from stream_server.web.http.paging import IdsQuery
-from stream_server.web.http.query import MAX_KEPT_STRUCT_CHARS, check_parameter_names, read_query
+from stream_server.web.http.query import MAX_KEPT_STRUCT_CHARS, check_parameter_names, parse_pairs, read_query
 from stream_server.web.route import NoQuery
 
 
@@ -45,3 +45,9 @@ def test_requests_share_no_list() -> None:
     first = _parse("ids=1,2", IdsQuery)
     first.ids.append("3")
     assert _parse("ids=1,2", IdsQuery) == IdsQuery(["1", "2"])
+
+
+@pytest.mark.parametrize("text", ["a=b%0D%0Ac%0dd&e=%0D", "a=b\r\nc\rd&e=\r", "a=b%0Ac%0Ad&e=%0A"])
+def test_line_breaks_of_a_form_become_line_feeds(text: str) -> None:
+    """Browsers send CR LF for each line break of a form (WHATWG URL, HTML §4.10.21.5)."""
+    assert parse_pairs(text) == [("a", "b\nc\nd"), ("e", "\n")]
