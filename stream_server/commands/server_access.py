@@ -98,6 +98,7 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
         size_limits=SizeLimits(
             config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max,
             config.consent == "on", packed_statuses=config.pack_statuses == "on",
+            foreign_subjects=config.ingest_subjects == "on",
         ),
         bus_key=_bus_key(config),
     )  # fmt: skip

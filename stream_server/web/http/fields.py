@@ -31,10 +31,13 @@ _EMAIL_PATTERN = r"^[^@\s\x00-\x20\x7f]{1,64}@[^@\s\x00-\x20\x7f]+$(?!\n)"
 Email = Annotated[str, Meta(max_length=254, pattern=_EMAIL_PATTERN, description="an address such as ada@example.org")]
 Password = Annotated[str, Meta(min_length=8, max_length=256)]
 Id = Annotated[str, Meta(pattern=r"^[0-9]{1,20}$(?!\n)", description="a decimal number")]
-FOREIGN_ID_PATTERN = re.compile(r"[!#-+\--\[\]-~]{1,128}")
-_FOREIGN_ID_LIMITS = '1 to 128 printable ASCII characters except space, comma, " and \\'
+FOREIGN_ID_PATTERN = re.compile(r"[!#-+\--\[\]-~]{1,255}")
+_FOREIGN_ID_LIMITS = '1 to 255 printable ASCII characters except space, comma, " and \\'
 ForeignId = Annotated[str, Meta(pattern=rf"^{FOREIGN_ID_PATTERN.pattern}$(?!\n)", description=_FOREIGN_ID_LIMITS)]
-"""An id that another site gave a user or a status. It stands in scripts and parameters without any escape."""
+"""An id that another site gave a user or a status. It stands in scripts and parameters without any escape.
+
+It may be as long as the `sub` of an issuer (OpenID Connect Core §2).
+"""
 
 _TAG_PATTERN = r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$(?!\n)"
 Language = Annotated[str, Meta(max_length=35, pattern=_TAG_PATTERN, description="a BCP 47 language tag such as en-GB")]
