@@ -32,6 +32,7 @@ from stream_server.security.tokens import TokenAuthority
 from stream_server.store import keys
 from stream_server.store.redis.address import parse_cluster_url, parse_sentinel_url
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.sentinel import Sentinels
@@ -245,8 +246,8 @@ async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
         is_in_cluster = info.get("redis_mode") == "cluster"
         mode = [NODE_OF_A_CLUSTER] if is_in_cluster and parse_cluster_url(url) is None else []
         return [_check_version(info), skew, *mode, *await _check_configuration(client, info)]
-    except ApiError:
-        return [broken("Redis cannot be reached, or refuses to answer")]
+    except ApiError as error:
+        return [broken(f"Redis {describe_for_operator(error)}")]
     finally:
         await client.close()
 

@@ -11,6 +11,7 @@ from stream_server.config import config
 from stream_server.errors import Unavailable
 from stream_server.runtime.embedded_redis import EmbeddedRedisError
 from stream_server.runtime.listening import CannotListen
+from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.store import UnusableRedis
 
 EPILOG = """
@@ -64,7 +65,7 @@ def serve(
         raise CommandFailure(str(error)) from None
     except OSError as error:
         raise CommandFailure(f"{error.filename or 'the server'}: {error.strerror or error}") from None
-    except Unavailable:
+    except Unavailable as error:
         name = "the Redis of --redis" if settings.redis else "the embedded Redis"
-        raise CommandFailure(f"{name} cannot be reached", UNREACHABLE) from None
+        raise CommandFailure(f"{name} {describe_for_operator(error)}", UNREACHABLE) from None
     context.exit(code)

@@ -6,7 +6,7 @@ the refused command is its first write. A missing ACL permission is different: R
 a key that a node of a cluster does not have, because its slot is being moved.
 """
 
-from redis.exceptions import AskError, ResponseError
+from redis.exceptions import AskError, AuthenticationError, AuthorizationError, BusyLoadingError, ResponseError
 
 from stream_server import errors
 from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Unavailable
@@ -58,6 +58,20 @@ BAD_REQUEST_MESSAGES = {
 def unavailable_error() -> Unavailable:
     """Make the API error for a request that Redis did not execute."""
     return Unavailable("the data store cannot be reached; nothing was written", retry_after=1)
+
+
+def describe_for_operator(error: ApiError) -> str:
+    """Return what keeps Redis from its work, such as "cannot be reached: …", by the error from which ``error`` came.
+
+    The text may have the address of Redis, so it is for the operator. It has no password.
+    """
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if cause is error:
+        return f"does not do this: {error.message}"
+    refuses = isinstance(cause, ResponseError | AuthenticationError | AuthorizationError | BusyLoadingError)
+    return f"{'refuses' if refuses else 'cannot be reached'}: {str(cause).rstrip('.') or 'no answer in time'}"
 
 
 def outcome_unknown_error() -> errors.OutcomeUnknown:

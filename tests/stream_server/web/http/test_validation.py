@@ -96,11 +96,17 @@ def test_what_is_no_json_stays_no_json(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "member", "most"), [(NewGroup, "description", 200), (UserChanges, "bio", 500), (NewReport, "note", 500)]
+    ("kind", "more", "member", "most"),
+    [
+        (NewGroup, {"name": "n", "kind": "public"}, "description", 200),
+        (UserChanges, {}, "bio", 500),
+        (NewReport, {"user": "1", "reason": "spam"}, "note", 500),
+    ],
 )
-def test_a_line_break_counts_once_and_a_tab_is_no_fault(kind: Any, member: str, most: int) -> None:
+def test_a_line_break_counts_once_and_a_tab_is_no_fault(
+    kind: Any, more: dict[str, str], member: str, most: int
+) -> None:
     text = "a\r\n\tb\r" + "c" * (most - 5)
-    more = {"name": "n", "kind": "public"} if kind is NewGroup else {"user": "1", "reason": "spam"} if kind is NewReport else {}
     decoded = decode_body(kind, json.dumps({**more, member: text}).encode())
     assert getattr(decoded, member) == "a\n\tb\n" + "c" * (most - 5)
 
