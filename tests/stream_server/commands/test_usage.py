@@ -125,9 +125,8 @@ def test_commands_say_what_is_the_matter_with_redis(state: str) -> None:
     ("arguments", "code", "sentence"),
     [
         (
-            ("--redis", "unix:///nonexistent/redis.sock"), 3,
-            "the Redis of --redis cannot be reached: "
-            "Error 2 connecting to /nonexistent/redis.sock. No such file or directory",
+            ("--redis", "unix:///gone/r.sock"), 3,
+            "the Redis of --redis cannot be reached: Error 2 connecting to /gone/r.sock. No such file or directory",
         ),
         (
             ("--jwt-previous-until", "2026-12-31"),
