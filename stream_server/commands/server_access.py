@@ -144,6 +144,6 @@ def _signing_secret(config: Config) -> str:
     if config.jwt_secret or config.jwt_algorithm != "HS256":
         return ""
     if not config.data_dir or not (Path(config.data_dir) / "jwt.secret").exists():
-        advice = "give the server's jwt_secret or --data-dir"
+        advice = "give the server's jwt_secret, --data-dir, --settings-file, or --jwt-algorithm and --jwt-key-file"
         raise CommandFailure(f"the key that signs tokens is missing: {advice}", USAGE)
     return load_or_create_secret(config.data_dir)

@@ -7,6 +7,7 @@ a key that a node of a cluster does not have, because its slot is being moved.
 """
 
 from redis.exceptions import AskError, AuthenticationError, AuthorizationError, BusyLoadingError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from stream_server import errors
 from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Unavailable
@@ -55,9 +56,16 @@ BAD_REQUEST_MESSAGES = {
 """Messages of the script codes for invalid requests. The faulty parameter follows the code."""
 
 
-def unavailable_error() -> Unavailable:
-    """Make the API error for a request that Redis did not execute."""
-    return Unavailable("the data store cannot be reached; nothing was written", retry_after=1)
+def unavailable_error(cause: BaseException | None = None) -> Unavailable:
+    """Make the API error for a request that Redis did not execute. ``cause`` is the error that says why."""
+    reason = "cannot be reached"
+    if isinstance(cause, BusyLoadingError):
+        reason = "is still loading its data"
+    elif isinstance(cause, AuthenticationError | AuthorizationError):
+        reason = "does not let this server in"
+    elif isinstance(cause, TimeoutError | RedisTimeoutError):
+        reason = "did not answer in time"
+    return Unavailable(f"the data store {reason}; nothing was written", retry_after=1)
 
 
 def describe_for_operator(error: ApiError) -> str:

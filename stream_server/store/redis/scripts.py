@@ -24,7 +24,12 @@ from stream_server.store.redis import replies, script_linker, timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import NoReply
-from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, write_error_to_api_error
+from stream_server.store.redis.refusals import (
+    outcome_unknown_error,
+    to_api_error,
+    unavailable_error,
+    write_error_to_api_error,
+)
 
 JOB_GRACE_MS = 3000
 """Delay in milliseconds until a new job is due. Until then the request that added the job may do its first pass."""
@@ -188,7 +193,7 @@ class Scripts:
         try:
             replies = await self._run_installing_missing(commands, time.monotonic() + self._redis.remaining_seconds)
         except NoReply as lost:
-            raise Unavailable("the data store did not answer", retry_after=1) from lost
+            raise unavailable_error(TimeoutError()) from lost
         for reply in replies:
             if isinstance(reply, ResponseError):
                 raise to_api_error(reply) from reply
