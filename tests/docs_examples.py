@@ -66,12 +66,15 @@ class Block(NamedTuple):
     Attributes:
         language: First word after the fence.
         is_refusal: Whether the block shows a request that the server refuses (```` ```sh refused ````).
+        is_server: Whether the block has the settings of the server beside which the next blocks run
+            (```` ```toml server ````).
         reason: Why the block is not run; empty if the page gives no reason.
         text: The block itself.
     """
 
     language: str
     is_refusal: bool
+    is_server: bool
     reason: str
     text: str
 
@@ -79,7 +82,7 @@ class Block(NamedTuple):
 def blocks(page: Path) -> Iterator[Block]:
     for match in _FENCE.finditer(page.read_text(encoding="utf-8")):
         language, _, more = match["info"].partition(" ")
-        yield Block(language, more == "refused", match["comment"] or "", match["text"])
+        yield Block(language, more == "refused", more == "server", match["comment"] or "", match["text"])
 
 
 class Reader:
@@ -104,6 +107,21 @@ class Reader:
             "STREAM_SERVER_JWT_SECRET": SECRET,
             "TOKEN": token,
         }
+
+    def start_server(self, settings: Block) -> None:
+        """Start a server with the settings of a block in the place of the present one. Files are those of the page."""
+        text = re.sub(r'= "([\w-]+\.pem)"', rf'= "{self._folder}/\1"', settings.text)
+        (self._folder / "server.toml").write_text(text, encoding="utf-8")
+        self._server.stop()
+        flags = ("--settings-file", str(self._folder / "server.toml"))
+        self._server = Server(self._folder / "own", *flags, variables={"STREAM_SERVER_JWT_SECRET": ""}).start()
+        (self._folder / "data").unlink()
+        (self._folder / "data").symlink_to(self._server.data)
+        del self._environment["STREAM_SERVER_JWT_SECRET"]
+
+    def close(self) -> None:
+        """Stop the server that :meth:`start_server` started, if any."""
+        self._server.stop()
 
     def run_shell(self, block: Block) -> str:
         """Run a block in bash and return its output. Variables and functions are kept for the next block."""

@@ -43,14 +43,16 @@ def page_id(page: Path) -> str:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     """A reader of one page, whose user is ada."""
-    with Server(tmp_path / "server") as server:
+    server = Server(tmp_path / "server").start()
 
-        async def sign_up() -> str:
-            async with Client(server.address) as api:
-                return (await api.sign_up("ada", "Ada", "ada@example.org", "a good password")).id
+    async def sign_up() -> str:
+        async with Client(server.address) as api:
+            return (await api.sign_up("ada", "Ada", "ada@example.org", "a good password")).id
 
-        (tmp_path / "page").mkdir()
-        yield Reader(tmp_path / "page", server, mint(asyncio.run(sign_up())))
+    (tmp_path / "page").mkdir()
+    made = Reader(tmp_path / "page", server, mint(asyncio.run(sign_up())))
+    yield made
+    made.close()
 
 
 @pytest.mark.extended
@@ -59,7 +61,9 @@ def test_the_examples_of_a_page_run(page: Path, reader: Reader) -> None:
     """Shell and Python blocks succeed in order. A JSON block has the structure of the last answer before it."""
     output = ""
     for block in blocks(page):
-        if block.language == "sh":
+        if block.is_server:
+            reader.start_server(block)
+        elif block.language == "sh":
             output = reader.run_shell(block)
         elif block.language == "python":
             reader.run_program(block)

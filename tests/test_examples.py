@@ -71,7 +71,9 @@ def test_the_outbox_sends_each_row_once(server: Server, jwt: str, tmp_path: Path
     site.add({"op": "delete", "status": "unknown"})
     token = mint(str(decode(jwt, options={"verify_signature": False})["sub"]), "ingest")
     first = list(outbox["send"](server.address, token, [line for _, line in site.unanswered()]))
-    assert [sorted(answer) for answer in first] == [["cursor", "id", "line"]] * 2 + [["error", "line"]]
+    assert [sorted(answer) for answer in first] == [
+        ["cursor", "id", "line", "outcome"], ["cursor", "id", "line"], ["error", "line"],
+    ]  # fmt: skip
     with running(
         sys.executable, program, server.address, token, base, folder=tmp_path / "run", env=clean_environment()
     ) as sender:

@@ -14,6 +14,7 @@ import sqlite3
 import sys
 import time
 import urllib.parse
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -50,7 +51,12 @@ class Site:
         self._base.execute("CREATE INDEX IF NOT EXISTS open ON outbox (number) WHERE answered = 0")
 
     def add(self, line: dict[str, Any]) -> None:
-        """Add a line. A real site calls this inside the transaction that changes its own tables."""
+        """Add a line. A real site calls this inside the transaction that changes its own tables.
+
+        A change gets an id, so that it counts once. Statuses have theirs.
+        """
+        if line["op"] not in ("post", "delete"):
+            line = {"id": uuid.uuid4().hex, **line}
         with self._base:
             self._base.execute("INSERT INTO outbox (line) VALUES (?)", (json.dumps(line),))
 

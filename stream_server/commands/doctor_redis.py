@@ -9,7 +9,7 @@ from stream_server.jobs.write_guard import ALARM_SHARE
 from stream_server.store import keys
 from stream_server.store.redis.address import parse_cluster_url, parse_sentinel_url
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.refusals import say_why
+from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.sentinel import Sentinels
@@ -53,7 +53,7 @@ async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
         writes = await _check_writes(client, info)
         return [_check_version(info), skew, *mode, *writes, *await _check_configuration(client, info)]
     except ApiError as error:
-        return [broken(f"Redis {say_why(error)}")]
+        return [broken(f"Redis {describe_for_operator(error)}")]
     finally:
         await client.close()
 

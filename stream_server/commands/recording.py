@@ -6,6 +6,7 @@ The reader only reports lines that it cannot decode. The server checks the value
 
 import re
 import unicodedata
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -66,7 +67,7 @@ def read_recording(path: Path) -> Iterator[RecordedStatus | UnreadableLine]:
 
 def _parse_line(number: int, line: bytes) -> RecordedStatus | UnreadableLine:
     try:
-        row = _decode(line)
+        row = _decode(line.removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return UnreadableLine(number, str(error))
     if not row.author.strip():

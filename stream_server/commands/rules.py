@@ -1,5 +1,6 @@
 """The command ``rules``: explain what a rule means, without a server."""
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def _read_status(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        members: dict[str, Any] = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        members: dict[str, Any] = msgspec.json.decode(file.read_bytes().removeprefix(BOM_UTF8), type=dict[str, Any])
     except (msgspec.MsgspecError, UnicodeDecodeError, OSError) as error:
         raise CommandFailure(f"--status {file}: {error}", USAGE) from None
     return _check_members(members, {}, _ApiStatus if "id" in members else None)

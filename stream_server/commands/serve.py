@@ -11,7 +11,7 @@ from stream_server.config import config
 from stream_server.errors import ApiError
 from stream_server.runtime.embedded_redis import EmbeddedRedisError
 from stream_server.runtime.listening import CannotListen
-from stream_server.store.redis.refusals import say_why
+from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.store import UnusableRedis
 
 EPILOG = """
@@ -67,5 +67,5 @@ def serve(
         raise CommandFailure(f"{error.filename or 'the server'}: {error.strerror or error}") from None
     except ApiError as error:
         name = "the Redis of --redis" if settings.redis else "the embedded Redis"
-        raise CommandFailure(f"{name} {say_why(error)}", UNREACHABLE) from None
+        raise CommandFailure(f"{name} {describe_for_operator(error)}", UNREACHABLE) from None
     context.exit(code)

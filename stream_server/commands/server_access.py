@@ -19,6 +19,7 @@ from stream_server.security import bus_key
 from stream_server.security.signing_keys import load_or_create_secret
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.social.sign_ins import SignIn
 from stream_server.store.store import Store, UnusableRedis
@@ -73,7 +74,12 @@ class ServerAccess:
         return self._authority.issue(user_id, scopes, ttl_seconds, time.time())[0]
 
     async def make_sign_in_link(self, user_id: str, scopes: frozenset[str], address: str) -> str:
-        """Return a link that signs the user in to the console of the server at ``address``, once."""
+        """Return a link that signs the user in to the console of the server at ``address``, once.
+
+        Raises :class:`CommandFailure` for a server that cannot sign the tokens of the session.
+        """
+        if not self._authority.can_issue:
+            raise CommandFailure("a server without a private key has no sign-in: its users bring their tokens", USAGE)
         return await make_sign_in_link(self._store, address, SignIn(user_id, scopes))
 
     async def find_user(self, login: str, *, create: bool = False) -> str:
@@ -98,14 +104,15 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
         size_limits=SizeLimits(
             config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max,
             config.consent == "on", packed_statuses=config.pack_statuses == "on",
+            foreign_subjects=config.ingest_subjects == "on",
         ),
         bus_key=_bus_key(config),
     )  # fmt: skip
     try:
         await opened.open()
         yield opened
-    except Unavailable:
-        raise CommandFailure("the server's Redis cannot be reached", UNREACHABLE) from None
+    except Unavailable as error:
+        raise CommandFailure(f"the server's Redis {describe_for_operator(error)}", UNREACHABLE) from None
     except (ApiError, UnusableRedis) as error:
         raise CommandFailure(str(error)) from None
     finally:
@@ -137,6 +144,6 @@ def _signing_secret(config: Config) -> str:
     if config.jwt_secret or config.jwt_algorithm != "HS256":
         return ""
     if not config.data_dir or not (Path(config.data_dir) / "jwt.secret").exists():
-        advice = "give the server's jwt_secret or --data-dir"
+        advice = "give the server's jwt_secret, --data-dir, --settings-file, or --jwt-algorithm and --jwt-key-file"
         raise CommandFailure(f"the key that signs tokens is missing: {advice}", USAGE)
     return load_or_create_secret(config.data_dir)

@@ -108,6 +108,10 @@ class Config:
     external_subjects: str = row(
         "off", "name", "Take `sub` as the issuer's own id, and create its user at first sight.", choices=("on", "off")
     )
+    ingest_subjects: str = row(
+        "on", "name", "A user's foreign id in ingest is the issuer's `sub`; off keeps two name spaces.",
+        choices=("on", "off"),
+    )  # fmt: skip
     claim_login: str = row("preferred_username", "claim", "Claim with the login of a new user.")
     claim_name: str = row("name", "claim", "Claim with the name of a new user.")
     claim_email: str = row("email", "claim", "Claim with the e-mail, used if `email_verified` is true.")

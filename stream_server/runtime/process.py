@@ -24,7 +24,7 @@ from filters.registry import installed_registry
 from stream_server.app import APPLY_SETTINGS, FEED_TASK, JOBS_TASK, serve_application
 from stream_server.config.config import load_again, worker_environment
 from stream_server.config.reload import ReloadOutcome, SettingsReloader
-from stream_server.config.settings import Config
+from stream_server.config.settings import Config, InvalidSetting
 from stream_server.demo import walkthrough
 from stream_server.monitoring import trace_export
 from stream_server.monitoring.worker_sockets import RELAY_SOCKET, SOCKET_NAME_BYTES, WorkerSockets, bind_private
@@ -165,7 +165,9 @@ async def _run_first_process(
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
     installed_registry()
     secret = signing_keys.signing_secret(config)
-    tokens.TokenAuthority(config, secret)
+    authority = tokens.TokenAuthority(config, secret)
+    if with_demo and not authority.can_issue:
+        raise InvalidSetting("--demo signs tokens, for which a public key or a key set does not suffice")
     trace_export.check_settings(config)
     several = config.workers > 1
     listener = _reserve_or_listen(config, several=several)

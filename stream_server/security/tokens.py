@@ -35,6 +35,15 @@ MAX_TIME_SECONDS = 253_402_300_800
 TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 """Accepted values of ``typ`` in lower case (RFC 9068 for the last two). It may be absent (RFC 7519 §5.1)."""
 
+EXTERNAL_TOKENS = (
+    "with --external-subjects another issuer makes all tokens: let its token name the scopes in the claim of "
+    "--claim-scopes, or give them to one of its users by a rule, such as --scope-rules 'sub=ID AT THE ISSUER:ingest'"
+)
+CANNOT_SIGN = (
+    "a public key or a key set cannot sign tokens: name the file with the private key (--jwt-key-file), or let its "
+    "owner sign these claims with {algorithm}: {claims}"
+)
+
 _USER_ID = re.compile(r"[0-9]{1,20}")
 
 
@@ -112,11 +121,11 @@ class TokenAuthority:
     ) -> tuple[str, Claims]:
         """Return a new token and its claims, for the user id ``sub``, valid ``ttl_seconds`` from ``now`` (Unix time).
 
-        Raises :class:`Unavailable` if the server has only a public key. Raises :class:`InvalidSetting` for a longer
-        life than the setting ``token_max_seconds``.
+        Raises :class:`InvalidSetting` if the server has only a public key; the message has the claims that the owner of
+        the private key would sign. Raises :class:`InvalidSetting` for a longer life than ``token_max_seconds``.
         """
-        if self._private is None:
-            raise Unavailable("this server only verifies tokens; it cannot issue them")
+        if self._external is not None:
+            raise InvalidSetting(EXTERNAL_TOKENS)
         if ttl_seconds > self._max_seconds:
             raise InvalidSetting(f"a token may live {self._max_seconds} s at most (--token-max-seconds)")
         issued = int(now)
@@ -125,7 +134,10 @@ class TokenAuthority:
             "iss": self._issuer, "aud": self._audience, "sub": sub, "jti": claims.jti,
             "iat": claims.iat, "exp": claims.exp, "scope": " ".join(sorted(scopes)),
         } | ({"srv_session": session} if session else {})  # fmt: skip
-        return self._jws.encode(msgspec.json.encode(payload), self._private, self.algorithm), claims
+        encoded = msgspec.json.encode(payload)
+        if self._private is None:
+            raise InvalidSetting(CANNOT_SIGN.format(algorithm=self.algorithm, claims=encoded.decode()))
+        return self._jws.encode(encoded, self._private, self.algorithm), claims
 
     def verify(self, token: str, now: float) -> Claims:
         """Return the claims of the token if it is valid at ``now`` (seconds since 1970).

@@ -132,8 +132,9 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("decided", "{core}:decided", "", "ZSET", "decided reports: report id scored by itself", REPORTS),
     Key("report", "{core}:report:", "<id>", "HASH", "id uid user status reason note posted(ms), decision", REPORTS),
     Key("rules", "{core}:rules:", "<uid>", "HASH", "rule id -> JSON: id, rule, tag, created", CAPPED),
-    Key("subjects", "{core}:subjects", "", "HASH", "id of a user at another issuer -> user id", USERS),
-    Key("ingested", "{core}:ingested", "", "HASH", "`<op>:<foreign id>` of a line -> position and own id", OPERATOR),
+    Key("subjects", "{core}:subjects", "", "HASH", "id of a user at another issuer, and foreign id -> user id", USERS),
+    Key("foreign", "{core}:foreign", "", "HASH", "foreign id -> user id, if `ingest_subjects` is off", OPERATOR),
+    Key("ingested", "{core}:ingested", "", "HASH", "`<op>:<id>` of an ingested line -> position and own id", OPERATOR),
     Key("audit", "{core}:audit", "", "ZSET", "deeds of administrators: id scored by itself; capped", CAPPED),
     Key("deeds", "{core}:deeds", "", "HASH", "deeds of administrators: id -> JSON", CAPPED),
     Key("filed", "{core}:filed", "", "HASH", "`<uid>:u<user>` or `<uid>:s<status>` -> the open report of it", REPORTS),
@@ -170,7 +171,6 @@ LOG = _PREFIX_BY_NAME["log"]
 ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
-INGESTED = _PREFIX_BY_NAME["ingested"]
 PROCESSES = "processes:{all}"
 RATES_PREFIX = _PREFIX_BY_NAME["rates"].removesuffix(":")
 """Prefix of the counters of rate limits. The library that counts adds the colon."""

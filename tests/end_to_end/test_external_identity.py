@@ -46,6 +46,10 @@ class Issuer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.server_port}/jwks.json"
 
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
     def token(self, sub: str, **claims: Any) -> str:
         now = int(time.time())
         all_claims = {"iss": ISSUER, "aud": [AUDIENCE], "sub": sub, "iat": now, "exp": now + 600, **claims}
@@ -56,19 +60,22 @@ class Issuer:
 def issuer() -> Iterator[Issuer]:
     made = Issuer()
     yield made
-    made.server.shutdown()
-    made.server.server_close()
+    made.close()
+
+
+def beside(issuer: Issuer, folder: Path, *more: str) -> Server:
+    """Return a server, not yet started, whose users are those of the issuer."""
+    options = (
+        "--jwt-algorithm", "RS256", "--jwt-jwks-url", issuer.url, "--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE,
+        "--external-subjects", "on", "--claim-login", "nickname", "--claim-scopes", "permissions",
+        "--scope-rules", "https://app/roles=staff:firehose; realm.groups=root:admin; sub=site|jobs:ingest",
+    )  # fmt: skip
+    return Server(folder, *options, *more, variables={"STREAM_SERVER_JWT_SECRET": ""})
 
 
 @pytest.fixture(scope="module")
 def server(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    options = (
-        "--jwt-algorithm", "RS256", "--jwt-jwks-url", issuer.url, "--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE,
-        "--external-subjects", "on", "--claim-login", "nickname", "--claim-scopes", "permissions",
-        "--scope-rules", "https://app/roles=staff:firehose; realm.groups=root:admin",
-    )  # fmt: skip
-    variables = {"STREAM_SERVER_JWT_SECRET": ""}
-    with Server(tmp_path_factory.mktemp("server"), *options, variables=variables) as running:
+    with beside(issuer, tmp_path_factory.mktemp("server")) as running:
         yield running
 
 
@@ -82,6 +89,13 @@ class Caller:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         async with self.session.request(method, path, headers=headers, **more) as answer:
             return Answer(answer.status, answer.headers, await answer.read())
+
+    async def ingest(self, token: str, *lines: dict[str, Any]) -> list[dict[str, Any]]:
+        body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"}
+        async with self.session.post("/v1/ingest", headers=headers, data=body) as answer:
+            assert answer.status == 200, await answer.text()
+            return [msgspec.json.decode(line) async for line in answer.content]
 
     async def me(self, token: str) -> dict[str, Any]:
         answer = await self.call("GET", "/v1/users/me", token)
@@ -185,6 +199,63 @@ async def test_a_stream_of_an_external_user(caller: Caller, issuer: Issuer) -> N
     posted = await caller.call("POST", "/v1/statuses", token, json={"message": "live"})
     await stream.until(lambda s: s.received == [("post", posted.json["id"])])
     await stream.close()
+
+
+def person(foreign_id: str, **members: Any) -> dict[str, Any]:
+    return {"op": "user", "user": {"foreign_id": foreign_id, **members}}
+
+
+async def test_who_is_ingested_is_who_logs_in_whichever_came_first(caller: Caller, issuer: Issuer) -> None:
+    """The site names people by the `sub` of the issuer. Afterwards nobody can tell which way the user came first."""
+    jobs = issuer.token("site|jobs")
+    early = await caller.me(issuer.token("p|early", nickname="early"))
+    profile = {"login": "Late", "name": "N", "bio": "tea"}
+    (known, late) = await caller.ingest(jobs, person("p|early", **profile), person("p|late", **profile))
+    assert (known["id"], known["outcome"], late["outcome"]) == (early["id"], "updated", "created")
+    assert known["left_out"][0]["param"] == "user.login"
+    found = [await caller.me(issuer.token(sub, nickname="other", name="Other")) for sub in ("p|early", "p|late")]
+    assert [(user["id"], user["login"], user["foreign_id"]) for user in found] == [
+        (early["id"], "early", "p|early"), (late["id"], "Late", "p|late"),
+    ]  # fmt: skip
+    own, other = [{**user, "id": "", "login": "", "signup": "", "foreign_id": ""} for user in found]
+    assert own == other
+
+
+async def test_an_ingested_user_reads_a_stream_with_the_tokens_of_the_site(caller: Caller, issuer: Issuer) -> None:
+    jobs, reader = issuer.token("site|jobs"), issuer.token("p|reader")
+    await caller.me(issuer.token("p|friend"))
+    await caller.ingest(
+        jobs, person("p|reader"), person("p|writer"), {"op": "follow", "source": "p|reader", "target": "p|writer"}
+    )
+    headers = {"Authorization": f"Bearer {reader}", "Accept": MEDIA["ndjson"]}
+    parameters = {"follow": "@me,foreign:p|friend"}
+    stream = Consumer(await caller.session.get("/v1/stream", params=parameters, headers=headers), "ndjson")
+    lines = [
+        {"op": "post", "status": {"foreign_id": f"by:{sub}", "author": sub, "message": "hi"}}
+        for sub in ("p|writer", "p|friend")
+    ]
+    posted = await caller.ingest(jobs, *lines)
+    await stream.until(lambda s: s.received == [("post", answer["id"]) for answer in posted])
+    (ended,) = await caller.ingest(jobs, {"op": "suspend", "user": "p|reader"})
+    await stream.until_end()
+    assert (await caller.call("GET", "/v1/users/me", reader)).error == (403, "suspended", None)
+    assert ended["cursor"] > posted[-1]["cursor"]
+
+
+@pytest.mark.extended
+async def test_a_setting_keeps_foreign_ids_and_subjects_apart(issuer: Issuer, own_folder: Path) -> None:
+    with beside(issuer, own_folder, "--ingest-subjects", "off") as apart:
+        async with aiohttp.ClientSession(apart.address) as session:
+            caller, jobs = Caller(session), issuer.token("site|jobs")
+            early = await caller.me(issuer.token("p|one"))
+            (made,) = await caller.ingest(jobs, person("p|one"))
+            assert (made["outcome"], made["id"] == early["id"]) == ("created", False)
+            (posted,) = await caller.ingest(
+                jobs, {"op": "post", "status": {"foreign_id": "s", "author": "p|one", "message": "hi"}}
+            )
+            found = await caller.call("GET", "/v1/events?follow=foreign:p|one&since=-1m&wait=0", jobs)
+            assert [event["status"]["id"] for event in found.json["events"]] == [posted["id"]]
+            assert (await caller.me(issuer.token("p|one")))["posts"] == 0
 
 
 @pytest.mark.extended

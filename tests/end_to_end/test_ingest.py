@@ -27,7 +27,9 @@ Line = dict[str, Any]
 
 def history(source: random.Random, count: int) -> list[Line]:
     """Return lines of a site: users, then posts, replies, deletes, follows and unfollows. Each has an id."""
-    lines: list[Line] = [{"op": "user", "user": {"foreign_id": f"u{n}"}} for n in range(USERS)]
+    lines: list[Line] = [
+        {"op": "user", "user": {"foreign_id": f"u{n}"}, "id": f"made{n}"} for n in range(USERS)
+    ]
     alive: list[str] = []
     pairs: set[tuple[str, str]] = set()
     for n in range(count):
@@ -155,6 +157,27 @@ async def test_streams_follow_by_login_and_foreign_id(server: Server, api: Api) 
     polled = await api.poll({**by_login, "since": start})
     assert [event["status"]["foreign_id"] for event in polled["events"]] == [name]
     await updated.close()
+
+
+async def test_streams_do_not_see_what_a_suspended_user_becomes(server: Server, api: Api) -> None:
+    """A site may change a user who is suspended. The change is there when the user is reinstated."""
+    one, two = (uuid.uuid4().hex[:12] for _ in range(2))
+    made = await send(server, api.admin, [{"op": "user", "user": {"foreign_id": name}} for name in (one, two)])
+    asked = {"follow": f"foreign:{one},foreign:{two}", "kinds": "user_update"}
+    start = await api.head()
+    async with await api.stream(asked) as stream:
+        lines: list[Line] = [
+            {"op": "suspend", "user": one},
+            {"op": "user", "user": {"foreign_id": one, "bio": "tea"}},
+            {"op": "user", "user": {"foreign_id": two, "bio": "tea"}},
+        ]
+        assert [answer.get("outcome") for answer in await send(server, api.admin, lines)][1:] == ["updated"] * 2
+        await stream.until(lambda s: s.events)
+        polled = await api.poll({**asked, "since": start})
+        for events in (stream.events, polled["events"]):
+            assert [event["user"]["foreign_id"] for event in events] == [two]
+    await send(server, api.admin, [{"op": "reinstate", "user": one}])
+    assert (await api.call("GET", f"/v1/users/{made[0]['id']}", token=mint(api.admin))).json["bio"] == "tea"
 
 
 class Sender:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from stream_server.errors import InternalError, Unavailable
 from stream_server.store import keys
-from stream_server.store.memory import RedisMemory
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis_state import RedisStateReader
 
 TRIM_SLICE_ENTRIES = 10_000
 """Most entries removed by one script call. This takes about one millisecond of Redis' time."""
@@ -57,7 +57,7 @@ class Retention:
     def __init__(self, redis: RedisClient, scripts: Scripts) -> None:
         self._redis = redis
         self._scripts = scripts
-        self._memory = RedisMemory(redis)
+        self._state = RedisStateReader(redis)
 
     async def trim(self, limits: RetentionLimits) -> LogSize:
         """Remove the oldest entries beyond ``limits``; return the log's size. Several processes may call it at once."""
@@ -76,7 +76,7 @@ class Retention:
     async def _choose_max_bytes(self, max_bytes: int) -> int:
         """Return ``max_bytes``, or the log's share of Redis' memory if that is less."""
         try:
-            memory = (await self._memory.measure()).limit_bytes
+            memory = (await self._state.read()).limit_bytes
         except InternalError:  # a Redis that forbids INFO
             return max_bytes
         share = memory // MEMORY_SHARE

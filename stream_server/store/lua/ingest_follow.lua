@@ -1,4 +1,4 @@
--- parts: ingested log_head ingested_pair users visibility actor source_and_target notifications jobs step_timelines follows
+-- parts: ingested ingested_pair users visibility actor source_and_target notifications jobs step_timelines follows
 -- Follow a user, as another site says. The site has asked the target, so this makes no request. ARGV: 3 source and 4
 -- target, foreign ids. Reply: position and the target's id; the source's id, fence of the home timeline's job, the
 -- target's newest statuses.

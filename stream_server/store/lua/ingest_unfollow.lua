@@ -1,4 +1,4 @@
--- parts: ingested log_head ingested_pair users actor source_and_target notifications jobs step_timelines follows
+-- parts: ingested ingested_pair users actor source_and_target notifications jobs step_timelines follows
 -- End a follow, or a follow request, as another site says. ARGV and reply: as in ingest_follow.lua.
 local following = redis.call('ZSCORE', KEY.following .. source.id, target.id)
 if not following and not has_requested(source, target) then return keep_unchanged(target.id) end

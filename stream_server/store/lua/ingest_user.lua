@@ -1,24 +1,43 @@
--- parts: ingested users log_head
--- Create a user of another site. ARGV: 3 login ('' for one made of the id), 4 profile card, 5 `1` for a protected user
--- or `0`, from 6 on fields and values of the hash. Reply: position (of the log's head, if there is no entry) and id.
-local login = ARGV[3]
-if login ~= '' and redis.call('HEXISTS', KEY.logins, login:lower()) == 1 then return refuse('TAKEN login') end
+-- parts: ingested users profile
+-- Create a user of another site, or change one. ARGV: 3 foreign id, 4 login ('' for one made of the own id; nobody's login
+-- changes), from 5 on as in parts/profile.lua. The name of a new user is the login or the foreign id, unless ARGV has one.
+-- Reply: position (that of before, or of the log's head, if there is no entry), `created`, `updated` or `unchanged`, login,
+-- own id.
+local foreign_id, login = ARGV[3], ARGV[4]
+local rest = ',"foreign_id":"' .. foreign_id .. '"'
+
+local function reply_of(position, outcome, who)
+  return (position or ingested and ingested:match('^%S+ %S+') or table.concat({log_head()}, ' ')) .. ' ' .. outcome .. ' '
+    .. who.login .. ' ' .. who.id
+end
+
+local known = own_id('user', foreign_id)
+if known then
+  local who = find_user(known)
+  local position = change_profile(who, 5, rest)
+  return keep_ingested(reply_of(position, position and 'updated' or 'unchanged', who))
+end
+
 local ms, seq, n = next_position()
-local id, signup, head, head_number = make_id(ms, seq), to_text(ms), log_head()
-local position = head .. ' ' .. head_number
-if login == '' then login = 'u' .. id end
+local id, signup, name = make_id(ms, seq), to_text(ms), login ~= '' and login or foreign_id:sub(1, 50)
+if login == '' or redis.call('HEXISTS', KEY.logins, login:lower()) == 1 then login = 'u' .. id end
 while redis.call('HEXISTS', KEY.logins, login:lower()) == 1 do
   login = login .. '_'
 end
+local who = {id = id, login = login, followers = 0, following = 0, posts = 0, signup = ms,
+  card = '"name":"' .. name .. '","bio":null,"url":null,"place":null,"lang":null,"protected":false'}
+fill_card(who, 5, rest)
+local reply = reply_of(nil, 'created', who)
 -- Streams learn from an entry who is protected.
-if ARGV[5] == '1' then
-  local user = {id = id, login = login, card = ARGV[4], followers = 0, following = 0, posts = 0, signup = ms}
-  position = append_entry('protect', PUBLIC, '{"wire":{"user":' .. user_json(user) .. '}}', following_position(ms, seq, n))
+if who.protected then
+  reply = reply_of(append_user_entry('protect', who, following_position(ms, seq, n)), 'created', who)
   redis.call('SADD', KEY.protected, id)
 else
   redis.call('HSET', KEY.meta, 'ms', signup, 'seq', to_text(seq))
 end
+redis.call('HSET', FOREIGN_USERS, foreign_id, id)
 redis.call('HSET', KEY.logins, login:lower(), id)
-redis.call('HSET', KEY.user .. id, 'id', id, 'login', login, 'followers', '0', 'following', '0', 'posts', '0', 'signup',
-  signup, 'protected', ARGV[5], 'card', ARGV[4], unpack(ARGV, 6))
-return keep_ingested(position .. ' ' .. id)
+redis.call('HSET', KEY.user .. id, 'id', id, 'login', login, 'name', name, 'followers', '0', 'following', '0', 'posts', '0',
+  'signup', signup, 'protected', '0')
+store_profile(who, 5)
+return keep_ingested(reply)

@@ -3,7 +3,8 @@
 -- (store/keys.py); LOG_MAX_ENTRIES, TIMELINE_MAX, FANOUT_BATCH_SIZE, STEP_TIMELINES, ADDS_PER_TRIM, FOLLOWING_MAX,
 -- ASK_STRANGERS and PACKED_STATUSES, which are limits and settings; HOME_TIMELINE and LIST_TIMELINE, the beginnings of
 -- keys of timelines; JOB_GRACE_MS, JOB_LEASE_MS and REFILL_AUTHORS_PER_PASS; MAC_INNER_PAD and MAC_OUTER_PAD, the key of
--- the signature; VISIBILITY_TABLE, the answers of events/visibility.py.
+-- the signature; FOREIGN_USERS, the key of the own ids of users by foreign id; VISIBILITY_TABLE, the answers of
+-- events/visibility.py.
 -- KEYS: 1 the idempotency key of a write, or any core key of a read; 2 KEY.meta, 3 KEY.never (see scripts.py). All keys
 -- of a script are on the same shard.
 -- ARGV: 1 fingerprint of the request, 2 how long its reply is kept (ms). The header of each script lists the others.
@@ -129,6 +130,12 @@ local function append_entry(kind, audience, body, ms, seq, n)
   redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
   redis.pcall('PUBLISH', 'events:' .. kind, signed(position .. ' ' .. kind .. ' ' .. audience .. ' ' .. body))
   return position, ms_text
+end
+
+-- The id and the number n of the newest entry, as text; '0-0' and '0' if the log is empty.
+local function log_head()
+  local newest = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
+  return newest and newest[1] or '0-0', newest and newest[2][2] or '0'
 end
 
 -- Adds a member to a sorted set with its time `when`, or removes it if there is none.

@@ -1,4 +1,3 @@
--- parts: log_head
 -- Read the relations of users that streams need, and the log's head (last entry), in one step. Read only. It ends
 -- before the first user with whom it would read more relations than it may, so that it holds Redis for a moment only.
 -- ARGV: 3 most relations of all users together, 4.. users. Reply: for each user that was read followed users, blocked

@@ -163,7 +163,7 @@ class RedisClient:
         try:
             return await use(self)
         except (RedisError, OSError) as error:
-            raise unavailable_error() from error
+            raise unavailable_error(error) from error
 
     async def close(self) -> None:
         """Close all connections. Calls that wait for a reply get :class:`NoReply`."""
@@ -181,7 +181,7 @@ class RedisClient:
         Waits at most ``max_seconds`` or the client's timeout, whichever is less, then raises `Unavailable`. A call of
         an opening stream first waits for a slot of `ReadAdmission`.
         """
-        return await self._execute(commands, min(max_seconds, self.timeout_seconds), unavailable_error)
+        return await self._execute(commands, min(max_seconds, self.timeout_seconds), _not_in_time)
 
     async def execute_write(self, *commands: Command) -> list[Any]:
         """Run write commands without an idempotency key, and so only once. Return their replies in order.
@@ -219,7 +219,7 @@ class RedisClient:
         if budget is not None:
             allowed_seconds = min(allowed_seconds, budget.remaining_seconds)
         if allowed_seconds <= 0:
-            raise unavailable_error()  # otherwise the commands would be sent and given up at once
+            raise _not_in_time()  # otherwise the commands would be sent and given up at once
         packed = _pack(commands)
         lane = self._lanes[choose_lane(commands, len(packed))]
         deadline = start + min(allowed_seconds, self.timeout_seconds)
@@ -282,7 +282,7 @@ class RedisClient:
                 except NotSent:
                     continue
         except (RedisError, OSError, TimeoutError) as error:
-            raise unavailable_error() from error
+            raise unavailable_error(error) from error
         raise unavailable_error()
 
     async def subscribe(self, channels: Sequence[str]) -> Subscription:
@@ -296,7 +296,7 @@ class RedisClient:
                 subscription = Subscription(await open_transport(self._pool, self.timeout_seconds))
                 await subscription.start(channels)
         except (RedisError, OSError, TimeoutError) as error:
-            raise unavailable_error() from error
+            raise unavailable_error(error) from error
         return subscription
 
     async def _open_connection(self, on_lost: Callable[[PipelinedConnection], None]) -> PipelinedConnection:
@@ -307,6 +307,10 @@ class RedisClient:
         """Return whether the Sentinels, if any, still name the server at this address."""
         guide = self._sentinels or self._cluster_guide
         return guide is None or guide.address == address
+
+
+def _not_in_time() -> Unavailable:
+    return unavailable_error(TimeoutError())
 
 
 def _pack(commands: Sequence[Command]) -> bytes:

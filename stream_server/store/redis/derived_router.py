@@ -95,7 +95,7 @@ class DerivedRouter:
                 self._note_refusal(moved, named)
                 return await self._use(named.node, use)
         except (RedisError, OSError) as error:
-            raise unavailable_error() from error
+            raise unavailable_error(error) from error
 
     async def close(self) -> None:
         """Close the connections to all nodes. The client of the truth stays open."""

@@ -69,7 +69,7 @@ class MessageDelivery(asyncio.Protocol):
                 self._transport.resume_reading()
             await self._wait_for_change()
         except (RedisError, OSError) as error:
-            raise unavailable_error() from error
+            raise unavailable_error(error) from error
         finally:
             self._handle = None
 

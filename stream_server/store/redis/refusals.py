@@ -6,7 +6,8 @@ the refused command is its first write. A missing ACL permission is different: R
 a key that a node of a cluster does not have, because its slot is being moved.
 """
 
-from redis.exceptions import AskError, AuthenticationError, BusyLoadingError, ResponseError
+from redis.exceptions import AskError, AuthenticationError, AuthorizationError, BusyLoadingError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from stream_server import errors
 from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Unavailable
@@ -60,9 +61,30 @@ BAD_REQUEST_MESSAGES = {
 """Messages of the script codes for invalid requests. The faulty parameter follows the code."""
 
 
-def unavailable_error() -> Unavailable:
-    """Make the API error for a request that Redis did not execute."""
-    return Unavailable("the data store cannot be reached; nothing was written", retry_after=1)
+def unavailable_error(cause: BaseException | None = None) -> Unavailable:
+    """Make the API error for a request that Redis did not execute. ``cause`` is the error that says why."""
+    reason = "cannot be reached"
+    if isinstance(cause, BusyLoadingError):
+        reason = "is still loading its data"
+    elif isinstance(cause, AuthenticationError | AuthorizationError):
+        reason = "does not let this server in"
+    elif isinstance(cause, TimeoutError | RedisTimeoutError):
+        reason = "did not answer in time"
+    return Unavailable(f"the data store {reason}; nothing was written", retry_after=1)
+
+
+def describe_for_operator(error: ApiError) -> str:
+    """Return what keeps Redis from its work, such as "cannot be reached: …", by the error from which ``error`` came.
+
+    The text may have the address of Redis, so it is for the operator. It has no password.
+    """
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if cause is error:
+        return f"does not do this: {error.message}"
+    refuses = isinstance(cause, ResponseError | AuthenticationError | AuthorizationError | BusyLoadingError)
+    return f"{'refuses' if refuses else 'cannot be reached'}: {str(cause).rstrip('.') or 'no answer in time'}"
 
 
 def outcome_unknown_error(
@@ -71,14 +93,6 @@ def outcome_unknown_error(
     """Make the API error for a write that Redis may have executed. ``reason`` says why this is not certain."""
     message = f"{reason}. Repeat it with the same Idempotency-Key; without one it may be made twice"
     return errors.OutcomeUnknown(message, retry_after=1)
-
-
-def say_why(error: ApiError) -> str:
-    """Return why Redis cannot be used, as the end of a sentence whose subject is Redis."""
-    said = error.__cause__
-    if isinstance(said, AuthenticationError | BusyLoadingError | ResponseError):
-        return f"refuses to answer: {said}"
-    return "cannot be reached"
 
 
 def to_api_error(error: ResponseError) -> ApiError:

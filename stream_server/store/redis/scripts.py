@@ -24,7 +24,12 @@ from stream_server.store.redis import replies, script_linker, timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import NoReply
-from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, write_error_to_api_error
+from stream_server.store.redis.refusals import (
+    outcome_unknown_error,
+    to_api_error,
+    unavailable_error,
+    write_error_to_api_error,
+)
 
 JOB_GRACE_MS = 3000
 """Delay in milliseconds until a new job is due. Until then the request that added the job may do its first pass."""
@@ -45,6 +50,7 @@ REPLICA_WAIT_SHARE = 0.8
 """Share of an attempt's time for which Redis waits for its replicas. The rest is for the reply."""
 
 RIGHTS_SCRIPTS: Mapping[str, int | None] = {
+    "ingest_suspension": None,
     "password_change": 0,
     "report_decide": None,
     "scopes_grant": 1,
@@ -55,7 +61,10 @@ RIGHTS_SCRIPTS: Mapping[str, int | None] = {
     "suspension_change": 1,
     "token_revoke": 0,
 }
-"""The scripts that may take rights from the tokens of a user, with the place of the user's id in their arguments."""
+"""The scripts that may take rights from the tokens of a user, with the place of the user's id in their arguments.
+
+None: the arguments do not have it.
+"""
 
 ScriptArgument = str | bytes | int
 _PARTS = re.compile(r"-- parts: (.*)\n")
@@ -82,6 +91,9 @@ class SizeLimits(NamedTuple):
 
     With ``ask_strangers``, a user is asked before another user, whom the user does not follow, adds the user to a group
     or a talk.
+
+    With ``foreign_subjects``, the foreign id of a user (:mod:`stream_server.store.social.ingest`) is the ``sub`` by
+    which an outside issuer names the user.
     """
 
     log_max_entries: int = 1_000_000
@@ -92,6 +104,12 @@ class SizeLimits(NamedTuple):
     step_timelines: int = 100
     adds_per_trim: int = 32
     packed_statuses: bool = False
+    foreign_subjects: bool = True
+
+    @property
+    def foreign_users_key(self) -> str:
+        """The Redis key of the hash with the own ids of users by foreign id."""
+        return keys.key_for("subjects" if self.foreign_subjects else "foreign")
 
 
 class WriteReply(NamedTuple):
@@ -151,12 +169,7 @@ class Scripts:
 
         Raises `Unavailable` if nothing was written, and `OutcomeUnknown` if the write may have been made.
         """
-        try:
-            (reply,) = await self._run_writes([self._write_command(script_name, idempotency_key, arguments)])
-        finally:
-            if script_name in RIGHTS_SCRIPTS:
-                uid_at = RIGHTS_SCRIPTS[script_name]
-                self.on_rights_change(None if uid_at is None else str(arguments[uid_at]))
+        (reply,) = await self.write_each([(script_name, idempotency_key, arguments)])
         if isinstance(reply, ResponseError):
             raise write_error_to_api_error(reply) from reply
         return reply
@@ -165,7 +178,15 @@ class Scripts:
         self, writes: Sequence[tuple[str, IdempotencyKey, tuple[ScriptArgument, ...]]]
     ) -> list[WriteReply | ResponseError]:
         """Run several atomic writes in one round trip. Return each write's reply, or the error that refused it."""
-        return await self._run_writes([self._write_command(*write) for write in writes]) if writes else []
+        if not writes:
+            return []
+        try:
+            return await self._run_writes([self._write_command(*write) for write in writes])
+        finally:
+            for script_name, _, arguments in writes:
+                if script_name in RIGHTS_SCRIPTS:
+                    uid_at = RIGHTS_SCRIPTS[script_name]
+                    self.on_rights_change(None if uid_at is None else str(arguments[uid_at]))
 
     async def call(self, script_name: str, key: str, *arguments: ScriptArgument) -> Any:
         """Call a Lua script that needs no idempotency key; return its reply. ``key`` selects the Cluster shard."""
@@ -178,7 +199,7 @@ class Scripts:
         try:
             replies = await self._run_installing_missing(commands, time.monotonic() + self._redis.remaining_seconds)
         except NoReply as lost:
-            raise Unavailable("the data store did not answer", retry_after=1) from lost
+            raise unavailable_error(TimeoutError()) from lost
         for reply in replies:
             if isinstance(reply, ResponseError):
                 raise to_api_error(reply) from reply
@@ -341,6 +362,7 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
         "FOLLOWING_MAX": str(size_limits.following_max),
         "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
         "PACKED_STATUSES": str(size_limits.packed_statuses).lower(),
+        "FOREIGN_USERS": f"'{size_limits.foreign_users_key}'",
         "MAC_INNER_PAD": f"'{pads[0]}'",
         "MAC_OUTER_PAD": f"'{pads[1]}'",
         "JOB_GRACE_MS": str(JOB_GRACE_MS),

@@ -1,12 +1,13 @@
-"""Ingest: users, statuses and follows of another site, under the ids of that site (foreign ids).
+"""Ingest: users, statuses and relations of another site, under the ids of that site (foreign ids).
 
 Each line is one atomic script. The script finds the own ids of the users and statuses that the line names. It keeps its
 reply under the line's name for ever, in ``{core}:ingested``. So a line that comes again gets the same reply and changes
-nothing, also after a restart of all processes.
+nothing, also after a restart of all processes. A line about a state, without an id of its own, is compared with the
+state instead: a profile, a pair of users, a suspension.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import NamedTuple
 
 from redis.exceptions import ResponseError
@@ -22,19 +23,22 @@ from stream_server.store.redis.replies import parse_reply_position
 from stream_server.store.redis.scripts import ScriptArgument, Scripts, WriteReply
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.statuses import StatusDraft, post_arguments
-from stream_server.store.social.stored_json import encode_json, flag_text
-from stream_server.store.social.users import ProfileCard
+from stream_server.store.social.users import profile_arguments
 from stream_server.store.timelines.syndication import FanOut, Syndication, TimelineChange
 
-_TIMELINE_MODES = {"follow": "merge", "unfollow": "remove"}
+_SHARED_SCRIPTS = {
+    **dict.fromkeys(("unblock", "mute", "unmute"), "ingest_relation"),
+    **dict.fromkeys(("suspend", "reinstate"), "ingest_suspension"),
+}
+"""Scripts by what the line does. The script of any other line has its name."""
 
 
 class IngestWrite(NamedTuple):
     """One line that is ready to be written.
 
     Attributes:
-        op: What the line does: ``user``, ``post``, ``delete``, ``follow`` or ``unfollow``. A script has its name.
-        name: The line's id: the foreign id of the user, status or change, or two foreign ids with a comma between.
+        op: What the line does, such as ``user``, ``post`` or ``follow``.
+        name: The line's id: the foreign id of the status or change. A name with a comma is that of a state.
         arguments: Arguments of the script.
     """
 
@@ -42,12 +46,26 @@ class IngestWrite(NamedTuple):
     name: str
     arguments: tuple[ScriptArgument, ...]
 
+    @property
+    def script(self) -> str:
+        """The name of the script that makes the write."""
+        return _SHARED_SCRIPTS.get(self.op) or f"ingest_{self.op}"
+
 
 class Ingested(NamedTuple):
-    """The result of one line: the own id of its user or status, and the position of the log where it took effect."""
+    """The result of one line.
+
+    Attributes:
+        id: The own id of its user or status.
+        position: The position of the log where the line took effect.
+        outcome: Of a ``user`` line: ``created``, ``updated`` or ``unchanged``. Empty for others.
+        login: Of a ``user`` line: the user's login. Empty for others.
+    """
 
     id: str
     position: Position
+    outcome: str = ""
+    login: str = ""
 
 
 class Ingest(Noun):
@@ -66,12 +84,16 @@ class Ingest(Noun):
         """
         await self._scripts.call("ingest_begin", keys.META, uid, token_digest)
 
-    def user(self, foreign_id: str, login: str | None, card: ProfileCard) -> IngestWrite:
-        """Return the line that creates a user. Without ``login``, the login is `u` and the user's id."""
-        members = card.json_members() + b',"foreign_id":' + encode_json(foreign_id)
-        texts = {"name": card.name, "bio": card.bio, "url": card.url, "place": card.place, "lang": card.lang}
-        fields = [part for name, text in texts.items() if text for part in (name, text)]
-        return IngestWrite("user", foreign_id, (login or "", members, flag_text(card.protected), *fields))
+    def user(
+        self, foreign_id: str, login: str, profile: Mapping[str, str | bool | None], change_id: str | None = None
+    ) -> IngestWrite:
+        """Return the line that creates a user, or changes the user's profile as :meth:`Users.update` does.
+
+        A new user gets ``login`` if nobody has it, and else `u` and the own id. The login of a known user stays.
+        ``profile`` maps names of :class:`ProfileCard` members to values; None removes a value. With ``change_id``, the
+        site's id of this change, the line takes effect once.
+        """
+        return IngestWrite("user", change_id or f"{foreign_id},", (foreign_id, login, *profile_arguments(profile)))
 
     def post(self, foreign_id: str, author: str, draft: StatusDraft, posted_ms: int | None) -> IngestWrite:
         """Return the line that posts a status. ``author`` and the ids of ``draft`` are foreign ids.
@@ -85,13 +107,20 @@ class Ingest(Noun):
         """Return the line that deletes a status."""
         return IngestWrite("delete", foreign_id, (foreign_id,))
 
-    def change_follow(self, op: str, source: str, target: str, change_id: str | None) -> IngestWrite:
-        """Return the line that makes the user ``source`` follow ``target``, or end that. ``op`` says which.
+    def change_relation(self, op: str, source: str, target: str, change_id: str | None) -> IngestWrite:
+        """Return the line of what ``source`` does to ``target``: `follow`, `block` or `mute`, or the end of that.
 
         With ``change_id``, the site's id of this change, the line takes effect once. Without, it takes effect whenever
         the state of the two users is not yet as the line wants it.
         """
-        return IngestWrite(op, change_id or f"{source},{target}", (source, target))
+        return IngestWrite(op, change_id or f"{source},{target}", (source, target, op))
+
+    def change_suspension(self, op: str, foreign_id: str, change_id: str | None, by: str) -> IngestWrite:
+        """Return the line that suspends a user or reinstates one (``op``). ``by`` is the own id of the token's user.
+
+        ``change_id`` is as in :meth:`change_relation`.
+        """
+        return IngestWrite(op, change_id or f"{foreign_id},", (foreign_id, by, op))
 
     async def write(self, lines: Sequence[IngestWrite]) -> tuple[list[Ingested | ApiError], Awaitable[object]]:
         """Write lines in their order, in one round trip. Return the result or refusal of each, and what must follow.
@@ -100,7 +129,7 @@ class Ingest(Noun):
         update them. Raises `Unavailable` if nothing was written, and `OutcomeUnknown` if replies were lost. In both
         cases the lines may be written again.
         """
-        writes = [(f"ingest_{line.op}", IdempotencyKey("ingest", f"{line.op}:{line.name}", 0), line.arguments)
+        writes = [(line.script, IdempotencyKey("ingest", f"{line.op}:{line.name}", 0), line.arguments)
                   for line in lines]  # fmt: skip
         replies = await self._scripts.write_each(writes)
         done = [
@@ -116,11 +145,14 @@ class Ingest(Noun):
         """Update the timelines of the first readers. A failure is left to a job worker."""
         if line.op == "delete":
             await self._syndication.withdraw(_fan_out_of(reply))
-        else:
-            actor, fence, newest = reply.first_time_extra
-            mode, own_id = _TIMELINE_MODES[line.op], _result_of(reply).id
-            change = TimelineChange("home", actor.decode(), own_id, mode, fence, newest.split())
-            await self._syndication.apply_changes(change)
+            return
+        actor, fence, newest, *back = reply.first_time_extra
+        source, target = actor.decode(), _result_of(reply).id
+        mode = "merge" if line.op == "follow" else "remove"
+        changes = [TimelineChange("home", source, target, mode, fence, newest.split())]
+        if back:  # a block
+            changes.append(TimelineChange("home", target, source, mode, back[0], back[1].split()))
+        await self._syndication.apply_changes(*changes)
 
 
 def _fan_out_of(reply: WriteReply) -> FanOut:
@@ -137,4 +169,5 @@ def _result_of(reply: WriteReply) -> Ingested:
     position = parse_reply_position(reply.value)
     if position is None:
         raise InternalError("the data store answered without a position")
-    return Ingested(reply.value.rpartition(b" ")[2].decode(), position)
+    _, _, *outcome_and_login, own_id = reply.value.decode().split(" ")
+    return Ingested(own_id, position, *outcome_and_login)

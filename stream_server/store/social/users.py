@@ -132,9 +132,7 @@ class Users(Noun):
         changes, the log gets a ``protect`` or ``unprotect`` entry first. All other changes make one ``user_update``
         entry. Values that do not change make no entry.
         """
-        members = [encode_json(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__]
-        fields = [part for name, value in changes.items() for part in (name, _to_hash_value(value))]
-        reply = await self._scripts.write("user_update", idempotency_key, uid, *members, *fields)
+        reply = await self._scripts.write("user_update", idempotency_key, uid, *profile_arguments(changes))
         return await self.get_own(uid) if reply.is_repeat else UserRow(*reply.first_time_extra[0]).own_json()
 
     async def get_by_login(self, viewer: str, login: str) -> bytes:
@@ -203,14 +201,14 @@ class Users(Noun):
         Unknown names are left out.
         """
         lowered = list(dict.fromkeys(login.lower() for login in logins))
-        fields = [f"user:{foreign_id}" for foreign_id in foreign_ids]
-        asked = [("HMGET", key, *names) for key, names in ((keys.LOGINS, lowered), (keys.INGESTED, fields)) if names]
+        hashes = ((keys.LOGINS, lowered), (self._scripts.size_limits.foreign_users_key, foreign_ids))
+        asked = [("HMGET", key, *names) for key, names in hashes if names]
         replies = iter(await self._redis.execute(*asked))
         by_login = zip(lowered, next(replies) if lowered else (), strict=True)
-        by_foreign_id = zip(foreign_ids, next(replies) if fields else (), strict=True)
+        by_foreign_id = zip(foreign_ids, next(replies) if foreign_ids else (), strict=True)
         return (
             {login: uid.decode() for login, uid in by_login if uid is not None},
-            {foreign: kept.rpartition(b" ")[2].decode() for foreign, kept in by_foreign_id if kept is not None},
+            {foreign_id: uid.decode() for foreign_id, uid in by_foreign_id if uid is not None},
         )
 
     async def _create_chunk(
@@ -222,6 +220,15 @@ class Users(Noun):
         reply = await self._scripts.write("users_create", idempotency_key, admin, *fields)
         outcomes = reply.value.decode().split(" ")
         return [CreatedUser(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, users, strict=True)]
+
+
+def profile_arguments(changes: Mapping[str, str | bool | None]) -> list[str | bytes]:
+    """Return the arguments of a script that changes a profile (``lua/parts/profile.lua``).
+
+    ``changes`` maps names of :class:`ProfileCard` members to new values; None removes a value.
+    """
+    members = [encode_json(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__]
+    return [*members, *(part for name, value in changes.items() for part in (name, _to_hash_value(value)))]
 
 
 def _to_hash_value(value: str | bool | None) -> str:  # noqa: FBT001 - a value, not a switch

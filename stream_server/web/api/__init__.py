@@ -24,6 +24,7 @@ A handler checks the request, makes one call of ``store`` or ``hub``, and return
 ``notifications`` what others did that concerns the caller, and the read mark
 ``reports``       reports of users and statuses, and the decisions of administrators
 ``ingest``        the writes of another site, as lines of JSON
+``ingest_lines``  the lines of an ingest and their answers
 ``audit``         what administrators did
 ``operations``    the state of the server for its operator
 ``suspensions``   suspending and reinstating users

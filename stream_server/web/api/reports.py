@@ -10,14 +10,14 @@ from stream_server.errors import BadRequest
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.statuses import Status
 from stream_server.web.api.users import User
-from stream_server.web.http import paging, query
+from stream_server.web.http import fields, paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.fields import Body, Id, Timestamp
 from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.responses import created_response, json_response, page_response
 
 ReportReason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
-ReportNote = Annotated[str, Meta(max_length=500, description="no control characters other than line feed and tab")]
+ReportNote = Annotated[str, Meta(max_length=500, description=fields.LINE_LIMITS)]
 
 
 class NewReport(Body):

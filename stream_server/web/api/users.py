@@ -28,7 +28,7 @@ from stream_server.web.http.responses import created_response, encode_response, 
 from stream_server.web.limits.rate_limit import SIGN_UPS
 
 MAX_ACCOUNTS = 1000
-_BIO_LIMITS = "1 to 500 code points, no control characters other than line feed"
+_BIO_LIMITS = f"1 to 500 code points, {fields.LINE_LIMITS}"
 Bio = Annotated[str, Meta(min_length=1, max_length=fields.MAX_BIO_CHARS, description=_BIO_LIMITS)]
 PlaceText = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")]
 

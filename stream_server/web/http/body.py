@@ -1,7 +1,11 @@
-"""Reads a request body, and the header that says what the body is, within limits of size, time and JSON nesting."""
+"""Reads a request body, and the header that says what it is, within limits of size, time and JSON nesting.
+
+Text comes out in one form: line breaks are LF, and a byte order mark is skipped.
+"""
 
 import asyncio
 import re
+from codecs import BOM_UTF8
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -22,6 +26,9 @@ MAX_CONTENT_TYPE_CHARS = 256
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _MEDIA_TYPE = re.compile(rf"({_WORD}/{_WORD})[ \t]*")
 _PARAMETER = re.compile(rf';[ \t]*(?:({_WORD})=(?:({_WORD})|"((?:[^"\\]|\\.)*)"))?[ \t]*')
+
+_CARRIAGE_RETURN = re.compile(rb"\\(?:r|u000[dD])(?:\\(?:n|u000[aA]))?")
+"""CR LF or CR in a JSON string. JSON has no control characters but by escapes (RFC 8259 §7)."""
 
 _TOO_LARGE = "the body may have at most {} bytes"
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
@@ -122,8 +129,21 @@ async def read_json_body(request: web.Request, max_bytes: int) -> bytes:
     return await read_body(request, max_bytes)
 
 
-def refuse_deep_json(body: bytes) -> None:
-    """Raise BadRequest for JSON with more than :data:`MAX_JSON_DEPTH` levels of nesting. The JSON is not decoded."""
+def normalise_json(body: bytes) -> bytes:
+    """Return JSON as the server decodes it: no byte order mark, and each CR LF and CR in a string is LF.
+
+    So lengths are counted, and texts stored, with one character a line break. The JSON is not decoded. Raises
+    BadRequest for more than :data:`MAX_JSON_DEPTH` levels of nesting.
+    """
+    body = body.removeprefix(BOM_UTF8)
+    _refuse_deep_json(body)
+    if (rb"\r" in body or rb"\u000" in body) and b"\0" not in body:  # JSON with a NUL is invalid
+        hidden = body.replace(rb"\\", b"\0")  # else the `\r` of `\\r` would be taken for a line break
+        body = _CARRIAGE_RETURN.sub(rb"\\n", hidden).replace(b"\0", rb"\\")
+    return body
+
+
+def _refuse_deep_json(body: bytes) -> None:
     if body.count(b"[") + body.count(b"{") <= MAX_JSON_DEPTH:
         return
     # No loop of Python: with one, 64 KiB of brackets would hold the event loop for a tenth of a second.

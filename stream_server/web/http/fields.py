@@ -22,18 +22,22 @@ LOGIN_PATTERN = re.compile(r"[A-Za-z0-9_]{1,20}")
 
 # `$` also matches before a final line feed, so the patterns end with a look-ahead.
 Login = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,20}$(?!\n)", description="1 to 20 letters, digits or _")]
+LINE_LIMITS = "no control characters other than line feed and tab; CR LF and CR become line feeds"
 _NAME_LIMITS = "1 to 50 code points, no control or invisible characters"
 DisplayName = Annotated[str, Meta(min_length=1, max_length=50, description=_NAME_LIMITS)]
-_DESCRIPTION_LIMITS = "up to 200 code points, no control characters other than line feed"
+_DESCRIPTION_LIMITS = f"up to 200 code points, {LINE_LIMITS}"
 Description = Annotated[str, Meta(max_length=200, description=_DESCRIPTION_LIMITS)]
 _EMAIL_PATTERN = r"^[^@\s\x00-\x20\x7f]{1,64}@[^@\s\x00-\x20\x7f]+$(?!\n)"
 Email = Annotated[str, Meta(max_length=254, pattern=_EMAIL_PATTERN, description="an address such as ada@example.org")]
 Password = Annotated[str, Meta(min_length=8, max_length=256)]
 Id = Annotated[str, Meta(pattern=r"^[0-9]{1,20}$(?!\n)", description="a decimal number")]
-FOREIGN_ID_PATTERN = re.compile(r"[!#-+\--\[\]-~]{1,128}")
-_FOREIGN_ID_LIMITS = '1 to 128 printable ASCII characters except space, comma, " and \\'
+FOREIGN_ID_PATTERN = re.compile(r"[!#-+\--\[\]-~]{1,255}")
+_FOREIGN_ID_LIMITS = '1 to 255 printable ASCII characters except space, comma, " and \\'
 ForeignId = Annotated[str, Meta(pattern=rf"^{FOREIGN_ID_PATTERN.pattern}$(?!\n)", description=_FOREIGN_ID_LIMITS)]
-"""An id that another site gave a user or a status. It stands in scripts and parameters without any escape."""
+"""An id that another site gave a user or a status. It stands in scripts and parameters without any escape.
+
+It may be as long as the `sub` of an issuer (OpenID Connect Core §2).
+"""
 
 _TAG_PATTERN = r"^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$(?!\n)"
 Language = Annotated[str, Meta(max_length=35, pattern=_TAG_PATTERN, description="a BCP 47 language tag such as en-GB")]
@@ -55,7 +59,10 @@ _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _INVISIBLE_CATEGORIES = frozenset({"Cf", "Co", "Cs", "Zl", "Zp"})
 """Categories of format characters (such as U+202E and U+200B), private use, surrogates and separators of lines."""
 
-_CONTROL_NAMES = {"": "", "\n": " other than line feed", "\n\t": " other than line feed and tab"}
+_LINES = "\n\t"
+"""The control characters of a text that may have several lines."""
+
+_CONTROL_NAMES = {"": "", _LINES: " other than line feed and tab"}
 
 
 def _other_controls(allowed: str) -> re.Pattern[str]:
@@ -67,11 +74,11 @@ _FORBIDDEN_CONTROLS = {allowed: _other_controls(allowed) for allowed in _CONTROL
 """For each set of allowed control characters, a pattern for all others: the 65 characters of Unicode's category Cc."""
 
 _TEXT_LIMITS = {
-    "message": ("\n\t", True),
-    "description": ("\n", True),
-    "bio": ("\n", False),
+    "message": (_LINES, True),
+    "description": (_LINES, True),
+    "bio": (_LINES, False),
     "place": ("", False),
-    "note": ("\n\t", True),
+    "note": (_LINES, True),
     "tag": ("", True),
 }
 """For each member with text: the control characters that it may have, and whether it may be blank."""

@@ -5,6 +5,7 @@ have a hundred thousand lines, so it is cut as its lines are taken, and other ta
 """
 
 import asyncio
+from codecs import BOM_UTF8
 from typing import NamedTuple
 
 from aiohttp import StreamReader, web
@@ -23,7 +24,7 @@ class Line(NamedTuple):
 
 
 class LineReader:
-    """Splits a body into lines. Empty lines are counted and left out.
+    """Splits a body into lines. Empty lines are counted and left out, and so is a byte order mark before a line.
 
     Attributes:
         is_finished: Whether the body has ended and all of its lines were taken.
@@ -106,4 +107,5 @@ class LineReader:
         self._is_skipping = False
         if is_too_long:
             return Line(self._seen, None)
+        text = text.removeprefix(BOM_UTF8)
         return Line(self._seen, text) if text.strip() else None

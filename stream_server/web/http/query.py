@@ -33,6 +33,7 @@ MAX_PAIRS = 200
 """Most parameters of a query or a form."""
 
 _ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_CARRIAGE_RETURN = re.compile(r"(?:%0[Dd]|\r)(?:%0[Aa]|\n)?")
 _NUMBER_PATTERN = re.compile(r"[0-9]{1,9}")
 _SECRET_PATTERN = re.compile("token|ticket")
 _ID_PATTERN = re.compile(r"[0-9]{1,20}")
@@ -58,13 +59,15 @@ def _parse_again(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def parse_pairs(text: str) -> list[tuple[str, str]]:
-    """Return the (name, value) pairs of a form such as `a=1&b=2`. Raises BadRequest for non-UTF-8 or over 200 pairs.
+    """Return the (name, value) pairs of a form such as `a=1&b=2`, in which CR LF and CR become LF.
 
-    The pairs are those of the URL standard (§5.1), and the time is linear with few steps of Python: `parse_qsl` takes
-    one for each `%`, and a form of 256 KiB would hold the event loop for 70 ms.
+    Raises BadRequest for non-UTF-8 or over 200 pairs. The pairs are those of the URL standard (§5.1), and the time is
+    linear with few steps of Python: `parse_qsl` takes one for each `%`, and a form of 256 KiB would hold the event loop
+    for 70 ms.
     """
     if text.count("&") >= MAX_PAIRS:
         raise BadRequest("too many parameters", code="malformed_body")
+    text = _CARRIAGE_RETURN.sub("%0A", text)
     pairs = (pair.partition("=") for pair in text.split("&") if pair)
     try:
         return [(_decode(name), _decode(value)) for name, _, value in pairs]

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from stream_server.errors import ApiError, BadRequest, TooLarge
 from stream_server.web.http.app_keys import CONFIG
-from stream_server.web.http.body import read_json_body, refuse_deep_json
+from stream_server.web.http.body import normalise_json, read_json_body
 
 BodyType = TypeVar("BodyType", bound=msgspec.Struct)
 
@@ -52,7 +52,7 @@ async def read_body_as(body_type: type[BodyType], request: web.Request) -> tuple
 
 def decode_body(body_type: type[BodyType], body: bytes) -> BodyType:
     """Decode ``body`` as a ``body_type``. Raises BadRequest if invalid, TooLarge if an array has too many items."""
-    refuse_deep_json(body)
+    body = normalise_json(body)
     try:
         return msgspec.json.decode(body, type=body_type)
     except msgspec.ValidationError as error:

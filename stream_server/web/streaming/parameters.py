@@ -7,7 +7,7 @@ from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMediaType
 from stream_server.web.http.authentication import TICKET_PARAMETER
-from stream_server.web.http.body import read_body, read_content_type, refuse_deep_json
+from stream_server.web.http.body import normalise_json, read_body, read_content_type
 from stream_server.web.http.query import parse_pairs, query_pairs
 from stream_server.web.route import JSON_MEDIA_TYPE
 
@@ -50,7 +50,7 @@ async def _read_body_pairs(request: web.Request, max_bytes: int, separators: Map
     body = await read_body(request, max_bytes)
     if media_type == FORM_MEDIA_TYPE:
         try:
-            return parse_pairs(body.decode("utf-8"))
+            return parse_pairs(body.decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise BadRequest("the form is not UTF-8", code="malformed_body") from None
     return list(_read_json_pairs(body, separators))
@@ -58,7 +58,7 @@ async def _read_body_pairs(request: web.Request, max_bytes: int, separators: Map
 
 def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Yield the members of a JSON object as parameters, without null members. Raises BadRequest for other JSON."""
-    refuse_deep_json(body)
+    body = normalise_json(body)
     try:
         members = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

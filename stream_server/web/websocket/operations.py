@@ -24,7 +24,7 @@ from stream_server.security.tokens import Claims
 from stream_server.store.redis import admission
 from stream_server.web.http.app_keys import HUB, METRICS, STORE
 from stream_server.web.http.authentication import authenticate_token
-from stream_server.web.http.body import refuse_deep_json
+from stream_server.web.http.body import normalise_json
 from stream_server.web.http.middleware import to_api_error
 from stream_server.web.http.request_limits import LIMITS, StreamPlace
 from stream_server.web.limits.rate_limit import ANONYMOUS, CONNECTS
@@ -83,7 +83,7 @@ def parse_operation(payload: bytes) -> Operation:
 
 
 def _decode_object(payload: bytes) -> dict[str, Any]:
-    refuse_deep_json(payload)
+    payload = normalise_json(payload)
     try:
         members = msgspec.json.decode(payload)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -5,6 +5,7 @@ import socket
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from stream_server.cli import cli
 from stream_server.config.settings import SETTINGS
 from tests.command_line import clean_environment, invoke, run
+from tests.redis_process import RedisProcess, binaries
 
 TOKEN = ("--token", "a.b.c")
 
@@ -89,11 +91,43 @@ def test_an_unreachable_server_or_redis_is_one_sentence_and_exit_code_3(argument
     assert outcome.err.count("\n") == 1
 
 
+STATES: dict[str, tuple[dict[str, Any], str]] = {
+    "full": ({"maxmemory": 1}, "refuses: command not allowed when used memory > 'maxmemory'"),
+    "locked": ({"requirepass": "hunter22"}, "refuses: Authentication required"),
+    "alone": ({"min-replicas-to-write": 1}, "refuses: NOREPLICAS Not enough good replicas to write"),
+}
+"""What keeps a Redis from its work, and what a command says of it."""
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_commands_say_what_is_the_matter_with_redis(state: str) -> None:
+    """Redis is said to be out of reach only if it is. ``serve`` starts with a Redis that only refuses writes."""
+    settings, sentence = STATES[state]
+    with RedisProcess(next(iter(binaries().values()))) as redis_process:
+        with redis_process.client() as client:
+            client.hset("{core}:logins", "ann", "1")
+            client.hset("{core}:user:1", mapping={"login": "ann", "followers": 0})
+            for name, value in settings.items():
+                client.config_set(name, value)
+        env = clean_environment(STREAM_SERVER_JWT_SECRET="x" * 32, STREAM_SERVER_REDIS=redis_process.url)
+        outcomes = [invoke("token", "--create", "--user", "ann", env=env), invoke("admin", "ann", env=env)]
+        if state == "locked":
+            outcomes.append(run("serve", "--port", "0", env=env))
+            assert f"Redis {sentence}" in invoke("doctor", env=env).out
+    for outcome in outcomes:
+        assert outcome.code == 3, outcome
+        assert (outcome.err.count("\n"), "hunter22" in outcome.err) == (1, False)
+        assert sentence in outcome.err
+
+
 @pytest.mark.extended
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("--redis", "unix:///nonexistent/redis.sock"), 3, "the Redis of --redis cannot be reached"),
+        (
+            ("--redis", "unix:///gone/r.sock"), 3,
+            "the Redis of --redis cannot be reached: Error 2 connecting to /gone/r.sock. No such file or directory",
+        ),
         (
             ("--jwt-previous-until", "2026-12-31"),
             2,

@@ -8,7 +8,6 @@ from typing import Any
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.social.open_streams import OpenStream, StreamQuestion
 from stream_server.store.social.statuses import StatusDraft
-from stream_server.store.social.users import ProfileCard
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import read_pages
@@ -55,8 +54,8 @@ class Deeds:
     async def _ingest(self) -> None:
         """Bring a user and posts from another site. Their fan-outs share their round trips."""
         ingest = self.store.ingest
-        lines = [ingest.user("guest", None, ProfileCard("Guest")), ingest.user("reader", None, ProfileCard("Reader"))]
-        lines.append(ingest.change_follow("follow", "reader", "guest", None))
+        lines = [ingest.user("guest", "", {}), ingest.user("reader", "", {})]
+        lines.append(ingest.change_relation("follow", "reader", "guest", None))
         drafts = [StatusDraft(message=f"{at} of the guest") for at in range(3)]
         lines += [ingest.post(f"p{at}", "guest", draft, None) for at, draft in enumerate(drafts)]
         results, follow_up = await ingest.write(lines)

@@ -158,6 +158,7 @@ FORMS = frozenset({
 
 ELSEWHERE = frozenset({
     "batch_claim_key", "stream_command", "talk_answer",
-    "ingest_user", "ingest_post", "ingest_delete", "ingest_follow", "ingest_unfollow",
+    "ingest_user", "ingest_post", "ingest_delete", "ingest_follow", "ingest_unfollow", "ingest_block",
+    "ingest_relation", "ingest_suspension",
 })  # fmt: skip
 """Scripts with tests elsewhere: they write only their answer, use up a token, or count once by a foreign id."""

@@ -9,7 +9,6 @@ from stream_server.store import keys
 from stream_server.store.jobs.queue import FAILURES_BEFORE_PARKING
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.social.statuses import StatusDraft
-from stream_server.store.social.users import ProfileCard
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.job_queue import DUE, drain, job_workers, make_due, members
@@ -118,8 +117,8 @@ async def test_a_deleted_status_loses_its_likes_although_a_home_is_silent(scene:
 
 async def test_of_ingested_posts_only_those_with_silent_homes_wait(scene: Scene) -> None:
     ingest = scene.store.ingest
-    lines = [ingest.user(name, None, ProfileCard(name)) for name in ("a", "b", "reader")]
-    lines += [ingest.change_follow("follow", "reader", "a", None)]
+    lines = [ingest.user(name, "", {}) for name in ("a", "b", "reader")]
+    lines += [ingest.change_relation("follow", "reader", "a", None)]
     results, follow_up = await ingest.write(lines)
     await follow_up
     uids = [result.id for result in results]  # type: ignore[union-attr]  # all are new

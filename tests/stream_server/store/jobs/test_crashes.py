@@ -230,7 +230,7 @@ async def ingests(scene: Scene) -> None:
     """A batch of another site: three posts, of which two fill a transaction, and one by a user whom nobody follows."""
     ingest = scene.store.ingest
     for uid in (scene.author, scene.newcomer):
-        scene.raw.hset("{core}:ingested", f"user:of{uid}", f"0-0 0 {uid}")
+        scene.raw.hset("{core}:subjects", f"of{uid}", uid)
     authors = (scene.author, scene.newcomer, scene.author)
     drafts = [(f"{number}", f"of{uid}", StatusDraft(message="new")) for number, uid in enumerate(authors)]
     _, timelines = await ingest.write([ingest.post(*draft, None) for draft in drafts])

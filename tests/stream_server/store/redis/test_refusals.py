@@ -67,6 +67,22 @@ async def test_a_refused_connection_is_unavailable(trouble: Trouble) -> None:
     assert entries(trouble.server) == 0
 
 
+async def test_the_error_says_why_redis_did_nothing(trouble: Trouble) -> None:
+    """It is out of reach only if it is, and no text of Redis or address is in the answer."""
+    run(trouble.server, "CONFIG", "SET", "requirepass", "hunter22")
+    client = RedisClient(trouble.server.url, PATIENCE)
+    with pytest.raises(Unavailable, match=r"^the data store does not let this server in; nothing was written$"):
+        await client.execute(("PING",))
+    trouble.server.pause()
+    client.timeout_seconds = 0.2
+    with pytest.raises(Unavailable, match=r"^the data store did not answer in time; nothing was written$"):
+        await client.execute(("PING",))
+    trouble.server.kill()
+    with pytest.raises(Unavailable, match=r"^the data store cannot be reached; nothing was written$"):
+        await client.execute(("PING",))
+    await client.close()
+
+
 async def test_min_replicas_to_write_of_redis_is_unavailable(trouble: Trouble) -> None:
     run(trouble.server, "CONFIG", "SET", "min-replicas-to-write", "1")
     with pytest.raises(Unavailable):

@@ -10,7 +10,6 @@ from stream_server.events.position import LOG_START
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.social.ingest import Ingested
 from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
-from stream_server.store.social.users import ProfileCard
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key, open_store
 
@@ -91,8 +90,7 @@ async def test_packed_statuses_are_liked_reposted_and_answered(store: Store, pac
 
 
 async def test_a_status_of_another_site_is_packed_with_its_foreign_id(packed: Store, raw: Any) -> None:
-    card = ProfileCard("a", None, None, None, None, protected=False)
-    await packed.ingest.write([packed.ingest.user("a", None, card)])
+    await packed.ingest.write([packed.ingest.user("a", "", {})])
     (posted,), timelines = await packed.ingest.write([packed.ingest.post("p", "a", StatusDraft(message="hi"), 1000)])
     await timelines
     assert isinstance(posted, Ingested)

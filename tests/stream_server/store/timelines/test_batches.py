@@ -8,7 +8,6 @@ import pytest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.social.ingest import Ingested
 from stream_server.store.social.statuses import StatusDraft
-from stream_server.store.social.users import ProfileCard
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import check_timelines, drain, forget_scripts_before_transactions, home
 from tests.stream_server.store.people import People, new_key, open_store
@@ -31,8 +30,7 @@ async def _ids(store: Store, lines: list[Any]) -> list[str]:
 
 async def _community(store: Store, people: People, readers: list[int]) -> tuple[list[str], list[str]]:
     """Create authors of another site, and users of whom the first ``readers[n]`` follow author ``n``."""
-    cards = [ProfileCard(f"a{n}", None, None, None, None, protected=False) for n in range(len(readers))]
-    authors = await _ids(store, [store.ingest.user(card.name, None, card) for card in cards])
+    authors = await _ids(store, [store.ingest.user(f"a{n}", "", {}) for n in range(len(readers))])
     others = await people.users(max(readers))
     for author, count in zip(authors, readers, strict=True):
         for follower in others[:count]:

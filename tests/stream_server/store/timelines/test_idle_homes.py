@@ -87,7 +87,7 @@ async def test_a_batch_of_another_site_passes_sleepers_over(store: Store, people
     for follower in (sleeper, fan):
         await store.follows.follow(follower, author, new_key())
     await _sleep(store, raw, sleeper)
-    raw.hset("{core}:ingested", "user:a", f"0-0 0 {author}")
+    raw.hset("{core}:subjects", "a", author)
     _, timelines = await store.ingest.write([store.ingest.post("p", "a", StatusDraft(message="hi"), None)])
     await timelines
     assert (len(home(raw, fan)), home(raw, sleeper)) == (1, set())

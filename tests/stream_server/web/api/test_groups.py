@@ -14,7 +14,7 @@ BAD: list[Refusal] = [
     ({"name": "x" * 51, "kind": "public"}, 400, "invalid_parameter", "name"),
     ({"name": "a\x7f", "kind": "public"}, 400, "invalid_parameter", "name"),
     ({"name": "a", "kind": "public", "description": "x" * 201}, 400, "invalid_parameter", "description"),
-    ({"name": "a", "kind": "public", "description": "\t"}, 400, "invalid_parameter", "description"),
+    ({"name": "a", "kind": "public", "description": "\v"}, 400, "invalid_parameter", "description"),
     ({"name": "a", "kind": "public", "members": 3}, 400, "unknown_parameter", "members"),
 ]
 

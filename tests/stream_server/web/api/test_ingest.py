@@ -45,7 +45,7 @@ async def ingest(world: World, sub: str, *lines: Any) -> list[Any]:
     return [json.loads(line) for line in answer.body.splitlines()]
 
 
-def post(**members: str) -> dict[str, Any]:
+def post(**members: Any) -> dict[str, Any]:
     return {"op": "post", "status": {"foreign_id": "x", "author": "u1", "message": "a", **members}}
 
 
@@ -56,7 +56,8 @@ def codes(answers: list[Any]) -> list[tuple[int, str, str | None]]:
 async def test_a_site_names_people_and_statuses_by_its_own_ids(world: World) -> None:
     site = await world.user("site")
     answers = await ingest(world, site, *ALL)
-    assert [sorted(answer) for answer in answers] == [["cursor", "id", "line"]] * 5
+    users, others = [["cursor", "id", "line", "outcome"]], [["cursor", "id", "line"]]
+    assert [sorted(answer) for answer in answers] == users * 2 + others * 3
     ada, bob, hello, reply, target = (answer["id"] for answer in answers)
     assert target == ada
     shown = (await world.call("GET", f"/v1/statuses/{reply}", site)).json
@@ -76,7 +77,9 @@ async def test_a_line_that_came_before_is_answered_as_then(world: World) -> None
     site = await world.user("site")
     first = await ingest(world, site, *ALL)
     state = world.state()[1:]
-    assert await ingest(world, site, *ALL) == first
+    again = await ingest(world, site, *ALL)
+    assert [answer.pop("outcome") for answer in (*first[:2], *again[:2])] == ["created"] * 2 + ["unchanged"] * 2
+    assert again == first
     assert world.state()[1:] == state, "no entry, no id and no job"
     deletion = {"op": "delete", "status": "p1"}
     (gone,) = await ingest(world, site, deletion)
@@ -119,7 +122,6 @@ async def test_wrong_lines_are_named_and_do_not_stop_the_others(world: World) ->
         ({"op": "like"}, "invalid_parameter", "op"),
         ({"op": "user"}, "missing_parameter", "user"),
         ({"op": "user", "user": {"foreign_id": "a,b"}}, "invalid_parameter", "user.foreign_id"),
-        ({"op": "user", "user": {"foreign_id": "u3", "login": "ADA"}}, "login_taken", "user.login"),
         ({"op": "user", "user": {"foreign_id": "u3", "email": "a@b.c"}}, "unknown_parameter", "user.email"),
         (post(author="u9"), "not_found", "status.author"),
         (post(message=""), "missing_parameter", "status.message"),
@@ -145,7 +147,7 @@ async def test_a_refused_line_keeps_its_id_free(world: World) -> None:
     site = await world.user("site")
     refused, *others = await ingest(world, site, HELLO, ADA, HELLO)
     assert codes([refused]) == [(1, "not_found", "status.author")]
-    assert [sorted(answer) for answer in others] == [["cursor", "id", "line"]] * 2
+    assert ["id" in answer for answer in others] == [True, True]
 
 
 async def test_a_request_without_the_right_to_ingest_is_refused(world: World) -> None:

@@ -1,6 +1,7 @@
 """The lines of a body are the same however it is cut into chunks."""
 
 import asyncio
+from codecs import BOM_UTF8
 
 import pytest
 from aiohttp import StreamReader
@@ -14,7 +15,10 @@ MAX_LINE = 8
 
 
 def expected(body: bytes) -> list[Line]:
-    lines = [Line(n, text if len(text) <= MAX_LINE else None) for n, text in enumerate(body.split(b"\n"), 1)]
+    lines = [
+        Line(n, text.removeprefix(BOM_UTF8) if len(text) <= MAX_LINE else None)
+        for n, text in enumerate(body.split(b"\n"), 1)
+    ]
     return [line for line in lines if line.text is None or line.text.strip()]
 
 
@@ -38,7 +42,10 @@ async def read(chunks: list[bytes], at_once: int) -> tuple[list[Line], int]:
     return found, reader.next_number
 
 
-@given(st.lists(st.binary(max_size=12).map(lambda part: part.replace(b"\r", b"\n")), max_size=6), st.integers(1, 3))
+PARTS = st.sampled_from([b"\xef\xbb", b"\xbf", BOM_UTF8, b"\n", b"a"]) | st.binary(max_size=12)
+
+
+@given(st.lists(PARTS.map(lambda part: part.replace(b"\r", b"\n")), max_size=6), st.integers(1, 3))
 def test_chunks_do_not_matter(chunks: list[bytes], at_once: int) -> None:
     found, next_number = asyncio.run(read([chunk for chunk in chunks if chunk], at_once))
     assert found == expected(b"".join(chunks))

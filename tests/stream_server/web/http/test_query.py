@@ -69,3 +69,9 @@ def test_a_form_has_at_most_200_pairs() -> None:
     assert len(parse_pairs("&".join(["a=1"] * 200))) == 200
     with pytest.raises(BadRequest, match="too many"):
         parse_pairs("&".join(["a=1"] * 201))
+
+
+@pytest.mark.parametrize("text", ["a=b%0D%0Ac%0dd&e=%0D", "a=b\r\nc\rd&e=\r", "a=b%0Ac%0Ad&e=%0A"])
+def test_line_breaks_of_a_form_become_line_feeds(text: str) -> None:
+    """Browsers send CR LF for each line break of a form (WHATWG URL, HTML §4.10.21.5)."""
+    assert parse_pairs(text) == [("a", "b\nc\nd"), ("e", "\n")]

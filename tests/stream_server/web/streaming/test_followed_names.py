@@ -4,7 +4,6 @@ import pytest
 from aiohttp import web
 
 from filters.error import ParameterError
-from stream_server.store.social.users import ProfileCard
 from stream_server.web.http import app_keys
 from stream_server.web.streaming.followed_names import resolve_followed
 from tests.stream_server.web.world import World
@@ -14,7 +13,7 @@ EXOTIC = "at://did:plc:1/app.x?y=z&w"
 
 async def test_logins_and_foreign_ids_become_ids_in_their_places(world: World, app: web.Application) -> None:
     ann, store = await world.user("ann"), app[app_keys.STORE]
-    written, timelines = await store.ingest.write([store.ingest.user(EXOTIC, "zoe", ProfileCard("Zoe"))])
+    written, timelines = await store.ingest.write([store.ingest.user(EXOTIC, "zoe", {})])
     await timelines
     zoe = getattr(written[0], "id", None)
     for text, expected in (
