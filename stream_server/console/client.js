@@ -89,8 +89,8 @@ export class Client {
   /**
    * Sends a request and returns the answer's JSON, or null for none. Throws ApiError.
    * @param {string} method @param {string} path such as `/v1/statuses`
-   * @param {{query?: Record<string, any>, body?: any, signal?: AbortSignal, open?: boolean, headers?: Record<string, string>, within?: number}} [more]
-   *   `open`: without a token; `within`: ms for the whole answer.
+   * @param {{query?: Record<string, any>, body?: any, signal?: AbortSignal, open?: boolean, headers?: Record<string, string>, within?: number, keepalive?: boolean}} [more]
+   *   `open`: without a token; `within`: ms for the whole answer; `keepalive`: also after the page is closed.
    * @returns {Promise<any>}
    */
   async request(method, path, more = {}) {
@@ -101,7 +101,7 @@ export class Client {
       if (!more.open) Object.assign(headers, { Authorization: `Bearer ${(used = await this.token())}` });
       if (more.body !== undefined) Object.assign(headers, { "Content-Type": "application/json" });
       const body = more.body === undefined ? undefined : JSON.stringify(more.body);
-      return this.send(`${path}${query && "?"}${query}`, { method, headers, body, signal: more.signal }, more.within);
+      return this.send(`${path}${query && "?"}${query}`, { method, headers, body, signal: more.signal, keepalive: more.keepalive }, more.within);
     };
     try {
       return await send();

@@ -268,7 +268,7 @@ async def test_nothing_is_missed_or_doubled_when_the_server_is_killed(own: Serve
         for text in ("left after", "right after"):
             await api.post(uid, text)
         await expect(left.locator(".post")).to_have_count(4)
-        await right.get_by_role("button", name="Go on").click()
+        await right.get_by_role("button", name="Resume").click()
         await expect(right.locator(".post")).to_have_count(5)
         assert await texts(left) == ["left 0", "left 1", "left 2", "left after"]
         assert await texts(right) == ["right 0", "right 1", "right 2", "right while paused", "right after"]
