@@ -6,6 +6,7 @@ import { ApiError } from "./client.js";
 import { h, icon } from "./dom.js";
 
 const SECONDS = 8; // while the note is neither pointed at nor focused
+const MAX_NOTES = 3; // at one time; with one more, the oldest deed is sent
 
 /**
  * @typedef {{text: string, method?: string, path?: string, hides?: string, done?: (answer: any) => void, undone?: () => void}} Deed
@@ -65,6 +66,8 @@ export class Undo {
     this.notes.append(deed.note);
     this.refresh();
     wait();
+    const open = [...this.waiting.values()].filter((other) => !other.isSent);
+    if (open.length > MAX_NOTES) void this.send(open[0]);
   }
 
   /** Undoes what waits. @param {string | symbol} key the path of its write @returns {boolean} whether something waited */
