@@ -30,6 +30,7 @@ from stream_server.client.calls.call_group import Page
 from stream_server.client.client import Client, Token
 from stream_server.client.errors import (
     ClientFailure,
+    InvalidAddress,
     Malformed,
     OutcomeUnknown,
     RequestRefused,
@@ -44,7 +45,7 @@ from stream_server.client.poll import Poll
 from stream_server.client.stream import Stream
 
 __all__ = [
-    "Backoff", "Box", "Client", "ClientFailure", "Delete", "Event", "Filters", "Follow", "Gap", "Like", "LogIn",
-    "Malformed", "OutcomeUnknown", "Page", "Poll", "Post", "RequestRefused", "SavedSession", "SessionLost", "Since",
-    "Stream", "StreamEnded", "Token", "Unfollow", "Unlike", "Unreachable",
+    "Backoff", "Box", "Client", "ClientFailure", "Delete", "Event", "Filters", "Follow", "Gap", "InvalidAddress",
+    "Like", "LogIn", "Malformed", "OutcomeUnknown", "Page", "Poll", "Post", "RequestRefused", "SavedSession",
+    "SessionLost", "Since", "Stream", "StreamEnded", "Token", "Unfollow", "Unlike", "Unreachable",
 ]  # fmt: skip

@@ -8,7 +8,14 @@ from urllib.parse import urlencode
 import aiohttp
 import msgspec
 
-from stream_server.client.errors import Malformed, RequestRefused, parse_refusal, parse_retry_after
+from stream_server.client.errors import (
+    Malformed,
+    RequestRefused,
+    Unreachable,
+    parse_refusal,
+    parse_retry_after,
+    summary_of,
+)
 from stream_server.client.framing import MAX_MESSAGE_BYTES, Frame, FrameParser, NdjsonParser, SseParser
 
 Framing = Literal["sse", "ndjson", "websocket"]
@@ -19,6 +26,9 @@ MAX_QUERY_BYTES = 2000
 in a body, because servers and proxies limit URLs."""
 
 CONNECT_SECONDS = 10.0
+
+MAX_PAGE_BYTES = 65536
+"""Most bytes that the client reads of an answer that is no stream."""
 
 CLOSE_SECONDS = 2.0
 """Longest wait for the server's part in closing a WebSocket. A server that is dead does not take part."""
@@ -109,7 +119,7 @@ def _has_cursor(data: bytes) -> bool:
     try:
         answer = _decode_answer(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"not a message of a stream-server: {data[:80]!r}") from error
+        raise Malformed(f"not a message of a stream-server: {summary_of(data)}") from error
     if answer.error is not None:
         code = str(answer.error.get("code") or "")
         seconds = answer.error.get("retry_after")
@@ -127,6 +137,8 @@ async def connect(
 ) -> AsyncIterator[Connection]:
     """Open a connection for the block. Raises RequestRefused, or what aiohttp raises if it cannot connect.
 
+    Raises Unreachable if the answer is no stream, such as the page by which a network asks its guests to sign in.
+
     Redirects are errors: another host could get the token.
     """
     if framing == "websocket":
@@ -137,6 +149,9 @@ async def connect(
     async with _send(session, request, parser.media_type) as response:
         if response.status != 200:
             raise await _refusal(response)
+        if response.content_type != parser.media_type:
+            page = summary_of(await response.content.read(MAX_PAGE_BYTES))
+            raise Unreachable(f"the answer is no stream but {response.content_type}: {page or 'it has no text'}")
         yield HttpConnection(response, parser)
 
 
@@ -156,7 +171,7 @@ def _send(session: aiohttp.ClientSession, request: StreamRequest, media_type: st
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> RequestRefused:
-    body = await response.content.read(65536)
+    body = await response.content.read(MAX_PAGE_BYTES)
     return parse_refusal(response.status, response.headers.get("Retry-After"), body)
 
 

@@ -1,13 +1,23 @@
 """The exceptions of the SDK, which are all a :class:`ClientFailure`."""
 
+import html
 import json
+import re
 from typing import Any
 
-MAX_ERROR_PAGE_BYTES = 300  # of an error page that this server did not write, such as a proxy's
+MAX_SUMMARIZED_BYTES = 4096  # of a body that this server did not write, such as the error page of a proxy
+MAX_SUMMARY_CHARACTERS = 80
+
+_TITLE = re.compile(r"<(title|h1)\b[^>]*>(.*?)</\1", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<[^>]*>?")
 
 
 class ClientFailure(Exception):
     """Base class of all exceptions that end a call or a stream. The text of each is a sentence for people."""
+
+
+class InvalidAddress(ClientFailure, ValueError):
+    """The given URL is not the address of a server. A client raises it before it sends anything."""
 
 
 class RequestRefused(ClientFailure):
@@ -103,12 +113,34 @@ class Malformed(ClientFailure):
 
 
 def parse_refusal(status: int, retry_after: str | None, body: bytes) -> RequestRefused:
-    """Build the exception for an error answer from its status, its ``Retry-After`` header and its body."""
+    """Build the exception for an error answer from its status, its ``Retry-After`` header and its body.
+
+    The message of a body that is no error of this server is :func:`summary_of` the body.
+    """
     error = _parse_error(body)
-    page = body[:MAX_ERROR_PAGE_BYTES].decode(errors="replace").strip()
-    text, code = str(error.get("message") or page or "no reason given"), str(error.get("code") or "")
+    text, code = str(error.get("message") or summary_of(body) or "no reason given"), str(error.get("code") or "")
     param, column, seconds = error.get("param"), error.get("column"), parse_retry_after(retry_after)
     return RequestRefused(status, code, text, param=param, column=column, retry_after=seconds)
+
+
+def summary_of(body: bytes) -> str:
+    """Return a line about a body that this server did not write: at most about 80 characters, without markup.
+
+    It names the title or the heading of an HTML page, else the first line that has a text. It is empty if none has.
+    """
+    text = body[:MAX_SUMMARIZED_BYTES].decode(errors="replace")
+    title = _TITLE.search(text)
+    lines = [title[2]] if title else text.splitlines()
+    line = next(filter(None, map(_plain, lines)), "")
+    if len(line) > MAX_SUMMARY_CHARACTERS:
+        line = f"{line[: MAX_SUMMARY_CHARACTERS - 1]}…"
+    return f"another program answered, such as a proxy: {line}" if title else line
+
+
+def _plain(line: str) -> str:
+    """Return the text of a line of HTML without tags, control characters and repeated blanks."""
+    words = " ".join(html.unescape(_TAG.sub(" ", line)).split())
+    return "".join(filter(str.isprintable, words))
 
 
 def parse_retry_after(header: str | None) -> float | None:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from stream_server.client.errors import Malformed
+from stream_server.client.errors import Malformed, summary_of
 from stream_server.client.model import (
     Comment,
     Group,
@@ -284,7 +284,7 @@ def parse_event(raw: bytes) -> Event:
     try:
         event = _decode(raw, _decode_head(raw).kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"not a message of a stream-server ({error}): {raw[:80]!r}") from error
+        raise Malformed(f"not a message of a stream-server ({error}): {summary_of(raw)}") from error
     msgspec.structs.force_setattr(event, "raw", raw)
     return event
 

@@ -57,12 +57,15 @@ class LogInSession:
         return Grant(session.token, session.expires_in * RENEWAL_SHARE, session.expires_in)
 
     async def log_out(self) -> None:
-        """End a session that this object began. It is no error if the server does not answer."""
+        """End a session that this object began. It is no error if the server does not answer.
+
+        It is none either if the program ends, and Python starts no thread any more that could look up the host.
+        """
         token, self._token = self._token, ""
         if token and isinstance(self._credentials, LogIn):
             self._refresh_token = ""
             self._transport.tokens.discard(token)
-            with suppress(ClientFailure):
+            with suppress(ClientFailure, RuntimeError):
                 await self._transport.request("DELETE", "/v1/sessions", token=token, attempts=1, seconds=3)
 
     async def _start(self) -> Session:

@@ -57,7 +57,7 @@ class Stream:
     is always yielded. It waits between attempts as long as the server asks, else as its back-off says. It ends only
     when iteration raises:
 
-    - :class:`Unreachable` if the first connection fails.
+    - :class:`Unreachable` if the first connection fails, or another program answers it.
     - :class:`RequestRefused` if the server refuses the parameters or the token, or the first connection for any reason.
     - :class:`StreamEnded` if the server's ``goodbye`` tells the client not to reconnect.
     - :class:`Malformed` if the received bytes are not a stream of this server.

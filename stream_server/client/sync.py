@@ -9,6 +9,7 @@ import asyncio
 import concurrent.futures
 import functools
 import threading
+import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
@@ -16,7 +17,6 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 from stream_server.client.client import Client as AsyncClient
 from stream_server.client.client import ClientOptions, Token
 from stream_server.client.events import Event
-from stream_server.client.filters import Filters, Since
 from stream_server.client.poll import Poll as AsyncPoll
 from stream_server.client.stream import Stream as AsyncStream
 
@@ -41,6 +41,7 @@ class LoopThread:
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        self._loop.close()
 
     def run(self, work: Awaitable[R]) -> R:
         """Run an awaitable in the loop, and return its result. Ctrl-C cancels it and waits for its end.
@@ -65,26 +66,34 @@ class LoopThread:
                 ended.wait(CANCEL_SECONDS)
             raise
 
-    async def cancel_others(self) -> None:
-        """Cancel what runs for other threads, and wait for its end."""
-        others = self._calls - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        if others:
-            await asyncio.wait(others)
+    def stop(self, client: AsyncClient) -> None:
+        """End what runs for other threads, close the client, and stop the loop and the thread.
 
-    def stop(self) -> None:
-        """Stop the loop and the thread."""
+        In the loop's own thread, where the garbage collector may call it, it begins all this and does not wait.
+        """
         with self._lock:
             self._is_stopping = True
-        asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        finished = asyncio.run_coroutine_threadsafe(self._finish(client), self._loop)
+        if threading.current_thread() is self._thread:
+            return
+        try:
+            finished.result()
+        except BaseException:  # also KeyboardInterrupt
+            finished.cancel()
+            raise
+        finally:
+            self._thread.join()
 
-    async def _finish(self) -> None:
-        await self.cancel_others()
-        await self._loop.shutdown_asyncgens()
+    async def _finish(self, client: AsyncClient) -> None:
+        try:
+            for task in self._calls:
+                task.cancel()
+            if self._calls:
+                await asyncio.wait(self._calls)
+            await client.__aexit__(None, None, None)
+            await self._loop.shutdown_asyncgens()
+        finally:
+            self._loop.call_soon(self._loop.stop)  # a turn later, after those who wait for this have been told
 
     async def _track(self, work: Awaitable[R], ended: threading.Event) -> R:
         task = asyncio.current_task()
@@ -95,18 +104,6 @@ class LoopThread:
         finally:
             self._calls.discard(task)
             ended.set()
-
-
-def _blocking(
-    call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate["Client", P], R]:
-    """Return the method of the blocking client for a method of the asynchronous one, with the same arguments."""
-
-    def wait(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._thread().run(call(self._client, *args, **kwargs))
-
-    functools.update_wrapper(wait, call)
-    return wait
 
 
 class Events:
@@ -172,6 +169,33 @@ class Events:
             self._fetching = None
 
 
+def _blocking(
+    call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate["Client", P], R]:
+    """Return the method of the blocking client for a method of the asynchronous one, with the same arguments."""
+
+    def wait(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._thread().run(call(self._client, *args, **kwargs))
+
+    functools.update_wrapper(wait, call)
+    return wait
+
+
+def _iterated(
+    call: Callable[Concatenate[AsyncClient, P], AsyncStream | AsyncPoll],
+) -> Callable[Concatenate["Client", P], Events]:
+    """Return the method of the blocking client for one of the asynchronous one that returns events, with its arguments.
+
+    The client calls ``on_connection_change`` in its own thread.
+    """
+
+    def iterate(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Events:
+        return Events(call(self._client, *args, **kwargs), self._thread)
+
+    functools.update_wrapper(iterate, call)
+    return iterate
+
+
 class Client:
     """A client of one server that blocks, with the arguments of the asynchronous :class:`~stream_server.client.Client`.
 
@@ -180,12 +204,14 @@ class Client:
             for event in client.stream(track="redis,postgres"):
                 print(event.kind, event.cursor)
 
-    It opens with its first call, so a notebook can use it without ``with``, and call :meth:`close` at the end.
+    It opens with its first call, so a notebook can use it without ``with``, and call :meth:`close` at the end. A client
+    that nobody closes is closed when nobody refers to it any more, or when the program ends.
     """
 
     def __init__(self, url: str, token: Token | None = None, **options: Unpack[ClientOptions]) -> None:
         self._client = AsyncClient(url, token, **options)
         self._opened: LoopThread | None = None
+        self._finish: weakref.finalize[[AsyncClient], Client] | None = None
         self._is_closed = False
         self._lock = threading.Lock()
 
@@ -201,13 +227,10 @@ class Client:
         Other threads that wait for it get a RuntimeError.
         """
         with self._lock:
-            thread, self._opened, self._is_closed = self._opened, None, True
-        if thread is not None:
-            try:
-                thread.run(thread.cancel_others())
-                thread.run(self._client.__aexit__(None, None, None))
-            finally:
-                thread.stop()
+            self._is_closed = True
+            finish = self._finish
+        if finish is not None:
+            finish()
 
     def _thread(self) -> LoopThread:
         with self._lock:
@@ -217,6 +240,7 @@ class Client:
                 thread = LoopThread()
                 thread.run(self._client.__aenter__())
                 self._opened = thread
+                self._finish = weakref.finalize(self, thread.stop, self._client)
             return self._opened
 
     @property
@@ -229,21 +253,9 @@ class Client:
         """The number of requests that were sent again after a temporary failure."""
         return self._client.repeats
 
-    def stream(self, *, since: Since | None = None, control: bool = False, **more: Unpack[Filters]) -> Events:
-        """Return the events that match. Iterating connects the stream; it reconnects, and yields each event once."""
-        return Events(self._client.stream(since=since, control=control, **more), self._thread)
-
-    def user_stream(
-        self, *, since: Since | None = None, kinds: str | list[str] | None = None, control: bool = False
-    ) -> Events:
-        """Return the stream of all that concerns the caller."""
-        return Events(self._client.user_stream(since=since, kinds=kinds, control=control), self._thread)
-
-    def poll(
-        self, *, since: Since | None = None, wait: float = 25, limit: int = 100, **filters: Unpack[Filters]
-    ) -> Events:
-        """Return the events that match by long polling."""
-        return Events(self._client.poll(since=since, wait=wait, limit=limit, **filters), self._thread)
+    stream = _iterated(AsyncClient.stream)
+    user_stream = _iterated(AsyncClient.user_stream)
+    poll = _iterated(AsyncClient.poll)
 
     request = _blocking(AsyncClient.request)
     post = _blocking(AsyncClient.post)

@@ -9,12 +9,21 @@ import asyncio
 import uuid
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
 from stream_server.client.backoff import Backoff
-from stream_server.client.errors import Malformed, OutcomeUnknown, RequestRefused, Unreachable, parse_refusal
+from stream_server.client.errors import (
+    InvalidAddress,
+    Malformed,
+    OutcomeUnknown,
+    RequestRefused,
+    Unreachable,
+    parse_refusal,
+    summary_of,
+)
 from stream_server.client.tokens import NO_TOKEN, TokenSource
 
 T = TypeVar("T")
@@ -84,7 +93,7 @@ class Transport:
     def __init__(
         self, url: str, *, attempts: int, seconds: float, connections: int, backoff: Backoff | None = None
     ) -> None:
-        self.url = url.rstrip("/")
+        self.url = check_address(url)
         self.tokens: TokenSource = NO_TOKEN
         self.repeats = 0
         self._attempts = attempts
@@ -177,6 +186,26 @@ class Transport:
         return answer
 
 
+def check_address(url: str) -> str:
+    """Return the URL without a slash at its end. Raises InvalidAddress unless it is ``http://HOST`` or ``https://HOST``.
+
+    A port and a path may follow. The scheme is not guessed: a token must not travel unencrypted by mistake.
+    """
+    shown = repr(url.rpartition("@")[2])  # a URL with a password is refused without it
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        has_host = False
+    if "://" not in url and url:
+        raise InvalidAddress(f"the address {shown} has no scheme: write http://{shown[1:-1]} or https://{shown[1:-1]}")
+    if not has_host or parts.scheme not in {"http", "https"}:
+        raise InvalidAddress(f"{shown} is not the address of a server, such as http://127.0.0.1:8000")
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise InvalidAddress(f"{shown} has a user, a query or a fragment: write it as http://127.0.0.1:8000")
+    return url.rstrip("/")
+
+
 def _key_of(method: str, options: RequestOptions) -> str:
     is_read = method == "GET" or options.get("is_read", False)
     return "" if is_read else options.get("key") or uuid.uuid4().hex
@@ -192,7 +221,7 @@ def decode_answer(answer: bytes, kind: Any) -> Any:
     try:
         return msgspec.json.decode(answer, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"not an answer of a stream-server ({error}): {answer[:80]!r}") from error
+        raise Malformed(f"not an answer of a stream-server ({error}): {summary_of(answer)}") from error
 
 
 def _no_answer(url: str, error: Exception) -> str:

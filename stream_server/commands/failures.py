@@ -1,14 +1,14 @@
 """Which exceptions are failures that a command can end with: each becomes one sentence and an exit code."""
 
 from filters.registry import PluginError
-from stream_server.client import ClientFailure, Unreachable
+from stream_server.client import ClientFailure, InvalidAddress, Unreachable
 from stream_server.commands.exit_codes import FAILED, UNREACHABLE, USAGE, CommandFailure
 from stream_server.config.settings import InvalidSetting
 
 
 def failure_of(error: Exception) -> CommandFailure | None:
     """Return the failure that tells of ``error``; None if it is a fault of the program."""
-    if isinstance(error, InvalidSetting):
+    if isinstance(error, InvalidSetting | InvalidAddress):
         return CommandFailure(str(error), USAGE)
     if isinstance(error, PluginError):
         return CommandFailure(str(error))

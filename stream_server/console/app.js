@@ -18,6 +18,7 @@
 // app.go(hash)          changes the address, as a link `<a href="#/people/@ada">` does
 // app.title(text)       the title of the page
 // app.say(text, kind)   tells something for a while, also to screen readers; kind "ok" (default), "warn" or "danger"
+// app.undo              what can be taken back for some seconds, such as a delete: `app.undo.later({text, method, path})`, see undo.js
 // app.attempt(work)     awaits work(), and says what went wrong; resolves to the result, or to undefined
 // app.compose(draft)    opens the window that writes a post; draft: {message?, in_reply_to?, origin?, group?, location?}
 // app.setStatus(text, state)  the text in the bar that says how the view's connection does; state: "live", "wait", "bad" or ""
@@ -29,6 +30,7 @@
 import { compose } from "./compose.js";
 import { decoded, fill, h, icon } from "./dom.js";
 import { askToReplace, explain, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
+import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
 import * as streams from "./views/streams.js";
@@ -43,7 +45,7 @@ const THEMES = matchMedia("(prefers-color-scheme: dark)").matches ? ["", "light"
 const KEYS = [
   ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"],
   ["c, /", "add a column"], ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
-  ["space", "pause a column, or go on"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
+  ["z", "undo what was just done"], ["space", "pause or resume a column"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
 ];
 
 const client = openClient();
@@ -69,6 +71,7 @@ export const app = {
   /** @param {string} text */
   title: (text) => void (document.title = text ? `${text} · stream-server` : "stream-server"),
   say,
+  undo: new Undo(client, notes, (error) => say(explain(error), "danger")),
   attempt,
   /** @param {Record<string, any>} [draft] */
   compose: (draft) => compose(app, draft),
@@ -142,6 +145,7 @@ function takeBack() {
   root = parked.root;
   state.mounted = parked.mounted;
   state.mounted.resume();
+  app.undo.refresh();
   return true;
 }
 
@@ -228,6 +232,7 @@ function showAccount() {
   const scopes = [...scopesOf(client.store.load()?.token ?? "")].join(", ");
   const leaveNow = async () => {
     window.close();
+    await app.undo.finish();
     leave();
     discard(); // whoever signs out leaves nothing to come back to
     await client.signOut();
@@ -249,6 +254,7 @@ function onKey(event) {
   if (prefixed) app.go(`#/${prefixed}`);
   else if (event.key === "n") app.compose();
   else if (event.key === "?") showHelp();
+  else if (event.key === "z") app.undo.takeBackLast();
   else if (!state.mounted?.key?.(event)) return;
   event.preventDefault();
 }

@@ -64,10 +64,16 @@ export class Board {
     this.columns = this.columns.filter((one) => one !== column);
   }
 
-  /** @param {Column} column */
+  /** Closes a column; it can be undone for a while. @param {Column} column */
   remove(column) {
+    const index = this.columns.indexOf(column);
+    const undone = () => {
+      this.place(new Column(this, column.filter, `c${++this.tags}`), Math.min(index, this.columns.length));
+      this.changed();
+    };
     this.take(column);
     this.changed();
+    this.app.undo.later({ text: `The column ${column.title} is closed`, undone });
   }
 
   /** @param {Column} column @param {number} step */

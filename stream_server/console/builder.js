@@ -27,10 +27,11 @@ export class Builder {
     this.app = app;
     this.onDone = onDone;
     this.before = filter;
+    this.triedRule = ""; // of which the result stands in the window
     const parts = filter ?? newFilter();
     const onChange = () => this.changed();
     this.words = new Chips({ label: "Words", hint: "coffee, #redis, good morning", values: parts.words, onChange, help: "Any of them. Several words in one chip stand directly after each other." });
-    this.people = new Chips({ label: "People", hint: "a login or a name", values: parts.people, onChange, suggestions: [...known].map(([login, name]) => (name ? `${login} · ${name}` : login)), accept: (text) => this.findUser(text), help: "Written by any of them." });
+    this.people = new Chips({ label: "People", hint: "a username or a name", values: parts.people, onChange, suggestions: [...known].map(([login, name]) => (name ? `${login} · ${name}` : login)), accept: (text) => this.findUser(text), help: "Written by any of them." });
     this.languages = new Chips({ label: "Languages", hint: "en", values: parts.languages, onChange, suggestions: LANGUAGES, accept: checkLanguage });
     this.sample = h("input", { type: "range", min: 1, max: 100, value: parts.sample || 100, oninput: onChange, "aria-label": "Percent of the posts" });
     this.sampleText = h("output", {}, "");
@@ -81,7 +82,7 @@ export class Builder {
     const rule = toRule(this.filter);
     fill(this.shownRule, rule || titleOf(this.filter));
     fill(this.problem, "");
-    this.tryButton.disabled = !rule;
+    if (rule !== this.triedRule) this.forgetTrial();
     if (rule) this.timer = setTimeout(() => this.check(rule), CHECK_MS);
   }
 
@@ -109,16 +110,37 @@ export class Builder {
     fill(this.shownRule, letters.slice(0, from).join(""), h("mark", { class: "mistake" }, letters.slice(from, to).join("") || " "), letters.slice(to).join(""));
   }
 
+  /** What was found by another rule than the one on show says nothing of it. */
+  forgetTrial() {
+    this.triedRule = "";
+    fill(this.result);
+  }
+
+  /** Takes what was typed into the chips. @returns {Promise<boolean>} false if one of them has to be mended; it has the focus then */
+  async commitChips() {
+    const chips = [this.words, this.people, this.languages];
+    await Promise.all(chips.map((each) => each.commit()));
+    const refused = chips.find((each) => each.input.value);
+    refused?.input.focus();
+    return !refused;
+  }
+
   async tryPastHour() {
+    if (!(await this.commitChips())) return;
     const rule = toRule(this.filter);
-    fill(this.result, h("p", { class: "muted" }, "Reading the past hour…"));
+    this.triedRule = rule;
+    const isOld = () => rule !== this.triedRule;
+    fill(this.result, h("p", { class: "muted" }, rule ? "Reading the past hour…" : "To try a filter, give words, people, areas or conditions."));
+    if (!rule) return;
     try {
       const found = await this.app.client.request("POST", "/v1/rules/preview", { body: { rule, minutes: 60 } });
+      if (isOld()) return;
       const since = found.complete ? "in the past hour" : ["since ", time(found.from), ", all that was read"];
       fill(this.result,
         h("p", {}, h("strong", {}, `${found.matched} ${found.matched === 1 ? "post" : "posts"} `), since, `, ${found.per_minute} a minute`),
         found.examples.slice(0, SHOWN).map((/** @type {any} */ example) => postRow({ cursor: "", at: "", status: example.status, reasons: example.parts }, this.app, { rule, why: "" })));
     } catch (error) {
+      if (isOld()) return;
       fill(this.result, h("p", { class: "problem" }, explain(error)));
     }
     this.result.scrollIntoView({ block: "nearest" });
@@ -127,10 +149,7 @@ export class Builder {
   /** @param {Event} event */
   async submit(event) {
     event.preventDefault();
-    const chips = [this.words, this.people, this.languages];
-    await Promise.all(chips.map((each) => each.commit()));
-    const refused = chips.find((each) => each.input.value);
-    if (refused) return refused.input.focus();
+    if (!(await this.commitChips())) return;
     const { filter } = this;
     const rule = toRule(filter);
     if (!rule || (await this.check(rule))) this.done(filter);
@@ -147,7 +166,7 @@ export class Builder {
     const wanted = text.split(" · ")[0].replace(/^@/, "").trim();
     const byName = [...known].find(([, name]) => name.toLowerCase() === wanted.toLowerCase());
     const login = byName?.[0] ?? wanted;
-    if (!/^\w{1,20}$/.test(login)) throw new Error(`Nobody named ${wanted} was seen here; give the login.`);
+    if (!/^\w{1,20}$/.test(login)) throw new Error(`Nobody named ${wanted} was seen here; give the username.`);
     const user = await this.app.client.request("GET", `/v1/users/by-login/${login}`).catch((/** @type {any} */ error) => {
       throw new Error(error.status === 404 ? `There is no user ${login}.` : explain(error));
     });

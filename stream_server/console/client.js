@@ -7,7 +7,7 @@
 //   for await (const event of client.stream({ track: "coffee" })) console.log(event.status?.message);
 //
 // A stream goes on by itself: it reconnects with back-off, continues after its last cursor, drops what it had, and tells
-// of gaps. Tokens are refreshed before they end. Node has no EventSource, and before version 22 no WebSocket: give
+// of gaps. It ends with an error if the address has never answered; a server that answered once is tried for ever. Tokens are refreshed before they end. Node has no EventSource, and before version 22 no WebSocket: give
 // implementations as options, such as `{ WebSocket }` of the package `ws`.
 
 const REFRESH_SHARE = 0.8; // of a token's life, after which it is exchanged
@@ -66,9 +66,14 @@ export class Client {
    * @param {string} [address] the server, such as `http://127.0.0.1:8000`; "" means the page's own.
    * @param {{token?: string, store?: SessionStore, fetch?: typeof fetch, WebSocket?: any, EventSource?: any,
    *   random?: () => number}} [options] `token`: a fixed token instead of a session. The others replace the globals.
+   *   Throws ApiError `invalid_address` unless the address is `http://HOST` or `https://HOST`, maybe with a port and a path.
    */
   constructor(address = "", options = {}) {
-    this.address = address.replace(/\/$/, "");
+    if (address && !/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(address)) {
+      throw new ApiError(400, { code: "invalid_address", message: "write the address of the server as http://HOST:PORT or https://HOST" });
+    }
+    this.address = address.replace(/\/+$/, "");
+    /** Whether the address has ever answered; the page's own has, since it sent the page. */ this.hasAnswered = !address;
     this.options = options;
     this.store = options.store ?? memoryStore();
     /** @type {Set<(session: Session | null) => void>} */ this.listeners = new Set();
@@ -84,8 +89,8 @@ export class Client {
   /**
    * Sends a request and returns the answer's JSON, or null for none. Throws ApiError.
    * @param {string} method @param {string} path such as `/v1/statuses`
-   * @param {{query?: Record<string, any>, body?: any, signal?: AbortSignal, open?: boolean, headers?: Record<string, string>, within?: number}} [more]
-   *   `open`: without a token; `within`: ms for the whole answer.
+   * @param {{query?: Record<string, any>, body?: any, signal?: AbortSignal, open?: boolean, headers?: Record<string, string>, within?: number, keepalive?: boolean}} [more]
+   *   `open`: without a token; `within`: ms for the whole answer; `keepalive`: also after the page is closed.
    * @returns {Promise<any>}
    */
   async request(method, path, more = {}) {
@@ -96,7 +101,7 @@ export class Client {
       if (!more.open) Object.assign(headers, { Authorization: `Bearer ${(used = await this.token())}` });
       if (more.body !== undefined) Object.assign(headers, { "Content-Type": "application/json" });
       const body = more.body === undefined ? undefined : JSON.stringify(more.body);
-      return this.send(`${path}${query && "?"}${query}`, { method, headers, body, signal: more.signal }, more.within);
+      return this.send(`${path}${query && "?"}${query}`, { method, headers, body, signal: more.signal, keepalive: more.keepalive }, more.within);
     };
     try {
       return await send();
@@ -110,21 +115,33 @@ export class Client {
 
   /** @param {string} path @param {RequestInit} init @param {number} [within] */
   async send(path, init, within = ANSWER_MS) {
-    const ask = this.options.fetch ?? fetch;
     const limit = timeLimit(within, init.signal);
     let response, text = "";
     try {
-      response = await ask(this.address + path, { credentials: "omit", redirect: "error", ...init, signal: limit.signal });
+      response = await this.ask(path, { ...init, signal: limit.signal });
       text = await response.text();
       if (response.ok) return text ? JSON.parse(text) : null;
     } catch (error) {
       if (init.signal?.aborted) throw error;
       if (error instanceof SyntaxError) throw new ApiError(0, { code: "unreadable", message: "another program answered, such as a proxy" });
-      if (!response || response.ok) throw new ApiError(0, { code: "unreachable", message: "the server cannot be reached" });
+      if (!response || response.ok) throw this.unreachable(error);
     } finally {
       limit.end();
     }
     throw new ApiError(response.status, readError(response, text));
+  }
+
+  /** Asks the server, and returns its answer as soon as its head is there. @param {string} path @param {RequestInit} init */
+  async ask(path, init) {
+    const response = await (this.options.fetch ?? fetch)(this.address + path, { credentials: "omit", redirect: "error", ...init });
+    this.hasAnswered = true;
+    return response;
+  }
+
+  /** The error of a request without an answer; Node says why. @param {any} error */
+  unreachable(error) {
+    const why = error?.cause?.message ? ` (${error.cause.message})` : "";
+    return new ApiError(0, { code: "unreachable", message: `${this.address || "the server"} cannot be reached${why}` });
   }
 
   /** Signs in with `{login, password}`, `{email, password}` or the `{code}` of a sign-in link; returns the user. @param {Record<string, string>} credentials */
@@ -499,12 +516,11 @@ export class Stream {
     const limit = timeLimit(SILENCE_MS);
     const headers = { Authorization: `Bearer ${await this.client.token()}`, Accept: "application/x-ndjson" };
     const path = `${this.path}?${toQuery({ ...this.sent, since: this.cursor || undefined })}`;
-    const ask = this.client.options.fetch ?? fetch;
     try {
-      const answer = await ask(this.client.address + path, { headers, signal: limit.signal, credentials: "omit", redirect: "error" });
+      const answer = await this.client.ask(path, { headers, signal: limit.signal });
       if (!answer.ok) throw new ApiError(answer.status, readError(answer, await answer.text().catch(() => "")));
     } catch (error) {
-      throw error instanceof ApiError ? error : new ApiError(0, { code: "unreachable", message: "the server cannot be reached" });
+      throw error instanceof ApiError ? error : this.client.unreachable(error);
     } finally {
       limit.end();
     }
@@ -515,7 +531,8 @@ export class Stream {
     if (refusal.status === 401 && !this.client.options.token) {
       this.drop();
       this.tell({ name: "signed out", error: refusal });
-    } else if (refusal.isTemporary) this.retry(refusal.message, (refusal.retryAfter ?? 0) * 1000, refusal);
+    } else if (!this.client.hasAnswered && refusal.status === 0) this.finish({ name: "ended", reason: refusal.message, error: refusal });
+    else if (refusal.isTemporary) this.retry(refusal.message, (refusal.retryAfter ?? 0) * 1000, refusal);
     else if (this.inForce && this.inForce !== this.parameters) {
       this.parameters = this.inForce; // an update that this connection would have brought is refused
       this.options.onRefusedUpdate?.(refusal);

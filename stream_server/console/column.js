@@ -3,6 +3,7 @@
 
 import { fill, h, icon } from "./dom.js";
 import { aloneParameters, titleOf, toRule } from "./filter.js";
+import { entry, menu } from "./menu.js";
 import { Plot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { Rows } from "./rows.js";
@@ -61,16 +62,13 @@ export class Column {
 
   menu() {
     const { board } = this;
-    const item = (/** @type {string} */ text, /** @type {() => void} */ work) =>
-      h("button", { class: "quiet", onclick: () => ((menu.open = false), work()) }, text);
-    const menu = h("details", { class: "menu", onfocusout: closeMenu, onkeydown: closeByEscape }, h("summary", { class: "button quiet", "aria-label": `More about ${this.title}` }, icon("more")),
-      h("div", { class: "menu-items" },
-        item("Change the filter", () => board.edit(this)),
-        item("Copy as a program", () => board.copy(this)),
-        item("Move to the left", () => board.move(this, -1)),
-        item("Move to the right", () => board.move(this, 1)),
-        item("Close the column", () => board.remove(this))));
-    return menu;
+    return menu(`More about ${this.title}`, [
+      entry("Edit filter", () => board.edit(this)),
+      entry("Copy as code", () => board.copy(this)),
+      entry("Move left", () => board.move(this, -1)),
+      entry("Move right", () => board.move(this, 1)),
+      entry("Close column", () => board.remove(this)),
+    ]);
   }
 
   /** @param {any} message a `post` @param {any[]} matched its matches that concern this column */
@@ -181,7 +179,7 @@ export class Column {
   }
 
   showPause() {
-    const label = this.pausedAt ? "Go on" : "Pause";
+    const label = this.pausedAt ? "Resume" : "Pause";
     this.pauseButton.setAttribute("aria-label", `${label}: ${this.title}`);
     this.pauseButton.title = `${label} (space)`;
     fill(this.pauseButton, icon(this.pausedAt ? "play" : "pause"));
@@ -209,18 +207,4 @@ export class Column {
     this.own?.close();
     this.element.remove();
   }
-}
-
-/** @param {KeyboardEvent} event */
-function closeByEscape(event) {
-  const menu = /** @type {HTMLDetailsElement} */ (event.currentTarget);
-  if (event.key !== "Escape" || !menu.open) return;
-  menu.open = false;
-  menu.querySelector("summary")?.focus();
-}
-
-/** @param {FocusEvent} event */
-function closeMenu(event) {
-  const menu = /** @type {HTMLDetailsElement} */ (event.currentTarget);
-  if (!menu.contains(/** @type {Node | null} */ (event.relatedTarget))) menu.open = false;
 }

@@ -51,11 +51,18 @@ function act(name, label, work) {
 
 /** @param {HTMLButtonElement} button @param {any} status @param {any} app */
 async function like(button, status, app) {
-  const isLiked = button.getAttribute("aria-pressed") === "true";
-  const done = await app.attempt(() => app.client.request(isLiked ? "DELETE" : "PUT", `/v1/users/me/likes/${status.id}`));
-  if (!done) return;
-  button.setAttribute("aria-pressed", String(!isLiked));
-  fill(button, icon("heart"), done.likes || null);
+  const path = `/v1/users/me/likes/${status.id}`;
+  const show = (/** @type {boolean} */ isLiked, /** @type {any} */ answer) => {
+    button.setAttribute("aria-pressed", String(isLiked));
+    if (answer) fill(button, icon("heart"), answer.likes || null);
+  };
+  if (button.getAttribute("aria-pressed") === "true") {
+    app.undo.later({ text: "Like removed", method: "DELETE", path, done: (/** @type {any} */ answer) => show(false, answer), undone: () => show(true, null) });
+    return show(false, null);
+  }
+  if (app.undo.takeBack(path)) return;
+  const answer = await app.attempt(() => app.client.request("PUT", path));
+  if (answer) show(true, answer);
 }
 
 /** @param {any} original */

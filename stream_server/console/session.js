@@ -144,53 +144,74 @@ export function askToReplace(app) {
   });
 }
 
+const LOGIN = { name: "login", autocomplete: "username", required: true };
+const PASSWORD = { name: "password", type: "password", required: true };
+
 /**
- * Draws the form that signs in or signs up.
+ * Draws the form that signs in, from which one comes to the form of a new account and back.
  * @param {Element} root @param {Client} client @param {string} [reason] what to tell above the form
  */
 export function showSignIn(root, client, reason = "") {
+  const signIn = (/** @type {Record<string, string>} */ { login, password }) => client.signIn(login.includes("@") ? { email: login, password } : { login, password });
+  showForm(root, reason, "Sign in", signIn, [
+    field("Username or email", LOGIN),
+    field("Password", { ...PASSWORD, autocomplete: "current-password" }),
+  ], [
+    h("p", { class: "muted" }, "A one-use link signs in too: ", h("code", {}, "stream-server sign-in --user LOGIN"), " prints one, and so does the demo when it starts."),
+    other("New here?", "Create an account", () => showSignUp(root, client)),
+  ]);
+}
+
+/** @param {Element} root @param {Client} client */
+function showSignUp(root, client) {
+  const signUp = async (/** @type {Record<string, string>} */ { login, name, email, password }) => {
+    await client.request("POST", "/v1/users", { body: { login, name: name.trim() || login, email, password }, open: true });
+    await client.signIn({ login, password });
+  };
+  showForm(root, "", "Create an account", signUp, [
+    field("Username", { ...LOGIN, maxlength: 20 }, "1 to 20 letters of a to z, digits or _. It cannot be changed later."),
+    field("Name", { name: "name", autocomplete: "name", maxlength: 50, autocapitalize: "words" }, "As others read it. Without one it is the username."),
+    field("Email", { name: "email", type: "email", autocomplete: "email", required: true }),
+    field("Password", { ...PASSWORD, autocomplete: "new-password", minlength: 8 }, "At least 8 characters."),
+  ], other("You have an account?", "Sign in", () => showSignIn(root, client)));
+}
+
+/** @param {Element} root @param {string} reason @param {string} title also of the button @param {(given: any) => Promise<any>} send @param {any[]} fields @param {any} rest */
+function showForm(root, reason, title, send, fields, rest) {
   const problem = h("p", { class: "problem", role: "alert" }, reason);
+  const button = h("button", { class: "primary" }, title);
   const submit = async (/** @type {SubmitEvent} */ event) => {
     event.preventDefault();
     const form = /** @type {HTMLFormElement} */ (event.target);
-    const given = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form)));
-    const isNew = event.submitter?.getAttribute("value") === "sign-up";
-    const { login, password } = given;
     fill(problem, "");
+    button.disabled = true;
     try {
-      if (isNew) await signUp(client, given);
-      await client.signIn(login.includes("@") ? { email: login, password } : { login, password });
+      await send(Object.fromEntries(new FormData(form)));
     } catch (error) {
       fill(problem, explain(error));
+      const wrong = form.elements.namedItem(/** @type {any} */ (error).param ?? "");
+      if (wrong instanceof HTMLElement) wrong.focus();
     }
+    button.disabled = false;
   };
-  fill(root, signInCard(submit, problem));
+  fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), problem, h("form", { onsubmit: submit }, fields, button), rest));
 }
 
-/** @param {Client} client @param {Record<string, string>} given */
-function signUp(client, given) {
-  if (!given.email) throw new ApiError(400, { code: "missing_parameter", message: "a new account needs an e-mail address" });
-  const body = { login: given.login, name: given.name || given.login, email: given.email, password: given.password };
-  return client.request("POST", "/v1/users", { body, open: true });
+/** @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
+function field(label, attributes, hint = "") {
+  const id = `sign-in-${attributes.name}`;
+  return h("div", { class: "field" }, h("label", { for: id }, label),
+    h("input", { id, autocapitalize: "none", spellcheck: "false", "aria-describedby": hint ? `${id}-hint` : null, ...attributes }),
+    hint && h("span", { id: `${id}-hint`, class: "muted small" }, hint));
 }
 
-/** @param {(event: SubmitEvent) => void} submit @param {Element} problem */
-function signInCard(submit, problem) {
-  const field = (/** @type {string} */ label, /** @type {Record<string, any>} */ attributes) =>
-    h("label", {}, label, h("input", { autocapitalize: "none", spellcheck: "false", ...attributes }));
-  return h("section", { class: "sign-in card" },
-    h("h1", {}, "Sign in"),
-    h("p", { class: "muted" }, "A one-use link signs in too: ", h("code", {}, "stream-server sign-in --user LOGIN"), " prints one, and so does the demo when it starts."),
-    problem,
-    h("form", { onsubmit: submit },
-      field("Login or e-mail", { name: "login", autocomplete: "username", required: true }),
-      field("Password", { name: "password", type: "password", autocomplete: "current-password", required: true }),
-      h("button", { class: "primary", value: "sign-in" }, "Sign in"),
-      h("details", {},
-        h("summary", {}, "New here?"),
-        field("Name", { name: "name", autocomplete: "name" }),
-        field("E-mail", { name: "email", type: "email", autocomplete: "email" }),
-        h("button", { value: "sign-up" }, "Create an account"))));
+/** The way to the other form, whose first field gets the focus. @param {string} question @param {string} label @param {() => void} show */
+function other(question, label, show) {
+  const onclick = () => {
+    show();
+    /** @type {HTMLElement | null} */ (document.querySelector(".sign-in input"))?.focus();
+  };
+  return h("p", { class: "row" }, h("span", { class: "muted" }, question), h("button", { type: "button", class: "link", onclick }, label));
 }
 
 /** A sentence for a person about what went wrong. @param {unknown} error */

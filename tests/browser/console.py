@@ -64,10 +64,10 @@ class ConsolePage:
         return column
 
     async def close_columns(self) -> None:
-        """Close the columns with which a new user begins."""
+        """Close columns with which a new user begins."""
         for _ in range(await self.page.locator(".column").count()):
             await self.page.locator(".menu summary").first.click()
-            await self.page.locator(".menu[open] >> text=Close the column").click()
+            await self.page.locator(".menu[open] >> text=Close column").click()
 
     async def violations(self) -> list[str]:
         return list(await self.page.evaluate("window.violations"))

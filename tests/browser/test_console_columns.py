@@ -97,9 +97,9 @@ async def test_columns_go_on_after_a_session_that_ended(trimmed: Trimmed) -> Non
     await trimmed.post(2)
     await expect(trimmed.column.locator(".post")).to_have_count(2)
     await trimmed.column.locator(".menu summary").press("Enter")
-    await expect(trimmed.column.get_by_role("button", name="Close the column")).to_be_visible()
+    await expect(trimmed.column.get_by_role("button", name="Close column")).to_be_visible()
     await trimmed.window.page.keyboard.press("Escape")
-    await expect(trimmed.column.get_by_role("button", name="Close the column")).to_be_hidden()
+    await expect(trimmed.column.get_by_role("button", name="Close column")).to_be_hidden()
     await trimmed.window.page.keyboard.press("c")  # an open window does not lie over the question
     await trimmed.end_session()
     await expect(trimmed.window.page.get_by_role("dialog")).to_have_count(0)
@@ -135,7 +135,7 @@ async def test_a_paused_column_warns_before_its_posts_leave_the_log(trimmed: Tri
     trimmed.trim(1)
     await page.evaluate(ADVANCE, 31_000)
     await expect(state).to_contain_text("are no longer on the server's log")
-    await trimmed.column.get_by_role("button", name="Go on").click()
+    await trimmed.column.get_by_role("button", name="Resume").click()
     await expect(newest).to_have_text(f"tea {trimmed.posted - 1}")
     gap = "Gap: 2 entries, the log no longer reaches back so far."
     assert (await rows(trimmed.column))[-3:] == [f"tea {trimmed.posted - 4}", gap, f"tea {trimmed.posted - 1}"]

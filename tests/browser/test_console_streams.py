@@ -1,5 +1,6 @@
 """The console's streams as a person uses them: from a link to one's own post, and what must not go wrong on the way."""
 
+import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Route, expect
 
 from tests.browser.console import ConsolePage, opened, sign_in_link, texts
 from tests.command_line import Running, clean_environment, running
@@ -113,7 +114,24 @@ async def test_the_builder_tries_a_rule_and_marks_a_mistake(api: Api, server: Se
     await people.fill("")
     console.problems.clear()  # and the answer 404
     await page.get_by_role("button", name="Try the past hour").click()
-    await expect(page.locator(".trial")).to_contain_text("2 posts in the past hour")
+    trial = page.locator(".trial")
+    await expect(trial).to_contain_text("2 posts in the past hour")
+    await rule.fill("pineapple one")
+    await expect(trial).to_be_empty()  # it told of another rule
+    words = page.get_by_role("combobox", name="Words")
+    await words.fill("two")  # and not a key more
+    await rule.fill("pineapple")
+    await words.fill("nothing of this")
+    await page.get_by_role("button", name="Try the past hour").click()
+    await expect(trial).to_contain_text("1 post in the past hour")
+    await expect(page.locator(".rule")).to_have_text('(two OR "nothing of this") pineapple')
+    for _ in range(2):
+        await words.press("Backspace")
+    await expect(trial).to_be_empty()
+    await rule.fill("")
+    await page.get_by_role("button", name="Try the past hour").click()
+    await expect(trial).to_contain_text("give words, people, areas or conditions")
+    await rule.fill("pineapple")
     world = page.get_by_role("application")
     await world.press("Enter")
     await world.press("ArrowRight")
@@ -125,6 +143,66 @@ async def test_the_builder_tries_a_rule_and_marks_a_mistake(api: Api, server: Se
     await expect(page.locator(".rule")).to_have_text('locations:"170,-10,-170,10" pineapple')
     await page.get_by_role("button", name="Add column").click()
     await expect(page.locator(".column").last.locator(".post .text")).to_have_text("pineapple two")
+
+
+async def test_a_preview_that_comes_late_is_not_shown(api: Api, server: Server, console: ConsolePage) -> None:
+    """The rule was changed while the server counted: the answer tells nothing of the rule on show."""
+    uid = await api.user()
+    page = console.page
+    may_answer = asyncio.Event()
+
+    async def answer_late(route: Route) -> None:
+        answer = await route.fetch()
+        await may_answer.wait()
+        await route.fulfill(response=answer)
+
+    await console.open(await sign_in_link(server, uid))
+    await expect(page.locator(".column").first.locator(".state")).to_have_text(re.compile("live"))
+    await page.keyboard.press("c")
+    await page.route("**/v1/rules/preview", answer_late)
+    await page.get_by_label("Further conditions").fill("early")
+    await page.get_by_role("button", name="Try the past hour").click()
+    await expect(page.locator(".trial")).to_have_text("Reading the past hour…")
+    await page.get_by_label("Further conditions").fill("late")
+    async with page.expect_response("**/v1/rules/preview") as answered:
+        may_answer.set()
+    await (await answered.value).finished()
+    await expect(page.locator(".trial")).to_be_empty()
+    await page.get_by_role("button", name="Try the past hour").click()
+    await expect(page.locator(".trial")).to_contain_text("0 posts in the past hour")
+
+
+async def test_a_new_account_has_a_form_of_its_own(api: Api, server: Server, console: ConsolePage) -> None:
+    """The browser checks what it can. A refusal is told at its field, and the new user is signed in where it began."""
+    page = console.page
+    taken = (await api.sign_up("taken"))["login"]
+    await page.goto(f"{server.address}/#/people")
+    assert await page.locator(".sign-in input").count() == 2
+    await page.get_by_role("button", name="Create an account").click()
+    await expect(page.get_by_role("heading", name="Create an account")).to_be_visible()
+    await expect(page.get_by_label("Username")).to_be_focused()
+    for label, value in (("Username", taken), ("Email", "new@example.com"), ("Password", "short")):
+        await page.get_by_label(label).fill(value)
+    assert not await page.get_by_label("Password").evaluate("field => field.checkValidity()")
+    await expect(page.get_by_label("Password")).to_have_attribute("autocomplete", "new-password")
+    await page.get_by_label("Password").fill("long enough")
+    await page.get_by_role("button", name="Create an account").click()
+    await expect(page.get_by_role("alert")).to_contain_text("taken")
+    await expect(page.get_by_label("Username")).to_be_focused()
+    console.problems.clear()  # the browser reports the answer 409
+    await page.get_by_label("Username").fill("fresh")
+    await page.get_by_role("button", name="Create an account").click()
+    await expect(page.locator(".who")).to_contain_text("fresh")
+    await expect(page.locator("main.people")).to_be_visible()
+    await page.locator(".who").click()
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    await page.get_by_role("button", name="Create an account").click()
+    await page.get_by_role("button", name="Sign in").click()
+    await page.get_by_label("Username or email").fill("fresh")
+    await page.get_by_label("Password").fill("long enough")
+    await page.get_by_label("Password").press("Enter")
+    await expect(page.locator(".who")).to_contain_text("fresh")
 
 
 async def test_a_hostile_post_is_text(api: Api, server: Server, console: ConsolePage) -> None:
@@ -268,7 +346,7 @@ async def test_nothing_is_missed_or_doubled_when_the_server_is_killed(own: Serve
         for text in ("left after", "right after"):
             await api.post(uid, text)
         await expect(left.locator(".post")).to_have_count(4)
-        await right.get_by_role("button", name="Go on").click()
+        await right.get_by_role("button", name="Resume").click()
         await expect(right.locator(".post")).to_have_count(5)
         assert await texts(left) == ["left 0", "left 1", "left 2", "left after"]
         assert await texts(right) == ["right 0", "right 1", "right 2", "right while paused", "right after"]

@@ -80,9 +80,11 @@ async def test_what_one_does_the_other_sees_live(site_api: Api, windows: Windows
     await expect(hers.page.locator(".people-nav .badge")).to_have_count(0)
 
     await hers.go("#/people/@ben", "@ben")
-    await hers.page.locator(".profile .more-menu summary").click()
+    await hers.page.locator(".profile .menu summary").click()
     await hers.button("Block").click()
     await expect(hers.button("Unblock")).to_be_visible()
+    await hers.button("Dismiss").click()
+    await expect(hers.page.locator(".notes")).to_be_empty()
     his.expects_refusals = True
     await his.go("#/people/@ann", "Unknown user")
     await expect(his.page.get_by_role("alert").first).to_contain_text("Unknown user")
@@ -97,7 +99,7 @@ async def test_a_talk_goes_both_ways(site_api: Api, windows: Windows) -> None:
     his, hers = await windows.open(cid, "/#/people/talks"), await windows.open(dot, "/#/people")
     await live(his)
     await live(hers)
-    await his.page.get_by_label("Logins, separated by spaces").fill("@dot")
+    await his.page.get_by_label("Usernames, separated by spaces").fill("@dot")
     await his.button("Open").click()
     await his.page.get_by_role("textbox", name="Message").fill("are you there?")
     await his.page.get_by_role("textbox", name="Message").press("Enter")
@@ -111,8 +113,8 @@ async def test_a_talk_goes_both_ways(site_api: Api, windows: Windows) -> None:
     await hers.page.get_by_role("link", name="Home").click()
     await his.page.get_by_role("textbox", name="Message").fill("coffee?")
     await his.page.get_by_role("textbox", name="Message").press("Enter")
-    await badge(hers, "Talks", 1)
-    await hers.page.get_by_role("link", name="Talks").click()
+    await badge(hers, "Messages", 1)
+    await hers.page.get_by_role("link", name="Messages").click()
     await hers.page.locator(".talk-entry").click()
     await expect(hers.page.locator(".message").last).to_contain_text("coffee?")
     await expect(hers.page.locator(".people-nav .badge")).to_have_count(0)
@@ -239,8 +241,8 @@ async def test_profile_lists_groups_and_requests(site_api: Api, windows: Windows
     await hers.page.get_by_label("Find a user").fill("kim")
     await hers.page.get_by_label("Find a user").press("Enter")
     await hers.button("Ask to follow").click()
-    await expect(hers.button("Withdraw request")).to_be_visible()
-    await his.page.get_by_role("link", name="Requests").click()
+    await expect(hers.button("Cancel request")).to_be_visible()
+    await his.page.get_by_role("link", name="Follow requests").click()
     await his.button("Approve").click()
     await expect(his.page.get_by_text("Nobody waits")).to_have_count(0)
     await hers.page.get_by_role("link", name="Lists").first.click()
@@ -249,7 +251,7 @@ async def test_profile_lists_groups_and_requests(site_api: Api, windows: Windows
     await hers.button("Create").click()
     await hers.page.get_by_role("link", name="Readers").click()
     await hers.page.get_by_role("link", name="Members").click()
-    await hers.page.get_by_label("Login of a user").fill("kim")
+    await hers.page.get_by_label("Username").fill("kim")
     await hers.button("Add").click()
     await expect(hers.page.locator(".user-row")).to_contain_text("@kim")
     await hers.page.get_by_role("link", name="Groups").click()
@@ -263,8 +265,9 @@ async def test_profile_lists_groups_and_requests(site_api: Api, windows: Windows
     await his.button("Join").click()
     await his.write("me")
     await expect(hers.post("me").filter(has_text="@kim")).to_have_count(1)
-    await his.post("me").filter(has_text="@kim").locator(".more-menu summary").click()
+    await his.post("me").filter(has_text="@kim").locator(".menu summary").click()
     await his.button("Delete").click()
+    await his.button("Dismiss").click()
     for window in (hers, his):
         await expect(window.page.locator("article.status")).to_have_count(1)
     for name in ("Reply", "Quote"):
@@ -292,13 +295,13 @@ async def test_no_page_has_a_fault_of_accessibility(site_api: Api, windows: Wind
     found = {"home": await window.faults()}
     pages = {
         "notifications": "mentioned you", f"talks/{talk['id']}": "stop", "talks": "stop", "@leo": "buy this",
-        f"lists/{lists['id']}": "Sellers", "privacy": "block nobody",
+        f"lists/{lists['id']}": "Sellers", "privacy": "blocked nobody",
     }  # fmt: skip
     for page, text in pages.items():
         await window.go(f"#/people/{page}", text)
         found[page] = await window.faults()
     await window.go(f"#/people/status/{status['id']}", "buy this")
-    await window.post("buy this").first.locator(".more-menu summary").click()
+    await window.post("buy this").first.locator(".menu summary").click()
     found["menu"] = await window.faults()
     await window.button("Report …").click()
     await window.page.get_by_label("Note").fill("an advertisement")

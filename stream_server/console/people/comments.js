@@ -1,9 +1,8 @@
 // @ts-check
 /** The comments under a status, the oldest first, and the form that adds one. */
 
-import { fill, h } from "../dom.js";
+import { fill, h, icon } from "../dom.js";
 import { explain } from "../session.js";
-import { drawing } from "./icons.js";
 import { RetryKey } from "./site.js";
 import { richText, timeAgo, userLink } from "./text.js";
 
@@ -58,17 +57,14 @@ export class Comments {
     const mayDelete = [comment.uid, this.status.uid].includes(this.site.me.id);
     const row = h("li", { class: "comment" },
       h("div", { class: "post-header" }, userLink(comment.login, { class: "post-author" }), h("span", { class: "post-time" }, timeAgo(comment.posted)),
-        mayDelete ? h("button", { type: "button", class: "quiet", "aria-label": "Delete this comment", onclick: () => this.remove(comment, row) }, drawing("trash")) : null),
+        mayDelete ? h("button", { type: "button", class: "quiet", "aria-label": "Delete this comment", onclick: () => this.remove(comment) }, icon("trash")) : null),
       richText(comment.message, comment.entities));
-    return row;
+    return this.site.app.undo.tie(row, `comment-${comment.id}`);
   }
 
-  /** @param {Json} comment @param {Element} row */
-  async remove(comment, row) {
-    await this.attempt(async () => {
-      await this.site.write("DELETE", `/v1/comments/${comment.id}`);
-      row.remove();
-    });
+  /** @param {Json} comment */
+  remove(comment) {
+    this.site.app.undo.later({ text: "Comment deleted", method: "DELETE", path: `/v1/comments/${comment.id}`, hides: `comment-${comment.id}` });
   }
 
   /** @param {() => Promise<void>} work */

@@ -6,7 +6,7 @@ import { Composer } from "./composer.js";
 import { Feed } from "./feed.js";
 import { tabs } from "./lists.js";
 import { namedForm, unfold } from "./named_form.js";
-import { deed, loginForm, userRow } from "./user_row.js";
+import { deed, loginForm, removableRow, userRow } from "./user_row.js";
 import { counted } from "./text.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -21,15 +21,16 @@ const KINDS = /** @type {Record<string, string>} */ ({
 /** @param {Page} page */
 export function groups(page) {
   const { site } = page;
-  const feed = groupFeed(page, "/v1/users/me/groups", "Your groups", "You are in no group yet.", groupEntry);
-  const answered = (/** @type {Json} */ group, /** @type {string} */ method) => async () => {
-    await site.write(method, `/v1/groups/${group.id}/members/me`);
-    if (method === "PUT") return site.app.go(`#/people/groups/${group.id}`);
-    return site.reload();
+  const feed = groupFeed(page, "/v1/users/me/groups", "Your groups", "You are in no group yet.", (group) => site.app.undo.tie(groupEntry(group), `group-${group.id}`));
+  const join = (/** @type {Json} */ group) => async () => {
+    await site.write("PUT", `/v1/groups/${group.id}/members/me`);
+    site.app.go(`#/people/groups/${group.id}`);
   };
-  const invitations = groupFeed(page, "/v1/users/me/invitations", "Invitations", "", (group) => h("div", { class: "entry" },
+  const decline = (/** @type {Json} */ { id, name }) => async () =>
+    site.app.undo.later({ text: `You declined to join ${name}`, method: "DELETE", path: `/v1/groups/${id}/members/me`, hides: `invitation-${id}` });
+  const invitations = groupFeed(page, "/v1/users/me/invitations", "Invitations", "", (group) => site.app.undo.tie(h("div", { class: "entry" },
     h("strong", {}, isolate(group.name)), h("span", { class: "muted" }, "You are invited."),
-    deed("Join", answered(group, "PUT"), "primary"), deed("Refuse", answered(group, "DELETE"))));
+    deed("Join", join(group), "primary"), deed("Decline", decline(group))), `invitation-${group.id}`));
   const make = unfold("New group", (close) => groupForm("New group", "Create", {}, async (body, key) => {
     const group = await site.write("POST", "/v1/groups", body, key);
     site.app.go(`#/people/groups/${group.id}`);
@@ -72,12 +73,13 @@ export async function groupPage(page, id, tab = "posts") {
   page.show(group.name,
     h("p", { class: "muted" }, h("span", { class: "pill" }, group.kind), " ", isolate(group.description), ` ${counted(group.members, "member")}`),
     h("div", { class: "row" }, own ? null : membership(page, group, member)), own ? ownerTools(page, group) : null,
-    tabs(`#/people/groups/${id}`, tab, ["posts", "members"]),
+    tabs(`#/people/groups/${id}`, tab, [["posts", "Posts"], ["members", "Members"]]),
     tab === "members" ? members(page, group, own) : groupPosts(page, group, member && (own || group.kind !== "announcement")));
 }
 
 /** @param {import("./site.js").Site} site @param {string} id @returns {Promise<boolean>} */
 async function isMember(site, id) {
+  if (site.app.undo.has("DELETE", `/v1/groups/${id}/members/me`)) return false;
   for (let before = null, more = true; more;) {
     const answer = await site.get("/v1/users/me/groups", { count: 200, before });
     if (answer.groups.some((/** @type {Json} */ group) => group.id === id)) return true;
@@ -88,10 +90,14 @@ async function isMember(site, id) {
 }
 
 /** @param {Page} page @param {Json} group @param {boolean} member */
-function membership({ site }, group, member) {
+function membership(page, group, member) {
+  const { site } = page;
+  const path = `/v1/groups/${group.id}/members/me`;
+  const undone = () => page.ended || site.reload();
   return deed(member ? "Leave" : "Join", async () => {
-    await site.write(member ? "DELETE" : "PUT", `/v1/groups/${group.id}/members/me`);
-    site.reload();
+    if (member) site.app.undo.later({ text: `You left ${group.name}`, method: "DELETE", path, undone });
+    else await site.write("PUT", path);
+    if (!page.ended) site.reload();
   }, member ? "" : "primary");
 }
 
@@ -102,7 +108,7 @@ function ownerTools({ site }, group) {
     site.reload();
   }, close));
   const remove = deed("Delete group", async () => {
-    await site.write("DELETE", `/v1/groups/${group.id}`);
+    site.app.undo.later({ text: `The group ${group.name} is deleted`, method: "DELETE", path: `/v1/groups/${group.id}`, hides: `group-${group.id}` });
     site.app.go("#/people/groups");
   }, "danger");
   return h("div", {}, h("div", { class: "row" }, edit.button, remove), edit.slot);
@@ -123,12 +129,10 @@ function groupPosts(page, group, mayPost) {
 function members(page, group, own) {
   const { site } = page;
   const path = `/v1/groups/${group.id}/members`;
-  const row = (/** @type {Json} */ user) => {
-    const root = userRow(user, own && user.id !== group.uid ? deed("Remove", async () => { await site.write("DELETE", `${path}/${user.id}`); root.remove(); }) : null);
-    return root;
-  };
+  const row = (/** @type {Json} */ user) =>
+    (own && user.id !== group.uid ? removableRow(site, user, "Remove", { text: `@${user.login} is removed`, path: `${path}/${user.id}` }) : userRow(user));
   const feed = page.users(path, { label: "Members", empty: "No members." }, row);
-  const add = own && group.kind === "private" ? loginForm(site, "Login of a user", "Add or invite", async (user) => {
+  const add = own && group.kind === "private" ? loginForm(site, "Username", "Add or invite", async (user) => {
     const before = group.members;
     Object.assign(group, await site.write("PUT", `${path}/${user.id}`));
     if (group.members > before) feed.announce(user, true);

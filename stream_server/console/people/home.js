@@ -1,5 +1,5 @@
 // @ts-check
-/** The pages that are timelines: home, mentions, kept posts, tags, and one conversation. */
+/** The pages that are timelines: home, mentions, bookmarks, tags, and one conversation. */
 
 import { fill, h } from "../dom.js";
 import { Composer } from "./composer.js";
@@ -27,7 +27,7 @@ export function home(page) {
 
 /** @param {(order: string) => void} draw */
 function orderChoice(draw) {
-  const buttons = [["time", "Newest"], ["importance", "Important"]].map(([order, text]) =>
+  const buttons = [["time", "Latest"], ["importance", "Top"]].map(([order, text]) =>
     h("button", { type: "button", "aria-pressed": String(order === "time"), dataset: { order } }, text));
   buttons.forEach((button) => button.addEventListener("click", () => {
     buttons.forEach((each) => each.setAttribute("aria-pressed", String(each === button)));
@@ -50,8 +50,8 @@ function mentionsUser(status, uid) {
 
 /** @param {Page} page */
 export function kept(page) {
-  page.show("Kept", h("p", { class: "muted" }, "Posts that you marked with a star. Only you see this."),
-    page.statuses("/v1/users/me/favorites", { label: "Kept posts", empty: "You have kept nothing yet." }).root);
+  page.show("Bookmarks", h("p", { class: "muted" }, "Posts that you marked with a star. Only you see this."),
+    page.statuses("/v1/users/me/favorites", { label: "Bookmarks", empty: "You have no bookmarks yet." }).root);
 }
 
 /** @param {Page} page @param {string} tag */

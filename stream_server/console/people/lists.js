@@ -4,7 +4,7 @@
 import { h, isolate } from "../dom.js";
 import { Feed } from "./feed.js";
 import { namedForm, unfold } from "./named_form.js";
-import { lock, deed, loginForm, userRow } from "./user_row.js";
+import { deed, lock, loginForm, removableRow, userRow } from "./user_row.js";
 import { counted, userLink } from "./text.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -19,7 +19,7 @@ export function lists(page) {
       const answer = await site.get(`/v1/users/${site.me.id}/lists`, { before });
       return { items: answer.lists, next: answer.next };
     },
-    render: listEntry,
+    render: (list) => site.app.undo.tie(listEntry(list), `list-${list.id}`),
   }).start();
   const make = unfold("New list", (close) => listForm("New list", "Create", {}, async (body, key) => {
     feed.announce(await site.write("POST", "/v1/lists", body, key), true);
@@ -51,7 +51,7 @@ export async function listPage(page, id, tab = "posts") {
   const own = list.uid === site.me.id;
   const [owner] = (await page.attempt(() => site.usersById([list.uid]))) ?? [];
   const about = h("p", { class: "muted" }, isolate(list.description), " ", list.private ? lock() : null, " by ", owner ? userLink(owner.login) : "somebody");
-  page.show(list.name, about, own ? ownerTools(page, list) : null, tabs(`#/people/lists/${id}`, tab, ["posts", "members"]),
+  page.show(list.name, about, own ? ownerTools(page, list) : null, tabs(`#/people/lists/${id}`, tab, [["posts", "Posts"], ["members", "Members"]]),
     tab === "members" ? members(page, list, own) : listPosts(page, id));
 }
 
@@ -69,7 +69,7 @@ function ownerTools(page, list) {
     site.reload();
   }, close));
   const remove = deed("Delete list", async () => {
-    await site.write("DELETE", `/v1/lists/${list.id}`);
+    site.app.undo.later({ text: `The list ${list.name} is deleted`, method: "DELETE", path: `/v1/lists/${list.id}`, hides: `list-${list.id}` });
     site.app.go("#/people/lists");
   }, "danger");
   return h("div", {}, h("div", { class: "row" }, edit.button, remove), edit.slot);
@@ -79,20 +79,18 @@ function ownerTools(page, list) {
 function members(page, list, own) {
   const { site } = page;
   const path = `/v1/lists/${list.id}/members`;
-  const row = (/** @type {Json} */ user) => {
-    const root = userRow(user, own ? deed("Remove", async () => { await site.write("DELETE", `${path}/${user.id}`); root.remove(); }) : null);
-    return root;
-  };
+  const row = (/** @type {Json} */ user) =>
+    (own ? removableRow(site, user, "Remove", { text: `@${user.login} is removed`, path: `${path}/${user.id}` }) : userRow(user));
   const feed = page.users(path, { label: "Members", empty: "The list has no members yet." }, row);
-  const add = own ? loginForm(site, "Login of a user", "Add", async (user) => {
+  const add = own ? loginForm(site, "Username", "Add", async (user) => {
     await site.write("PUT", `${path}/${user.id}`);
     feed.announce(user, true);
   }) : null;
   return h("div", {}, add, feed.root);
 }
 
-/** Return links to the parts of a page. @param {string} href @param {string} current @param {string[]} names */
-export function tabs(href, current, names) {
+/** Return links to the parts of a page. @param {string} href @param {string} current @param {[string, string][]} parts names in the address, and titles */
+export function tabs(href, current, parts) {
   return h("nav", { class: "subtabs", "aria-label": "Parts of this page" },
-    ...names.map((name) => h("a", { href: `${href}/${name}`, "aria-current": name === current ? "page" : null }, name[0].toUpperCase() + name.slice(1))));
+    ...parts.map(([name, title]) => h("a", { href: `${href}/${name}`, "aria-current": name === current ? "page" : null }, title)));
 }

@@ -1,25 +1,24 @@
 // @ts-check
 /** Notifications: what others did, the unread ones marked, and live. */
 
-import { h, isolate } from "../dom.js";
+import { h, icon, isolate } from "../dom.js";
 import { Feed } from "./feed.js";
-import { drawing } from "./icons.js";
 import { face, richText, timeAgo, userLink } from "./text.js";
 
 /** @typedef {import("./page.js").Page} Page */
 /** @typedef {Record<string, any>} Json */
 
-/** @type {Record<string, {icon: import("./icons.js").IconName, words: string}>} */
+/** @type {Record<string, {icon: import("../dom.js").IconName, words: string}>} */
 const KINDS = {
   mention: { icon: "bell", words: "mentioned you" },
   reply: { icon: "reply", words: "replied to you" },
-  like: { icon: "heart", words: "likes your post" },
+  like: { icon: "heart", words: "liked your post" },
   comment: { icon: "comment", words: "commented on your post" },
   repost: { icon: "repost", words: "reposted your post" },
   quote: { icon: "quote", words: "quoted your post" },
-  follow: { icon: "user", words: "follows you" },
-  request: { icon: "knock", words: "asks to follow you" },
-  approve: { icon: "user", words: "lets you follow" },
+  follow: { icon: "user", words: "followed you" },
+  request: { icon: "knock", words: "wants to follow you" },
+  approve: { icon: "user", words: "accepted your follow request" },
 };
 
 /** @param {Page} page */
@@ -64,7 +63,7 @@ function notice(notification) {
   const { source, status, comment, kind } = notification;
   const about = KINDS[kind] ?? { icon: "bell", words: kind };
   return h("article", { class: ["notice", `notice-${kind}`, !notification.read && "notice-unread"], tabindex: "-1" },
-    h("span", { class: "notice-icon" }, drawing(about.icon)),
+    h("span", { class: "notice-icon" }, icon(about.icon)),
     h("div", { class: "post-main" },
       h("div", { class: "notice-line" }, face(source), h("strong", {}, isolate(source.name)), userLink(source.login, { class: "muted" }), h("span", {}, about.words),
         h("span", { class: "post-time" }, timeAgo(notification.posted)), notification.read ? null : h("span", { class: "visually-hidden" }, "unread")),

@@ -1,12 +1,12 @@
 // @ts-check
 /** One status as a card: who, what, where, and what one can do with it. */
 
-import { fill, h, isolate, outside } from "../dom.js";
+import { fill, h, icon, isolate, outside } from "../dom.js";
+import { entry, menu } from "../menu.js";
 import { explain } from "../session.js";
 import { Composer } from "./composer.js";
 import { Comments } from "./comments.js";
-import { drawing } from "./icons.js";
-import { moreMenu } from "./menu.js";
+import { report } from "./report.js";
 import { counted, face, richText, timeAgo, userHref, userLink } from "./text.js";
 
 /** @typedef {Record<string, any>} Json */
@@ -29,6 +29,7 @@ export class PostCard {
     else this.root.append(h("p", { class: "muted" }, "The reposted status is deleted, or you may not see it."));
     this.uids = new Set([status.uid, this.status?.uid ?? status.uid]);
     for (const id of this.ids()) site.addCard(id, this);
+    site.app.undo.tie(this.root, ...[...this.ids()].map((id) => `status-${id}`), ...[...this.uids].map((uid) => `user-${uid}`));
   }
 
   ids() {
@@ -37,8 +38,8 @@ export class PostCard {
 
   repostLine() {
     const own = this.outer.uid === this.site.me.id;
-    const undo = own ? h("button", { type: "button", class: "link", onclick: () => this.removePost(this.outer.id) }, "Undo repost") : null;
-    return h("p", { class: "post-context" }, drawing("repost"), userLink(this.outer.login), " reposted", undo);
+    const undo = own ? h("button", { type: "button", class: "link", onclick: () => this.removePost(this.outer.id, "Repost removed") }, "Undo repost") : null;
+    return h("p", { class: "post-context" }, icon("repost"), userLink(this.outer.login), " reposted", undo);
   }
 
   /** @param {Json} status @param {boolean} detail */
@@ -60,12 +61,29 @@ export class PostCard {
       repost: action("repost", "Repost", () => this.repost()),
       quote: action("quote", "Quote", () => this.openComposer({ origin: status.id })),
       likes: action("heart", "Like", () => this.toggle("likes")),
-      favorites: action("star", "Keep", () => this.toggle("favorites")),
+      favorites: action("star", "Bookmark", () => this.toggle("favorites")),
     };
     this.showCounts(status);
     this.mark();
     return h("div", { class: "post-actions", role: "group", "aria-label": "Actions" },
-      ...Object.values(this.buttons).map((button) => button.root), moreMenu(this.site, this));
+      ...Object.values(this.buttons).map((button) => button.root), this.menu(status));
+  }
+
+  /** @param {Json} status */
+  menu(status) {
+    const { site } = this;
+    const { uid, login } = status;
+    const hide = (/** @type {string} */ relation, /** @type {string} */ text) => () =>
+      site.app.undo.later({ text, method: "PUT", path: `/v1/users/me/${relation}/${uid}`, hides: `user-${uid}`, done: () => site.hideUser(uid) });
+    const others = [
+      entry(`Mute @${login}`, hide("mutes", `@${login} is muted`)),
+      entry(`Block @${login}`, hide("blocks", `@${login} is blocked`)),
+      entry("Report …", () => report(site, { status: status.id }, this.slot)),
+    ];
+    return menu("More", [
+      entry("Open the conversation", () => site.app.go(`#/people/status/${status.id}`)),
+      ...(uid === site.me.id ? [entry("Delete", () => this.removePost(status.id, "Post deleted"), "danger")] : others),
+    ], "post-action");
   }
 
   /** @param {Json} status */
@@ -86,8 +104,8 @@ export class PostCard {
   /** Show whether the user likes and keeps the status. */
   mark() {
     if (!this.status) return;
-    this.buttons?.likes.press(this.site.marks.likes.has(this.status.id));
-    this.buttons?.favorites.press(this.site.marks.favorites.has(this.status.id));
+    this.buttons?.likes.press(this.site.isMarked("likes", this.status.id));
+    this.buttons?.favorites.press(this.site.isMarked("favorites", this.status.id));
   }
 
   /** Do something with the server, and say beneath the card what went wrong. @param {() => Promise<void>} work */
@@ -106,13 +124,18 @@ export class PostCard {
   async toggle(kind) {
     const { status, site } = this;
     if (!status) return;
-    const on = !site.marks[kind].has(status.id);
-    site.setMark(kind, status.id, on);
-    const done = await this.attempt(async () => {
-      const answer = await site.write(on ? "PUT" : "DELETE", `/v1/users/me/${kind}/${status.id}`);
+    const path = `/v1/users/me/${kind}/${status.id}`;
+    const show = (/** @type {boolean} */ on, /** @type {Json | null} */ answer) => {
+      site.setMark(kind, status.id, on);
       if (answer?.likes !== undefined) site.updateCards({ ...status, likes: answer.likes });
-    });
-    if (!done) site.setMark(kind, status.id, !on);
+    };
+    if (site.isMarked(kind, status.id)) {
+      const text = kind === "likes" ? "Like removed" : "Bookmark removed";
+      site.app.undo.later({ text, method: "DELETE", path, done: (answer) => show(false, answer), undone: () => show(true, null) });
+      return show(true, null); // whose hearts and stars are drawn without what waits
+    }
+    show(true, null);
+    if (!(await this.attempt(async () => show(true, await site.write("PUT", path))))) show(false, null);
   }
 
   async repost() {
@@ -152,12 +175,10 @@ export class PostCard {
     if (focus) this.comments.focus();
   }
 
-  /** Delete a status of the user. @param {string} id */
-  async removePost(id) {
-    await this.attempt(async () => {
-      await this.site.write("DELETE", `/v1/statuses/${id}`);
-      this.site.removeCards(id);
-    });
+  /** Delete a status of the user. @param {string} id @param {string} text */
+  removePost(id, text) {
+    const { site } = this;
+    site.app.undo.later({ text, method: "DELETE", path: `/v1/statuses/${id}`, hides: `status-${id}`, done: () => site.removeCards(id) });
   }
 
   remove() {
@@ -170,27 +191,27 @@ export class PostCard {
 function header(status) {
   return h("header", { class: "post-header" }, userLink(status.login, { class: "post-author" }),
     h("a", { class: "post-time", href: `#/people/status/${status.id}` }, timeAgo(status.posted)),
-    status.group ? h("a", { class: "pill", href: `#/people/groups/${status.group}` }, drawing("group"), "group") : null,
+    status.group ? h("a", { class: "pill", href: `#/people/groups/${status.group}` }, icon("group"), "group") : null,
     status.lang && status.lang !== "und" ? h("span", { class: "post-lang", title: "language" }, status.lang) : null);
 }
 
 /** @param {Json} status */
 function context(status) {
   if (!status.in_reply_to) return null;
-  return h("p", { class: "post-context" }, drawing("reply"), h("a", { href: `#/people/status/${status.id}` }, "a reply in a conversation"));
+  return h("p", { class: "post-context" }, icon("reply"), h("a", { href: `#/people/status/${status.id}` }, "a reply in a conversation"));
 }
 
 /** @param {Json} status */
 function media(status) {
   if (!status.media?.length) return null;
-  return h("ul", { class: "post-media" }, ...status.media.map((/** @type {Json} */ item) => h("li", {}, drawing("link"), outside(item.url, item.type))));
+  return h("ul", { class: "post-media" }, ...status.media.map((/** @type {Json} */ item) => h("li", {}, icon("link"), outside(item.url, item.type))));
 }
 
 /** @param {Json} status */
 function place(status) {
   if (!status.place && !status.location) return null;
   const point = status.location ? `${status.location.lat.toFixed(2)}, ${status.location.lon.toFixed(2)}` : "";
-  return h("p", { class: "post-place", title: point }, drawing("pin"), isolate(status.place?.name ?? point));
+  return h("p", { class: "post-place", title: point }, icon("pin"), isolate(status.place?.name ?? point));
 }
 
 /** The quoted status, as a small card without actions. @param {Json} status */
@@ -204,10 +225,10 @@ function quote(status) {
     richText(original.message, original.entities));
 }
 
-/** A button with a drawing, a count and a pressed state. @param {import("./icons.js").IconName} name @param {string} label @param {() => void} onclick */
+/** A button with a drawing, a count and a pressed state. @param {import("../dom.js").IconName} name @param {string} label @param {() => void} onclick */
 function action(name, label, onclick) {
   const number = h("span", { class: "post-count" });
-  const root = h("button", { type: "button", class: ["post-action", `act-${name}`], "aria-label": label, title: label, onclick }, drawing(name), number);
+  const root = h("button", { type: "button", class: ["post-action", `act-${name}`], "aria-label": label, title: label, onclick }, icon(name), number);
   return {
     root,
     /** @param {number} count @param {string} noun */

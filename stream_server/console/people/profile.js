@@ -1,12 +1,12 @@
 // @ts-check
 /** The page of a user: who it is, how the two stand, and what the user wrote, likes and whom the user knows. */
 
-import { fill, h, isolate, outside } from "../dom.js";
+import { fill, h, icon, isolate, outside } from "../dom.js";
+import { entry, menu } from "../menu.js";
 import { Composer } from "./composer.js";
 import { editProfile } from "./edit_profile.js";
 import { Feed } from "./feed.js";
-import { drawing } from "./icons.js";
-import { entry, menu, reportForm } from "./menu.js";
+import { report } from "./report.js";
 import { counted, face, userHref } from "./text.js";
 import { deed, lock, userRow } from "./user_row.js";
 
@@ -52,9 +52,9 @@ class Profile {
       h("p", { class: "profile-name" }, h("strong", {}, isolate(user.name)), user.protected ? lock() : null, h("span", { class: "muted" }, isolate(`@${user.login}`))),
       user.bio ? h("p", { class: "profile-bio", dir: "auto" }, user.bio) : null,
       h("p", { class: "profile-facts muted" },
-        user.place ? h("span", {}, drawing("pin"), isolate(user.place)) : null,
-        user.url ? h("span", {}, drawing("link"), outside(user.url, user.url.replace(/^https?:\/\//, ""))) : null,
-        h("span", {}, `since ${new Date(user.signup).toLocaleDateString([], { month: "long", year: "numeric" })}`)),
+        user.place ? h("span", {}, icon("pin"), isolate(user.place)) : null,
+        user.url ? h("span", {}, icon("link"), outside(user.url, user.url.replace(/^https?:\/\//, ""))) : null,
+        h("span", {}, `joined ${new Date(user.signup).toLocaleDateString([], { month: "long", year: "numeric" })}`)),
       h("p", { class: "profile-counts" },
         h("span", {}, counted(user.posts, "post")),
         h("a", { href: `${userHref(user.login)}/following` }, `${user.following.toLocaleString()} following`),
@@ -116,27 +116,47 @@ class Profile {
     const { site, user } = this;
     const state = await this.page.attempt(() => site.get(`/v1/users/${site.me.id}/relationship/${user.id}`));
     if (!state || this.page.ended) return;
+    this.assume(state);
     fill(this.buttons, state.blocking ? this.unblock() : this.follow(state), state.blocking ? null : this.talk(), this.menu(state),
       state.followed_by ? h("span", { class: "pill" }, "follows you") : null, state.muting ? h("span", { class: "pill" }, "muted") : null);
   }
 
-  /** @param {string} method @param {string} relation @returns {Promise<any>} */
-  async change(method, relation) {
-    await this.site.write(method, `/v1/users/me/${relation}/${this.user.id}`);
+  /** Put what waits to be sent into how the two stand. @param {Json} state */
+  assume(state) {
+    const waits = (/** @type {string} */ method, /** @type {string} */ relation) => this.site.app.undo.has(method, `/v1/users/me/${relation}/${this.user.id}`);
+    if (waits("DELETE", "following") || waits("PUT", "blocks")) state.following = state.requested = false;
+    for (const [relation, name] of [["blocks", "blocking"], ["mutes", "muting"]]) state[name] = (state[name] || waits("PUT", relation)) && !waits("DELETE", relation);
+  }
+
+  /** Follow the user. @returns {Promise<any>} */
+  async startFollowing() {
+    await this.site.write("PUT", `/v1/users/me/following/${this.user.id}`);
+    await this.reload();
+  }
+
+  /** Change how the two stand, so that it can be undone. @param {string} method @param {string} relation @param {string} told */
+  async change(method, relation, told) {
+    const again = () => void (this.page.ended || this.page.attempt(() => this.reload(), this.slot));
+    const hides = method === "PUT" && relation === "blocks" ? `user-${this.user.id}` : undefined;
+    this.site.app.undo.later({ text: `@${this.user.login} ${told}`, method, path: `/v1/users/me/${relation}/${this.user.id}`, hides, done: again, undone: again });
+    await this.relate();
+  }
+
+  async reload() {
     this.user = await this.site.userByLogin(this.user.login);
     this.draw();
     await this.relate();
   }
 
   unblock() {
-    return deed("Unblock", () => this.change("DELETE", "blocks"));
+    return deed("Unblock", () => this.change("DELETE", "blocks", "is not blocked any more"));
   }
 
   /** @param {Json} state */
   follow(state) {
-    if (state.following) return deed("Unfollow", () => this.change("DELETE", "following"));
-    if (state.requested) return deed("Withdraw request", () => this.change("DELETE", "following"));
-    return deed(this.user.protected ? "Ask to follow" : "Follow", () => this.change("PUT", "following"), "primary");
+    if (state.following) return deed("Unfollow", () => this.change("DELETE", "following", "is not followed any more"));
+    if (state.requested) return deed("Cancel request", () => this.change("DELETE", "following", "is asked no more"));
+    return deed(this.user.protected ? "Ask to follow" : "Follow", () => this.startFollowing(), "primary");
   }
 
   talk() {
@@ -149,11 +169,11 @@ class Profile {
   /** @param {Json} state */
   menu(state) {
     const { slot } = this;
-    const act = (/** @type {string} */ method, /** @type {string} */ relation) => () => this.page.attempt(() => this.change(method, relation), slot);
+    const act = (/** @type {string} */ method, /** @type {string} */ relation, /** @type {string} */ told) => () => this.page.attempt(() => this.change(method, relation, told), slot);
     return menu("More", [
-      state.muting ? entry("End the mute", act("DELETE", "mutes")) : entry("Mute", act("PUT", "mutes")),
-      state.blocking ? entry("Unblock", act("DELETE", "blocks")) : entry("Block", act("PUT", "blocks"), "danger"),
-      entry("Report …", () => { fill(slot, reportForm(this.site, { user: this.user.id }, slot)); }),
+      state.muting ? entry("Unmute", act("DELETE", "mutes", "is not muted any more")) : entry("Mute", act("PUT", "mutes", "is muted")),
+      state.blocking ? entry("Unblock", act("DELETE", "blocks", "is not blocked any more")) : entry("Block", act("PUT", "blocks", "is blocked"), "danger"),
+      entry("Report …", () => report(this.site, { user: this.user.id }, slot)),
     ]);
   }
 }

@@ -3,7 +3,7 @@
 
 import { h } from "../dom.js";
 import { tabs } from "./lists.js";
-import { deed, userRow } from "./user_row.js";
+import { deed, removableRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 /** @typedef {Record<string, any>} Json */
@@ -11,7 +11,7 @@ import { deed, userRow } from "./user_row.js";
 /** @param {Page} page @param {string} [tab] */
 export function requests(page, tab = "received") {
   const { site } = page;
-  page.show("Follow requests", tabs("#/people/requests", tab, ["received", "sent"]), tab === "sent" ? sent(page) : received(page));
+  page.show("Follow requests", tabs("#/people/requests", tab, [["received", "Received"], ["sent", "Sent"]]), tab === "sent" ? sent(page) : received(page));
   page.on("request", () => { if (tab !== "sent") site.reload(); });
   page.on("unrequest", () => { if (tab !== "sent") site.reload(); });
 }
@@ -19,40 +19,37 @@ export function requests(page, tab = "received") {
 /** @param {Page} page */
 function received(page) {
   const { site } = page;
-  const answer = async (/** @type {string} */ method, /** @type {Json} */ user, /** @type {Element} */ row) => {
-    await site.write(method, `/v1/users/me/requests/${user.id}`);
-    row.remove();
-    site.setCount("requests", site.counts.requests - 1);
-  };
-  return page.users("/v1/users/me/requests", { label: "Requests", empty: "Nobody waits for your answer." }, (user) => {
-    const row = userRow(user, deed("Approve", () => answer("PUT", user, row), "primary"), deed("Refuse", () => answer("DELETE", user, row)));
+  const path = "/v1/users/me/requests";
+  const done = () => site.setCount("requests", site.counts.requests - 1);
+  return page.users(path, { label: "Requests", empty: "Nobody waits for your answer." }, (user) => {
+    const approve = deed("Approve", async () => {
+      await site.write("PUT", `${path}/${user.id}`);
+      row.remove();
+      done();
+    }, "primary");
+    const row = removableRow(site, user, "Decline", { text: `You declined the request of @${user.login}`, path: `${path}/${user.id}`, done }, approve);
     return row;
   }).root;
 }
 
 /** @param {Page} page */
 function sent(page) {
-  return removable(page, "/v1/users/me/requests/sent", "/v1/users/me/following", "Withdraw", "You have asked nobody.");
+  return removable(page, "/v1/users/me/requests/sent", "/v1/users/me/following", "Cancel request", "is asked no more", "You have asked nobody.");
 }
 
 /** @param {Page} page @param {string} [tab] */
 export function privacy(page, tab = "blocked") {
   const content = tab === "muted"
-    ? removable(page, "/v1/users/me/mutes", "/v1/users/me/mutes", "End the mute", "You mute nobody.")
-    : removable(page, "/v1/users/me/blocks", "/v1/users/me/blocks", "Unblock", "You block nobody.");
-  page.show("Privacy", h("p", { class: "muted" }, tab === "muted"
+    ? removable(page, "/v1/users/me/mutes", "/v1/users/me/mutes", "Unmute", "is not muted any more", "You have muted nobody.")
+    : removable(page, "/v1/users/me/blocks", "/v1/users/me/blocks", "Unblock", "is not blocked any more", "You have blocked nobody.");
+  page.show("Blocked and muted", h("p", { class: "muted" }, tab === "muted"
     ? "You do not see the posts of users whom you mute. They do not learn of it."
     : "You and the users whom you block cannot see or reach each other."),
-  tabs("#/people/privacy", tab, ["blocked", "muted"]), content);
+  tabs("#/people/privacy", tab, [["blocked", "Blocked"], ["muted", "Muted"]]), content);
 }
 
-/** Return a list of users, each with a button that takes it out. @param {Page} page @param {string} path @param {string} change @param {string} label @param {string} empty */
-function removable(page, path, change, label, empty) {
-  return page.users(path, { label: "Users", empty }, (user) => {
-    const row = userRow(user, deed(label, async () => {
-      await page.site.write("DELETE", `${change}/${user.id}`);
-      row.remove();
-    }));
-    return row;
-  }).root;
+/** Return a list of users, each with a button that takes it out. @param {Page} page @param {string} path @param {string} change @param {string} label @param {string} told @param {string} empty */
+function removable(page, path, change, label, told, empty) {
+  return page.users(path, { label: "Users", empty }, (user) =>
+    removableRow(page.site, user, label, { text: `@${user.login} ${told}`, path: `${change}/${user.id}` })).root;
 }

@@ -35,8 +35,14 @@ export class Site {
     return this.app.client.request("GET", path, { query });
   }
 
-  /** Send a write. The same key makes a repetition safe. @param {string} method @param {string} path @param {Json} [body] @param {string} [key] @returns {Promise<any>} */
-  write(method, path, body, key = newKey()) {
+  /** Whether the user likes or kept a status; what is being undone counts no more. @param {"likes" | "favorites"} kind @param {string} id */
+  isMarked(kind, id) {
+    return this.marks[kind].has(id) && !this.app.undo.has("DELETE", `/v1/users/me/${kind}/${id}`);
+  }
+
+  /** Send a write. The same key makes a repetition safe. If its opposite still waits, that is undone instead. @param {string} method @param {string} path @param {Json} [body] @param {string} [key] @returns {Promise<any>} */
+  async write(method, path, body, key = newKey()) {
+    if (this.app.undo.takeBack(path)) return null;
     return this.app.client.request(method, path, { body, headers: { "Idempotency-Key": key } });
   }
 

@@ -17,7 +17,7 @@ const MAX_SHOWN = 400;
 /** @param {Page} page @param {string} id */
 export async function talkPage(page, id) {
   const { site } = page;
-  page.show("Talk");
+  page.show("Conversation");
   const talk = await page.attempt(() => site.get(`/v1/talks/${encodeURIComponent(id)}`));
   if (!talk) return;
   await page.attempt(() => site.usersById(talk.people));

@@ -18,15 +18,15 @@ export function talks(page, tab = "talks") {
   const { site } = page;
   const feed = talkFeed(page, tab === "requests");
   page.on("message", () => feed.restart());
-  page.show("Talks", openForm(site), tabs("#/people/talks", tab, ["talks", "requests"]), feed.root);
+  page.show("Messages", openForm(site), tabs("#/people/talks", tab, [["talks", "Conversations"], ["requests", "Requests"]]), feed.root);
 }
 
 /** @param {Page} page @param {boolean} strangers */
 function talkFeed(page, strangers) {
   const { site } = page;
   return new Feed({
-    label: strangers ? "Requests to talk" : "Talks",
-    empty: strangers ? "No stranger wants to talk with you." : "No talks yet. Write the login of somebody above.",
+    label: strangers ? "Message requests" : "Conversations",
+    empty: strangers ? "No message requests." : "No conversations yet. Write the username of somebody above.",
     load: async (before) => {
       const answer = await site.get(strangers ? "/v1/talks/requests" : "/v1/talks", { before });
       await site.usersById(answer.talks.flatMap((/** @type {Json} */ talk) => talk.people));
@@ -59,20 +59,21 @@ function summary(site, talk) {
 
 /** @param {Site} site @param {Json} talk */
 function requestEntry(site, talk) {
-  const answer = (/** @type {string} */ method) => async () => {
-    await site.write(method, `/v1/talks/${talk.id}/acceptance`);
-    if (method === "PUT") return site.app.go(`#/people/talks/${talk.id}`);
-    return site.reload();
+  const path = `/v1/talks/${talk.id}/acceptance`;
+  const accept = async () => {
+    await site.write("PUT", path);
+    site.app.go(`#/people/talks/${talk.id}`);
   };
-  return h("div", { class: "entry" }, ...summary(site, talk), h("a", { href: `#/people/talks/${talk.id}` }, "Read"),
-    deed("Accept", answer("PUT"), "primary"), deed("Refuse", answer("DELETE")));
+  const decline = async () => site.app.undo.later({ text: "You declined the messages", method: "DELETE", path, hides: `talk-${talk.id}` });
+  return site.app.undo.tie(h("div", { class: "entry" }, ...summary(site, talk), h("a", { href: `#/people/talks/${talk.id}` }, "Read"),
+    deed("Accept", accept, "primary"), deed("Decline", decline)), `talk-${talk.id}`);
 }
 
 /** The form that opens a talk with one or more users by login. @param {Site} site */
 function openForm(site) {
   const key = new RetryKey();
-  const input = h("input", { "aria-label": "Logins, separated by spaces", placeholder: "Talk with … (logins, separated by spaces)", autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
-  const name = h("input", { "aria-label": "Name of the talk", placeholder: "Name of the talk", maxlength: "50", hidden: true, dir: "auto" });
+  const input = h("input", { "aria-label": "Usernames, separated by spaces", placeholder: "To … (usernames, separated by spaces)", autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
+  const name = h("input", { "aria-label": "Name of the conversation", placeholder: "Name of the conversation", maxlength: "50", hidden: true, dir: "auto" });
   const problem = h("p", { class: "problem", role: "alert" });
   const logins = () => [...new Set(input.value.split(/[\s,]+/).map((/** @type {string} */ login) => login.replace(/^@/, "")).filter(Boolean))];
   input.addEventListener("input", () => { name.hidden = logins().length < 2; });

@@ -13,7 +13,7 @@ export class Trends {
   constructor(site) {
     this.site = site;
     this.list = h("ol", { class: "trends-list" });
-    this.root = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true }, h("h2", { id: "trends-title" }, "Tags of this hour"), this.list);
+    this.root = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true }, h("h2", { id: "trends-title" }, "Trending now"), this.list);
   }
 
   /** Ask the server. Without an answer the last one stays, since nobody waits for it. */

@@ -1,9 +1,8 @@
 // @ts-check
 /** One user in a list of users, and the buttons that belong to a relation. */
 
-import { fill, h, isolate } from "../dom.js";
+import { fill, h, icon, isolate } from "../dom.js";
 import { explain } from "../session.js";
-import { drawing } from "./icons.js";
 import { face, userHref } from "./text.js";
 
 /** @typedef {Record<string, any>} Json */
@@ -20,7 +19,17 @@ export function userRow(user, ...buttons) {
 
 /** The sign of a protected account. */
 export function lock() {
-  return h("span", { class: "lock", role: "img", "aria-label": "protected account", title: "protected account" }, drawing("lock"));
+  return h("span", { class: "lock", role: "img", "aria-label": "protected account", title: "protected account" }, icon("lock"));
+}
+
+/**
+ * Return a row for a user with a button that takes it away; the write waits, so that it can be undone.
+ * @param {import("./site.js").Site} site @param {Json} user @param {string} label @param {{text: string, path: string, done?: () => void}} removal @param {...any} buttons further ones
+ */
+export function removableRow(site, user, label, removal, ...buttons) {
+  const hides = `row-${removal.path}`;
+  const button = h("button", { type: "button", onclick: () => site.app.undo.later({ ...removal, method: "DELETE", hides }) }, label);
+  return site.app.undo.tie(userRow(user, ...buttons, button), hides);
 }
 
 /**

@@ -1,10 +1,9 @@
 // @ts-check
 /** The view People: a small social site on the server's API. See the contract of views in app.js. */
 
-import { fill, h } from "../dom.js";
+import { fill, h, icon } from "../dom.js";
 import { groupPage, groups } from "../people/groups.js";
 import { conversation, home, kept, mentions, tagPage } from "../people/home.js";
-import { drawing } from "../people/icons.js";
 import { listPage, lists } from "../people/lists.js";
 import { Live } from "../people/live.js";
 import { notifications } from "../people/notifications.js";
@@ -19,23 +18,23 @@ import { refreshTimes, tagHref, userHref } from "../people/text.js";
 
 /** @typedef {Record<string, any>} Json */
 
-/** @type {{name: string, icon: import("../people/icons.js").IconName, title: string}[]} */
+/** @type {{name: string, icon: import("../dom.js").IconName, title: string}[]} */
 const NAVIGATION = [
   { name: "home", icon: "home", title: "Home" },
   { name: "notifications", icon: "bell", title: "Notifications" },
-  { name: "talks", icon: "mail", title: "Talks" },
+  { name: "talks", icon: "mail", title: "Messages" },
   { name: "mentions", icon: "reply", title: "Mentions" },
   { name: "lists", icon: "list", title: "Lists" },
   { name: "groups", icon: "group", title: "Groups" },
-  { name: "kept", icon: "star", title: "Kept" },
-  { name: "requests", icon: "knock", title: "Requests" },
-  { name: "privacy", icon: "shield", title: "Privacy" },
+  { name: "kept", icon: "star", title: "Bookmarks" },
+  { name: "requests", icon: "knock", title: "Follow requests" },
+  { name: "privacy", icon: "shield", title: "Blocked and muted" },
 ];
 const TALK_TABS = ["talks", "requests"];
 const MINUTE_MS = 60_000;
 const POST_KEYS = /** @type {Record<string, string>} */ ({ l: ".act-heart", r: ".act-reply", s: ".act-star", c: ".act-comment" });
 
-const KEYS = [["r, c, l, s", "in People: reply to, comment, like, keep the post"], ["/", "in People: find a user or a tag"]];
+const KEYS = [["r, c, l, s", "in People: reply to, comment on, like, bookmark the post"], ["/", "in People: find a user or a tag"]];
 
 /** Draw the page that the address names. @param {Page} page @param {string[]} path */
 function draw(page, path) {
@@ -138,16 +137,16 @@ class People {
     const link = (/** @type {string} */ name, /** @type {string} */ href, /** @type {any} */ sign, /** @type {string} */ title) =>
       h("a", { href, "aria-current": current === name ? "page" : null }, sign, h("span", {}, title),
         counts[name] ? h("span", { class: "badge" }, counts[name] > 99 ? "99+" : counts[name], h("span", { class: "visually-hidden" }, name === "requests" ? " open" : " unread")) : null);
-    const [first, ...others] = NAVIGATION.map(({ name, icon, title }) => link(name, name === "home" ? "#/people" : `#/people/${name}`, drawing(icon), title));
-    fill(this.nav, first, ...others.slice(0, 2), link(`@${me.login}`, userHref(me.login), drawing("user"), "Profile"), ...others.slice(2));
+    const [first, ...others] = NAVIGATION.map(({ name, icon: sign, title }) => link(name, name === "home" ? "#/people" : `#/people/${name}`, icon(sign), title));
+    fill(this.nav, first, ...others.slice(0, 2), link(`@${me.login}`, userHref(me.login), icon("user"), "Profile"), ...others.slice(2));
     const shown = /** @type {HTMLElement | null} */ (this.nav.querySelector("[aria-current]"));
     if (shown) this.nav.scrollLeft = shown.offsetLeft - this.nav.offsetLeft - 12;
   }
 
   /** The field that finds a user by login, or a tag. */
   search() {
-    const input = h("input", { type: "search", "aria-label": "Find a user or a #tag", placeholder: "login or #tag", autocapitalize: "none", autocomplete: "off", spellcheck: "false", class: "people-search" });
-    const form = h("form", { role: "search", class: "people-find" }, input, h("button", { class: "quiet", "aria-label": "Find" }, drawing("search")));
+    const input = h("input", { type: "search", "aria-label": "Find a user or a #tag", placeholder: "username or #tag", autocapitalize: "none", autocomplete: "off", spellcheck: "false", class: "people-search" });
+    const form = h("form", { role: "search", class: "people-find" }, input, h("button", { class: "quiet", "aria-label": "Find" }, icon("search")));
     form.addEventListener("submit", (/** @type {Event} */ event) => {
       event.preventDefault();
       const text = input.value.trim();

@@ -299,7 +299,8 @@ test("a request without an answer fails in the end, and its stream goes on", asy
   let gone = 0;
   const hangs = (url, init) => new Promise((_, reject) => init.signal.addEventListener("abort", () => reject((gone++, new Error("aborted")))));
   context.mock.timers.enable({ apis: ["setTimeout"] });
-  const { stream } = streaming({}, { fetch: hangs });
+  const { stream, client } = streaming({}, { fetch: hangs });
+  client.hasAnswered = true; // an answer would need timers
   const asked = new Client("http://host", { token: "a", fetch: hangs }).request("GET", "/x").catch((error) => error);
   await new Promise(setImmediate);
   context.mock.timers.tick(45_001);
@@ -308,6 +309,30 @@ test("a request without an answer fails in the end, and its stream goes on", asy
   stream.close();
   context.mock.timers.tick(45_001);
   assert.equal((await asked).code, "unreachable");
+});
+
+test("an address that never answers ends the stream; one that answered once is tried for ever", async () => {
+  const nowhere = async () => { throw new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") }); };
+  const { stream } = streaming({}, { fetch: nowhere });
+  await until(() => stream.isFinal);
+  assert.deepEqual([stream.state.name, stream.state.error.code, stream.state.error.status], ["ended", "unreachable", 0]);
+  assert.equal(stream.state.reason, "http://host cannot be reached (connect ECONNREFUSED)");
+  let isAway = false;
+  const { fetch } = server({ "POST /v1/streams/ticket": () => [503, { error: { code: "unavailable", message: "no" } }] });
+  const later = streaming({}, { fetch: (...all) => (isAway ? nowhere() : fetch(...all)) });
+  await until(() => later.stream.state.name === "waiting");
+  isAway = true;
+  later.stream.retryNow();
+  await until(() => later.stream.state.attempt === 2 && later.stream.state.name === "waiting");
+  assert.match(later.stream.state.reason, /cannot be reached/);
+  await assert.rejects((async () => { for await (const _ of new Client("http://host", { token: "a", fetch: nowhere }).stream({})); })(), { code: "unreachable" });
+});
+
+test("an address without a scheme is refused at once", () => {
+  for (const address of ["127.0.0.1:8000", "localhost", "ws://host", "http://", "http://host/#code=1", "http://u:p@host"]) {
+    assert.throws(() => new Client(address), { code: "invalid_address", isTemporary: false }, address);
+  }
+  assert.equal(new Client("https://host/below/").address, "https://host/below");
 });
 
 test("a caller's own signal still ends its request", async () => {

@@ -64,7 +64,9 @@ class Scripted:
         async with self._arrived:
             self._arrived.notify_all()
         answer = self.answers.pop(0) if self.answers else Answer([b"the script has ended"], 410)
-        response = web.StreamResponse(status=answer.status, headers=answer.headers)
+        accepted = request.headers["Accept"]
+        of_kind = {"Content-Type": accepted} if accepted != "*/*" else {}
+        response = web.StreamResponse(status=answer.status, headers=of_kind | answer.headers)
         await response.prepare(request)
         for chunk in answer.chunks:
             await response.write(chunk)

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from stream_server.client import Client, Malformed, OutcomeUnknown, Post, RequestRefused, Unreachable
+from stream_server.client import Client, InvalidAddress, Malformed, OutcomeUnknown, Post, RequestRefused, Unreachable
 from stream_server.client.errors import parse_refusal
 from tests.stream_server.client.scripted_server import Answer, RecordedBackoff, error, message, scripted, status
 
@@ -124,6 +124,49 @@ async def test_a_server_that_is_not_there_is_unreachable() -> None:
     async with Client(url, attempts=2, backoff=RecordedBackoff()) as api:
         with pytest.raises(Unreachable, match="gave no answer"):
             await api.post("hi")
+
+
+@pytest.mark.parametrize(
+    "url", ["127.0.0.1:8000", "localhost", "", "ws://localhost", "http://", "http://a:b", "http://h/#code=1", "http://u:p@h"]
+)  # fmt: skip
+def test_an_address_is_checked_before_anything_is_sent(url: str) -> None:
+    """The message says how to write it. A password in it is not repeated."""
+    with pytest.raises(InvalidAddress, match="http://") as refused:
+        Client(url, "jwt")
+    assert "u:p" not in str(refused.value)
+    assert url.rpartition("@")[2] in str(refused.value)
+    assert isinstance(refused.value, ValueError)
+
+
+PAGES = {
+    b"<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>" + b"<p>x</p>" * 999: "502 Bad Gateway",
+    b"<!DOCTYPE html><h1 class='x'>Who &amp;\n <i>are</i> you?</h1>": "Who & are you?",
+    b"<p>\x1b[31mno way</p><script>alert(1)</script>": "[31mno way alert(1)",
+    b"upstream connect error or " + b"disconnect " * 99: "upstream connect error or disconnect",
+    b"": "no reason given",
+    b"\xff\xfe": "\N{REPLACEMENT CHARACTER}",
+}
+"""Bodies of other programs, and a part of the line that tells of each."""
+
+
+@pytest.mark.parametrize("page", PAGES)
+async def test_a_page_of_another_program_is_a_line(page: bytes) -> None:
+    """It is the title of the page or its first words: in a refusal, an answer, and in the place of a stream."""
+    answers = [Answer([page], 403, {"Content-Type": "text/html"}), Answer([page], 200, {"Content-Type": "text/html"})]
+    async with scripted(*answers, answers[1]) as script, Client(script.url, "jwt") as api:
+        with pytest.raises(RequestRefused) as refused:
+            await api.me()
+        with pytest.raises(Malformed) as malformed:
+            await api.me()
+        with pytest.raises(Unreachable) as unreachable:
+            await anext(api.stream(track="x"))
+    for told in (refused, malformed, unreachable) if page else (refused,):
+        text = str(told.value)
+        assert PAGES[page] in text
+        assert text.isprintable()
+        assert len(text) < 250, text
+        assert "<" not in text
+    assert "text/html" in str(unreachable.value)
 
 
 async def test_users_are_created_in_batches_of_a_thousand() -> None:

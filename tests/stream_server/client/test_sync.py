@@ -1,6 +1,7 @@
 """The client without ``async``, in an environment that has only the client's own dependencies."""
 
 import asyncio
+import gc
 import inspect
 import os
 import sys
@@ -12,25 +13,85 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stream_server.client import Client
+from stream_server.client import Client, RequestRefused
 from stream_server.client.sync import Client as BlockingClient
 from stream_server.client.sync import Events
 from tests.program import ROOT
-from tests.stream_server.client.scripted_server import Answer, post, scripted, sse, status
+from tests.stream_server.client.scripted_server import Answer, RecordedBackoff, message, post, scripted, sse, status
+from tests.stream_server.client.test_tokens import session
 from tests.waiting import eventually
 
 PROGRAM = Path(__file__).with_name("notebook.py")
 
 
 def test_every_call_has_a_blocking_twin() -> None:
-    """The blocking twin has the same name and arguments; the twin of closing is `close`."""
-    calls = {name: call for name, call in inspect.getmembers(Client, inspect.iscoroutinefunction) if name[0] != "_"}
+    """The blocking twin has the same name and arguments, also for streams; the twin of closing is `close`."""
+    calls = {name: call for name, call in inspect.getmembers(Client, inspect.isfunction) if name[0] != "_"}
     for name, call in calls.items():
         twin = getattr(BlockingClient, name)
         assert inspect.signature(twin).parameters == inspect.signature(call).parameters, name
         assert twin.__doc__ == call.__doc__
-    assert {"stream", "user_stream", "poll", "url", "repeats"} <= set(dir(BlockingClient))
+    assert {"stream", "user_stream", "poll"} <= set(calls)
+    assert {"url", "repeats"} <= set(dir(BlockingClient))
     assert len(calls) > 40
+
+
+async def test_the_options_of_a_stream_reach_it() -> None:
+    """A stream by WebSocket, whose refusal says so, and one that tells of its connection in the client's thread."""
+    told: list[tuple[str, str]] = []
+
+    def note(sentence: str) -> None:
+        told.append((threading.current_thread().name, sentence))
+
+    def use(url: str) -> list[str]:
+        with BlockingClient(url, "jwt") as client:
+            with pytest.raises(RequestRefused, match="refuses WebSockets"):
+                next(client.user_stream(framing="websocket"))
+            stream = client.stream(track="x", framing="ndjson", backoff=RecordedBackoff(), on_connection_change=note)
+            found = [next(stream).cursor, next(stream).cursor]
+            with pytest.raises(RequestRefused, match="the script has ended"):
+                next(client.poll(backoff=RecordedBackoff()))
+        return found
+
+    lines = [message("post", n, status=status(n, "x")) + b"\n" for n in (1, 2)]
+    async with scripted(Answer(), Answer(), *(Answer([line]) for line in lines)) as script:
+        assert await asyncio.to_thread(use, script.url) == ["1700000000000-0.1", "1700000000000-0.2"]
+    assert {name for name, _ in told} == {"stream-server client"}
+    assert told[-1][1] == "reconnected"
+    assert script.asked[2].headers["Accept"] == "application/x-ndjson"
+
+
+FORGETFUL = """
+import sys
+from stream_server.client import LogIn
+from stream_server.client.sync import Client
+
+client = Client(sys.argv[1], LogIn("ada", "a good password"))
+stream = client.stream(track="x")
+print(next(stream).cursor)
+"""
+
+
+async def test_a_client_that_nobody_closes_closes_itself() -> None:
+    """At the end of the program it logs out, without a word of anybody. Earlier, it ends when nobody refers to it."""
+    answers = (session(1), Answer([sse("hello", 0), post(1)]), Answer(status=204))
+    async with scripted(*answers) as script:
+        script.hold_path = "/v1/stream"
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-X", "dev", "-c", FORGETFUL, script.url, cwd=ROOT, stdout=PIPE, stderr=PIPE
+        )
+        said = await asyncio.wait_for(process.communicate(), 20)
+    assert (process.returncode, said) == (0, (b"1700000000000-0.1\n", b""))
+    assert [asked.method for asked in script.asked] == ["POST", "GET", "DELETE"]
+
+    def forget(url: str) -> None:
+        with pytest.raises(RequestRefused):
+            BlockingClient(url, "jwt").me()
+        gc.collect()
+
+    async with scripted() as script:
+        await asyncio.to_thread(forget, script.url)
+        await eventually(lambda: "stream-server client" not in {each.name for each in threading.enumerate()})
 
 
 def in_threads(count: int, work: Callable[[], object]) -> list[BaseException | None]:

@@ -1,0 +1,136 @@
+// @ts-check
+// What a person can take back. The page shows a deed as done at once, and the server hears of it some seconds later: no
+// request restores a deleted post, or the follows that a block ends. What waits is sent at once when the page is left.
+
+import { ApiError } from "./client.js";
+import { h, icon } from "./dom.js";
+
+const SECONDS = 8; // while the note is neither pointed at nor focused
+const MAX_NOTES = 3; // at one time; with one more, the oldest deed is sent
+
+/**
+ * @typedef {{text: string, method?: string, path?: string, hides?: string, done?: (answer: any) => void, undone?: () => void}} Deed
+ *   `text` tells what was done; `method` and `path` are of its write, and a deed of this page alone has none; `hides` is
+ *   the sign of the elements that it takes away, see `tie`. One of `done` and `undone` is called once.
+ */
+
+export class Undo {
+  /** @param {import("./client.js").Client} client @param {HTMLElement} notes a live region, where a note tells of each deed @param {(error: unknown) => void} fail called with the error of a write; its deed is undone then */
+  constructor(client, notes, fail) {
+    this.client = client;
+    this.notes = notes;
+    this.fail = fail;
+    /** @type {Map<string | symbol, any>} what waits, by the path of its write, the latest at the end */ this.waiting = new Map();
+    addEventListener("pagehide", () => void this.finish(true));
+  }
+
+  /** Whether a write waits that will do this. @param {string} method @param {string} path */
+  has(method, path) {
+    return this.waiting.get(path)?.method === method;
+  }
+
+  /** Hides an element while a deed waits that takes one of the signs away. @template {HTMLElement} T @param {T} element @param {...string} signs without blanks @returns {T} */
+  tie(element, ...signs) {
+    element.dataset.goes = signs.join(" ");
+    element.hidden = this.isGone(element);
+    return element;
+  }
+
+  /** @param {HTMLElement} element */
+  isGone(element) {
+    const signs = element.dataset.goes?.split(" ") ?? [];
+    return [...this.waiting.values()].some((deed) => signs.includes(deed.hides));
+  }
+
+  /** Shows and hides what is tied. The focus of an element that goes passes to the next one. */
+  refresh() {
+    for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-goes]"))) {
+      const isGone = this.isGone(element);
+      if (isGone && element.contains(document.activeElement)) focusBeside(element);
+      element.hidden = isGone;
+    }
+  }
+
+  /** Does something that can be taken back. If the opposite waits, that is taken back instead. @param {Deed} given */
+  later(given) {
+    const key = given.path ?? Symbol(given.text);
+    const before = this.waiting.get(key);
+    if (this.takeBack(key) && before.method !== given.method) return;
+    const deed = { ...given, key, uid: this.client.user?.id, timer: 0, isSent: false, note: /** @type {any} */ (null) };
+    const hold = () => clearTimeout(deed.timer);
+    const wait = () => (hold(), (deed.timer = setTimeout(() => this.send(deed), SECONDS * 1000)));
+    deed.note = h("div", { class: "note row nowrap", onpointerenter: hold, onfocusin: hold, onpointerleave: wait, onfocusout: wait }, h("span", { class: "grow" }, deed.text),
+      h("button", { title: "Undo (z)", onclick: () => this.takeBack(key) }, "Undo"),
+      h("button", { class: "quiet", "aria-label": "Dismiss", onclick: () => this.send(deed) }, icon("close")));
+    this.waiting.set(key, deed);
+    this.notes.append(deed.note);
+    this.refresh();
+    wait();
+    const open = [...this.waiting.values()].filter((other) => !other.isSent);
+    if (open.length > MAX_NOTES) void this.send(open[0]);
+  }
+
+  /** Undoes what waits. @param {string | symbol} key the path of its write @returns {boolean} whether something waited */
+  takeBack(key) {
+    const deed = this.waiting.get(key);
+    if (!deed || deed.isSent) return false;
+    this.undo(deed);
+    return true;
+  }
+
+  /** Undoes the latest that waits. @returns {boolean} whether something waited */
+  takeBackLast() {
+    const deeds = [...this.waiting.values()].filter((deed) => !deed.isSent);
+    return this.takeBack(deeds.at(-1)?.key ?? "");
+  }
+
+  /** @param {any} deed */
+  undo(deed) {
+    this.end(deed);
+    deed.undone?.();
+    this.refresh();
+  }
+
+  /** @param {any} deed */
+  end(deed) {
+    clearTimeout(deed.timer);
+    deed.note.remove();
+    this.waiting.delete(deed.key);
+  }
+
+  /** @param {any} deed @param {boolean} [keepalive] whether the request has to outlive the page */
+  async send(deed, keepalive = false) {
+    const { method, path, hides } = deed;
+    if (deed.isSent || this.waiting.get(deed.key) !== deed) return;
+    deed.isSent = true;
+    deed.note.remove();
+    try {
+      if (path && this.client.user?.id !== deed.uid) throw new ApiError(401, { code: "signed_out", message: `this was not done before your session ended: ${deed.text}` });
+      const answer = path ? await this.client.request(method, path, { keepalive }).catch(nothingLeft) : null;
+      this.end(deed);
+      deed.done?.(answer);
+      if (hides) document.querySelectorAll(`[data-goes~="${CSS.escape(hides)}"]`).forEach((element) => element.remove());
+    } catch (error) {
+      this.undo(deed);
+      this.fail(error);
+    }
+  }
+
+  /** Sends what waits now. @param {boolean} [keepalive] */
+  async finish(keepalive = false) {
+    await Promise.all([...this.waiting.values()].map((deed) => this.send(deed, keepalive)));
+  }
+}
+
+/** What is not there any more needs no delete. @param {any} error */
+function nothingLeft(error) {
+  if (error instanceof ApiError && error.status === 404) return null;
+  throw error;
+}
+
+/** @param {HTMLElement} element */
+function focusBeside(element) {
+  const places = [element.nextElementSibling, element.previousElementSibling, element.closest("main")];
+  const next = places.find((place) => place instanceof HTMLElement && !place.hidden && place.hasAttribute("tabindex"));
+  if (next instanceof HTMLElement) next.focus({ preventScroll: true });
+}
