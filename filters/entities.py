@@ -4,8 +4,8 @@ Every step takes time linear in the length of the text, so no text can make it s
 """
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Container, Iterator
+from typing import Any, NamedTuple
 
 from filters.unicode_classes import ACCENTED_LATIN, BIDI_CONTROLS, COMBINING_MARKS, NON_DECIMAL_NUMBERS
 from filters.urls import find_urls
@@ -63,7 +63,8 @@ _RETWEET = re.compile(r"(?:\A|[^A-Za-z0-9_+~.\-])[Rr][Tt]:?\Z")
 _TAG_SPECIALS = r"_\u200c\u200d\ua67e\u05be\u05f3\u05f4\uff5e\u301c\u309b\u309c\u30a0\u30fb\u3003\u0f0b\u0f0c\u00b7"
 _TAG_LETTER = re.compile(rf"[^\W\d_{NON_DECIMAL_NUMBERS}]|[{COMBINING_MARKS}]")
 _NO_NON_DECIMAL_NUMBER = rf"(?![{NON_DECIMAL_NUMBERS}])"
-_TAG = re.compile(rf"[#\uff03](?![\ufe0e\ufe0f\u20e3])((?:{_NO_NON_DECIMAL_NUMBER}[\w{COMBINING_MARKS}{_TAG_SPECIALS}])++)")
+_TAG_CHARACTER = rf"{_NO_NON_DECIMAL_NUMBER}[\w{COMBINING_MARKS}{_TAG_SPECIALS}]"
+_TAG = re.compile(rf"[#\uff03](?![\ufe0e\ufe0f\u20e3])((?:{_TAG_CHARACTER})++)")
 _FORBIDDEN_BEFORE_TAG = re.compile(rf"(?![\ufe0e\ufe0f]){_NO_NON_DECIMAL_NUMBER}[\w{COMBINING_MARKS}{_TAG_SPECIALS}&]")
 _FORBIDDEN_AFTER_TAG = re.compile(r"[#\uff03]|://")
 
@@ -146,4 +147,8 @@ def _without_overlaps(found: Entities) -> Entities:
         if start >= free:
             kept.add((start, end))
             free = end
-    return Entities(*(tuple(entity for entity in family if entity.indices in kept) for family in found))
+    return Entities(*(_select(family, kept) for family in found))
+
+
+def _select(family: tuple[Any, ...], kept: Container[Indices]) -> tuple[Any, ...]:
+    return tuple(entity for entity in family if entity.indices in kept)

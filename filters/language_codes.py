@@ -89,3 +89,24 @@ SHORT_CODES = _split_pairs(_SHORT)
 
 MACRO_LANGUAGES = _split_pairs(_MACRO)
 """The macro-language of each code that belongs to one: ``no`` for ``nb`` and for ``nn``."""
+
+WHOLE_LANGUAGES = frozenset(MACRO_LANGUAGES.values())
+"""All macro-languages."""
+
+
+def present_tag(tag: str) -> str:
+    """Return a language tag in lower case with the present code of its language: ``he-il`` for ``iw-IL``."""
+    code, hyphen, rest = tag.lower().partition("-")
+    return f"{RENAMED.get(code, code)}{hyphen}{rest}"
+
+
+def is_known(tag: str) -> bool:
+    """Whether the language of a tag can be that of a text: codes of three letters are not looked up."""
+    code = tag.lower().partition("-")[0]
+    return code in TWO_LETTER_CODES if len(code) == 2 else code not in SHORT_CODES
+
+
+def suggest_tags(tag: str) -> str:
+    """Return what to write in place of an unknown language tag, for error messages."""
+    short = SHORT_CODES.get(tag.lower().partition("-")[0])
+    return short or "a tag such as en, pt-BR or und"

@@ -79,4 +79,6 @@ def _find_spans(folded: str, term: str) -> Iterator[Indices]:
         yield from ((start, end) for _, start, end in tokens(folded) if folded[start:end] == term)
 
 
-_fold_cached = lru_cache(MAX_CACHED_TEXTS)(FoldedText)
+@lru_cache(MAX_CACHED_TEXTS)
+def _fold_cached(text: str) -> FoldedText:
+    return FoldedText(text)

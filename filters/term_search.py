@@ -27,7 +27,7 @@ class SearchedTerm(NamedTuple):
 
     Attributes:
         term: The term, case-folded.
-        required: Words of which each text with the term has all: index keys. If the term has no word, the term itself.
+        required: Words that each text with the term has: index keys. Empty for a term of punctuation only.
         marked: The term as a marked text. Empty for a term that is searched in runs.
         begins_with_mark: Whether the term begins with punctuation, so that no word may stand directly before it.
         ends_with_mark: Whether the term ends with punctuation, so that no word may stand directly behind it.
@@ -67,7 +67,7 @@ def searched_term(term: str) -> SearchedTerm | None:
         return None
     spans = [token[1:] for token in tokens(term)]
     begins, ends = not spans or spans[0][0] > 0, not spans or spans[-1][1] < len(term)
-    return SearchedTerm(term, frozenset(found or (term,)), mark_text(term), begins, ends)
+    return SearchedTerm(term, frozenset(found), mark_text(term), begins, ends)
 
 
 def mark_text(folded: str) -> str:

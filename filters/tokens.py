@@ -17,7 +17,8 @@ from filters.unicode_classes import PICTOGRAPHS, UNSPACED_SCRIPTS, WORD_CHARACTE
 _FLAG = r"[\U0001f1e6-\U0001f1ff]{2}"
 _KEYCAP = r"[0-9#*]\u20e3"
 _TAGS = r"[\U000e0020-\U000e007e]++\U000e007f"
-_PICTOGRAPH = rf"[{PICTOGRAPHS}][\U0001f3fb-\U0001f3ff]?(?:{_TAGS})?"
+_SKIN_TONE = r"[\U0001f3fb-\U0001f3ff]"
+_PICTOGRAPH = rf"(?:{_SKIN_TONE}|[{PICTOGRAPHS}]{_SKIN_TONE}?(?:{_TAGS})?)"
 _EMOJI = rf"{_FLAG}|{_KEYCAP}|{_PICTOGRAPH}(?:\u200d{_PICTOGRAPH})*"
 """An emoji by the grammar of Unicode (UTS #51), without the characters that choose its presentation."""
 
@@ -53,8 +54,8 @@ def fold(text: str) -> str:
     """Return the text without differences of case, of Unicode form and of the presentation of emoji.
 
     These are NFC and full case folding (Unicode 3.13), with two additions. Variation selectors 15 and 16 are left out,
-    so ``❤`` with and without one are equal. ``İ`` gives ``i``, as it does for whoever types it on another keyboard.
-    ``ı`` stays apart from ``i``, since the two make different words in Turkish. Accents are kept (``touché`` is not
+    so an emoji is the same with and without one. ``İ`` gives ``i``, as people without a Turkish keyboard type it. The
+    ``i`` without a dot stays apart, because it makes other words in Turkish. Accents are kept (``touché`` is not
     ``touche``), and so are the different kinds of apostrophes.
     """
     if text.isascii():

@@ -43,17 +43,17 @@ class Track(Filter):
     A term without a sign is found in words, hashtags, mentions and parts of links. ``#x`` is found only in hashtags,
     ``@x`` only in mentions, ``$x`` only in cashtags. A term with punctuation is found where the text has the same
     characters and no letter or digit beside them (:mod:`filters.term_search`). A term in a script without spaces is
-    found at any position (:mod:`filters.unspaced_scripts`).
+    found at any position (:mod:`filters.unspaced_scripts`). A phrase needs a letter, digit or emoji.
     """
 
-    __slots__ = ("_phrases", "_searched_phrases", "_single_terms", "_word_phrases", "unmatchable")
+    __slots__ = ("_phrases", "_searched_phrases", "_single_terms", "_unmatchable", "_word_phrases")
 
     name: ClassVar[str] = "track"
     role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "Phrases: a comma is OR, a space is AND; `#x`, `@x`, `$x` match that kind of entity only."
 
     def __init__(self, phrases: Collection[Clause], unmatchable: Collection[str] = ()) -> None:
-        self.unmatchable = tuple(unmatchable)
+        self._unmatchable = tuple(unmatchable)
         self._phrases = frozenset(phrases)
         self._searched_phrases = {
             phrase: found for phrase in self._phrases if (found := _searched_phrase(phrase)) is not None
@@ -64,12 +64,18 @@ class Track(Filter):
     @classmethod
     def parse(cls, value: str) -> Self:
         texts = split_list(value, param="track", max_items=MAX_PHRASES, noun="phrases")
-        terms = {word for text in texts for word in text.split()}
-        return cls(list(map(_parse_phrase, texts)), sorted(term for term in terms if _is_unmatchable(term)))
+        phrases = list(map(_parse_phrase, texts))
+        unmatchable = {term for text in texts for term in text.split() if _is_unmatchable(term)}
+        unmatchable.update(text.strip() for text, phrase in zip(texts, phrases, strict=True) if not _has_word(phrase))
+        return cls(phrases, sorted(unmatchable))
 
     @property
     def canonical_form(self) -> Hashable:
         return self._phrases
+
+    @property
+    def unmatchable_terms(self) -> Collection[str]:
+        return self._unmatchable
 
     def candidate_keys(self) -> frozenset[Key]:
         searched = (found.required for found in self._searched_phrases.values())
@@ -112,12 +118,17 @@ def _searched_phrase(phrase: Clause) -> _SearchedPhrase | None:
     searched = tuple(found for term in sorted(phrase) if (found := searched_term(term)) is not None)
     if not searched:
         return None
-    words = phrase.difference(found.term for found in searched)
-    return _SearchedPhrase(words.union(*(found.required for found in searched)), searched)
+    words = phrase.difference(found.term for found in searched).union(*(found.required for found in searched))
+    # Without a word, a phrase has no key by which the index finds it, so it must not match: it is no key of any text.
+    return _SearchedPhrase(words or phrase, searched)
+
+
+def _has_word(phrase: Clause) -> bool:
+    return any((searched := searched_term(term)) is None or searched.required for term in phrase)
 
 
 def _is_unmatchable(term: str) -> bool:
-    """Whether not even a text that consists of the term has it: its entities come out of the text first."""
+    """Whether not even a text that consists of the term has it, since its entities come out of the text first."""
     if _PLAIN.fullmatch(term):
         return False
     return not AnalyzedText(term, extract_entities(term)).contains_term(_fold_term(term))

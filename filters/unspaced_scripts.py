@@ -14,8 +14,8 @@ from filters.unicode_classes import COMBINING_MARKS, UNSPACED_SCRIPTS, WORD_CHAR
 
 _CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _STRETCH = re.compile(f"[{UNSPACED_SCRIPTS}][{UNSPACED_SCRIPTS}{COMBINING_MARKS}{ZERO_WIDTH_JOINERS}]*")
-_RUN = re.compile(rf"\w[{WORD_CHARACTERS}]*")
-_INSIDE = re.compile(f"[{WORD_CHARACTERS}]+")
+_INSIDE = re.compile(f"[{WORD_CHARACTERS}{UNSPACED_SCRIPTS}]+")  # the letters of later versions of Unicode too
+_RUN = re.compile(rf"[\w{UNSPACED_SCRIPTS}][{WORD_CHARACTERS}{UNSPACED_SCRIPTS}]*")
 
 
 def has_unspaced(text: str) -> bool:

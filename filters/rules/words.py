@@ -21,6 +21,8 @@ MAX_PROXIMITY_WORDS = 10  # maximum number of words of ``"…"~N``, so that no t
 
 _WORD = re.compile(rf"\w[{WORD_CHARACTERS}]*")
 _SIGNS = {"#": "#", "\uff03": "#", "@": "@", "\uff20": "@", "$": "$", "\uff04": "$"}
+_OTHER_LANGUAGES = {"AND": ("a space means AND", "an operator"), "NOT": ("a minus means NOT", "- before an operator")}
+"""Words that are operators in other query languages: what means the same here, and what should stand in their place."""
 _ENTITIES = {"#": "hashtag", "@": "mention", "$": "cashtag"}
 
 
@@ -214,8 +216,9 @@ def parse_keyword(value: OperatorValue) -> Condition:
     if folded[0] in _SIGNS:
         return _parse_entity(value)
     _check_word(value)
-    if value.text == "AND":
-        raise value.refusal("a space means AND", 'an operator, or "and" in quotes')
+    if value.text in _OTHER_LANGUAGES:
+        problem, expected = _OTHER_LANGUAGES[value.text]
+        raise value.refusal(problem, f'{expected}, or "{folded}" in quotes')
     return TermCondition(folded)
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from filters.track import Track
 from tests.filters.texts import post
-from tests.test_reference import DOCUMENTED, OWN, UNSPACED
+from tests.test_reference import DOCUMENTED, EMOJI, OWN, UNSPACED
 
 
-@pytest.mark.parametrize(("track", "text", "matches"), DOCUMENTED + OWN + UNSPACED)
+@pytest.mark.parametrize(("track", "text", "matches"), DOCUMENTED + OWN + EMOJI + UNSPACED)
 def test_the_documented_table(track: str, text: str, matches: bool) -> None:  # noqa: FBT001 - a row of a table
     assert Track.parse(track).matches(post(text)) is matches
 
