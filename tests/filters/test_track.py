@@ -60,3 +60,17 @@ def test_reasons_name_each_term_and_its_positions() -> None:
         {"filter": "track", "term": "東京タ", "indices": [[19, 22]]},
     ]
     assert Track.parse("tea milk").explain(post("tea")) == []
+
+
+@pytest.mark.parametrize(
+    ("track", "told"),
+    [
+        ("C#,.NET,covid-19,#tag,$5,me@example.com,tea \u2192", ()),
+        ("tea,#tag's milk", ("#tag's",)),
+        ("www.example.com,https://example.com,example.com/", ("example.com/", "https://example.com", "www.example.com")),
+        ("\u2192 :),@bob:", ("@bob:", "\u2192 :)")),
+        ("#,@,$", ("#", "$", "@")),
+    ],
+)
+def test_what_can_match_no_text_is_told(track: str, told: tuple[str, ...]) -> None:
+    assert Track.parse(track).unmatchable_terms == told
