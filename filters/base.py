@@ -107,7 +107,7 @@ class Filter(ABC):
 
     @property
     def unmatchable_terms(self) -> Collection[str]:
-        """The terms or phrases of the value that can match no text. The stream is told in a ``warning``. The default is none."""
+        """The terms or phrases of the value that can match no text, none by default. The stream is told of them."""
         return ()
 
     def candidate_keys(self) -> frozenset[Key] | None:

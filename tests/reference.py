@@ -255,8 +255,8 @@ def stands_at(term: str, text: str, at: int) -> bool:
     if text[at:end] != term or any(start < edge < stop for start, stop in pictures(text) for edge in (at, end)):
         return False
     own = {edge for start, stop in pictures(term) for edge in range(start, stop)}
-    beside = [(at - 1, 0), (end, len(term) - 1)]
-    return not any(_is_letter(text, outer) and inner not in own and not is_unspaced(term[inner]) for outer, inner in beside)
+    free = [edge in own or is_unspaced(term[edge]) for edge in (0, len(term) - 1)]
+    return not any(_is_letter(text, beside) and not alone for beside, alone in zip((at - 1, end), free, strict=True))
 
 
 def _is_letter(text: str, at: int) -> bool:
@@ -369,4 +369,5 @@ def _by_script(chunk: str) -> list[str]:
 def _parts(chunk: str) -> set[str]:
     """Cut the text at all punctuation. A mark without a letter before it is none of a word."""
     found = "".join(c if is_word_character(c) else " " for c in chunk).split()
-    return {word.lstrip("".join(c for c in word if not c.isalnum() and c != "_" and not is_unspaced(c))) for word in found}
+    marks = "".join(c for c in chunk if unicodedata.category(c)[0] == "M" and not is_unspaced(c))
+    return {word.lstrip(marks) for word in found}

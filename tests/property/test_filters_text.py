@@ -27,7 +27,7 @@ PIECES = [
     "www.", ".com", ".co.jp", "#tag", "@bob", "$USD", "RT", "rock'n'roll", "\uff03", "\uff20", "t.co/x",
 ]  # fmt: skip
 SIGNS = [
-    *"%*+<>=^~|\\`\"\u20e3\u200d\u0301\u00b7\u30fb\u2192\u20ac\u00b0\u212a\U0001f1e6\u200b",
+    *'%*+<>=^~|\\`"\u20e3\u200d\u0301\u00b7\u30fb\u2192\u20ac\u00b0\u212a\U0001f1e6\u200b',
     *("https://", "\x00", "\x85"),
 ]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
