@@ -285,7 +285,7 @@ def runs(status: Status) -> set[str]:
     entities = status["entities"]
     texts = [_without_entities(status), *(e["text"] for e in entities["hashtags"])]
     texts += _links(entities)
-    return set[str]().union(*(_parts(fold(text)) for text in texts))
+    return set[str]().union(*(_parts(_without_pictures(fold(text))) for text in texts))
 
 
 def fold(text: str) -> str:
@@ -355,10 +355,15 @@ def pictures(folded: str) -> tuple[tuple[int, int], ...]:
 
 def _words(text: str) -> set[str]:
     """Return the emoji of a text, and the words between them."""
-    found, rest = {text[start:end] for start, end in pictures(text)}, list(text)
+    found = {text[start:end] for start, end in pictures(text)}
+    return found.union(*map(_parts, _by_script(_without_pictures(text))))
+
+
+def _without_pictures(text: str) -> str:
+    rest = list(text)
     for start, end in pictures(text):
         rest[start:end] = " " * (end - start)
-    return found.union(*map(_parts, _by_script("".join(rest))))
+    return "".join(rest)
 
 
 def _by_script(chunk: str) -> list[str]:
