@@ -4,8 +4,8 @@ Every step takes time linear in the length of the text, so no text can make it s
 """
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Container, Iterator
+from typing import Any, NamedTuple
 
 from filters.unicode_classes import ACCENTED_LATIN, BIDI_CONTROLS, COMBINING_MARKS, NON_DECIMAL_NUMBERS
 from filters.urls import find_urls
@@ -55,8 +55,6 @@ class Entities(NamedTuple):
 
 NO_ENTITIES = Entities()
 
-_Entity = TypeVar("_Entity", Mention, Hashtag, Cashtag)
-
 _MENTION = re.compile(r"[@\uff20]([A-Za-z0-9_]{1,20})(/[A-Za-z][A-Za-z0-9_\-]{0,24})?")
 _FORBIDDEN_BEFORE_MENTION = re.compile(r"[A-Za-z0-9_!#$%&*@\uff20]")
 _FORBIDDEN_AFTER_MENTION = re.compile(rf"[@\uff20{ACCENTED_LATIN}]|://")
@@ -65,7 +63,8 @@ _RETWEET = re.compile(r"(?:\A|[^A-Za-z0-9_+~.\-])[Rr][Tt]:?\Z")
 _TAG_SPECIALS = r"_\u200c\u200d\ua67e\u05be\u05f3\u05f4\uff5e\u301c\u309b\u309c\u30a0\u30fb\u3003\u0f0b\u0f0c\u00b7"
 _TAG_LETTER = re.compile(rf"[^\W\d_{NON_DECIMAL_NUMBERS}]|[{COMBINING_MARKS}]")
 _NO_NON_DECIMAL_NUMBER = rf"(?![{NON_DECIMAL_NUMBERS}])"
-_TAG = re.compile(rf"[#\uff03](?![\ufe0f\u20e3])((?:{_NO_NON_DECIMAL_NUMBER}[\w{COMBINING_MARKS}{_TAG_SPECIALS}])++)")
+_TAG_CHARACTER = rf"{_NO_NON_DECIMAL_NUMBER}[\w{COMBINING_MARKS}{_TAG_SPECIALS}]"
+_TAG = re.compile(rf"[#\uff03](?![\ufe0e\ufe0f\u20e3])((?:{_TAG_CHARACTER})++)")
 _FORBIDDEN_BEFORE_TAG = re.compile(rf"(?![\ufe0e\ufe0f]){_NO_NON_DECIMAL_NUMBER}[\w{COMBINING_MARKS}{_TAG_SPECIALS}&]")
 _FORBIDDEN_AFTER_TAG = re.compile(r"[#\uff03]|://")
 
@@ -77,15 +76,14 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
 
 
 def extract_entities(text: str) -> Entities:
-    """Find all mentions, hashtags, cashtags and links of the text. Other entities inside a link do not count."""
-    urls = tuple(_make_url(text, span.start, span.end, protocol=span.protocol) for span in find_urls(text))
-    taken = [url.indices for url in urls]
-    return Entities(
-        mentions=_without_overlaps(_find_mentions(text), taken) if "@" in text or "\uff20" in text else (),
-        hashtags=_without_overlaps(_find_hashtags(text), taken) if "#" in text or "\uff03" in text else (),
-        cashtags=_without_overlaps(_find_cashtags(text), taken) if "$" in text else (),
-        urls=urls,
+    """Find all mentions, hashtags, cashtags and links of the text. Of two that overlap, the one that begins first."""
+    found = Entities(
+        mentions=tuple(_find_mentions(text)) if "@" in text or "\uff20" in text else (),
+        hashtags=tuple(_find_hashtags(text)) if "#" in text or "\uff03" in text else (),
+        cashtags=tuple(_find_cashtags(text)) if "$" in text else (),
+        urls=tuple(_make_url(text, span.start, span.end, protocol=span.protocol) for span in find_urls(text)),
     )
+    return _without_overlaps(found) if found.urls and any(found[:3]) else found
 
 
 def blank_entities(text: str, entities: Entities) -> str:
@@ -142,17 +140,15 @@ def to_display_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _without_overlaps(found: Iterator[_Entity], taken: list[Indices]) -> tuple[_Entity, ...]:
-    """Return the entities that overlap none of the ranges ``taken``. Entities and ranges must be in text order."""
-    if not taken:
-        return tuple(found)
-    kept = []
-    ahead = iter(taken)
-    stretch = next(ahead, None)
-    for entity in found:
-        start, end = entity.indices
-        while stretch is not None and stretch[1] <= start:
-            stretch = next(ahead, None)
-        if stretch is None or end <= stretch[0]:
-            kept.append(entity)
-    return tuple(kept)
+def _without_overlaps(found: Entities) -> Entities:
+    """Return the entities without those that begin inside another one: a tag in a link, or a link in ``#日本a.com``."""
+    kept, free = set[Indices](), 0
+    for start, end in sorted(entity.indices for family in found for entity in family):
+        if start >= free:
+            kept.add((start, end))
+            free = end
+    return Entities(*(_select(family, kept) for family in found))
+
+
+def _select(family: tuple[Any, ...], kept: Container[Indices]) -> tuple[Any, ...]:
+    return tuple(entity for entity in family if entity.indices in kept)

@@ -5,11 +5,12 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 
 from filters import index_keys
-from filters.analyzed_text import EMPTY_TEXT, AnalyzedText, join_words
+from filters.analyzed_text import EMPTY_TEXT, AnalyzedText
 from filters.entities import NO_ENTITIES, Entities
 from filters.grid import Box, event_box_keys, event_point_keys
 from filters.index_keys import Key, user_key
-from filters.tokens import fold, words_in_order
+from filters.tokens import fold
+from filters.word_sequence import WordSequence
 
 MAX_CACHED_BIOS = 1024  # number of bios whose words and keys are cached, because an author often posts again
 
@@ -153,16 +154,16 @@ class Event:
             yield from (index_keys.QUOTED + term for term in self.analyzed_quote.terms)
 
 
-def joined_bio_words(bio: str) -> str:
-    """Return the case-folded words of a user's bio in order, joined by :func:`filters.analyzed_text.join_words`."""
+def bio_words(bio: str) -> WordSequence:
+    """Return the words of a user's bio in order."""
     return _analyze_bio(bio)[0]
 
 
-def _analyze_bio(bio: str) -> tuple[str, frozenset[Key]]:
+def _analyze_bio(bio: str) -> tuple[WordSequence, frozenset[Key]]:
     return _analyze_bio_cached(bio) if len(bio) <= MAX_CACHED_BIO_CHARS else _analyze_bio_cached.__wrapped__(bio)
 
 
 @lru_cache(MAX_CACHED_BIOS)
-def _analyze_bio_cached(bio: str) -> tuple[str, frozenset[Key]]:
-    words = words_in_order(fold(bio))
-    return join_words(words), frozenset(index_keys.BIO + word for word in words)
+def _analyze_bio_cached(bio: str) -> tuple[WordSequence, frozenset[Key]]:
+    sequence = WordSequence.of(bio)
+    return sequence, frozenset(index_keys.BIO + word for word in sequence.words)

@@ -7,7 +7,10 @@ some filter needs them.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
+
+from filters.language_codes import MACRO_LANGUAGES, WHOLE_LANGUAGES, present_tag
 
 Key: TypeAlias = str
 """A term from :attr:`filters.event.Event.terms`, or a string made by this module or by ``grid``."""
@@ -32,6 +35,12 @@ class IndexTerms(NamedTuple):
     boxes: Collection[tuple[float, float, float, float]] = ()
 
 
+UNDETERMINED = "und"  # the BCP 47 tag of an unknown language, also of events without text
+
+MAX_CACHED_TAGS = 1024  # number of language tags whose keys are kept
+
+_ANY_PART = "!"  # behind a macro-language, in the key of a text that may be in any language that is part of it
+
 RULE_KEY_PREFIX = "\x1e"  # of the keys that are not among :attr:`filters.event.Event.common_keys`
 
 LOGIN = f"{RULE_KEY_PREFIX}l"  # + a folded login: of the author, the replied-to user or the reposted author
@@ -52,12 +61,37 @@ def user_key(user_id: str) -> Key:
     return f"\x1fp{user_id}"
 
 
-def language_keys(tag: str | None) -> Iterator[Key]:
-    """Return the index keys of a language tag: ``en-gb`` and ``en`` for ``en-GB``, and ``und`` for None."""
-    found = (tag or "und").lower()
-    while found:
-        yield LANGUAGE + found
-        found = found.rpartition("-")[0]
+@lru_cache(MAX_CACHED_TAGS)
+def language_keys(tag: str | None) -> frozenset[Key]:
+    """Return the index keys of a text in this language: ``en-gb`` and ``en`` for ``en-GB``, and ``und`` for None.
+
+    Renamed languages have the key of their present code. A language that is part of a macro-language has the keys of
+    both, ``nb`` and ``no``. A text that only says the macro-language may be in any part of it. It has a key for that.
+    """
+    present = present_tag(tag or UNDETERMINED)
+    code, hyphen, rest = present.partition("-")
+    found = list(_shortened(present))
+    if code in MACRO_LANGUAGES:
+        found += _shortened(f"{MACRO_LANGUAGES[code]}{hyphen}{rest}")
+    if code in WHOLE_LANGUAGES:
+        found += [f"{each}{_ANY_PART}" for each in found]
+    return frozenset(map(LANGUAGE.__add__, found))
+
+
+def wanted_language_keys(tag: str) -> frozenset[Key]:
+    """Return index keys: a text is in the language that a filter names if it has one of them."""
+    present = present_tag(tag)
+    code, hyphen, rest = present.partition("-")
+    whole = MACRO_LANGUAGES.get(code)
+    found = [present] if whole is None else [present, f"{whole}{hyphen}{rest}{_ANY_PART}"]
+    return frozenset(map(LANGUAGE.__add__, found))
+
+
+def _shortened(tag: str) -> Iterator[str]:
+    """Return a language tag, and what remains of it without its last parts (RFC 4647 section 3.3.1)."""
+    while tag:
+        yield tag
+        tag = tag.rpartition("-")[0]
 
 
 def estimate_rarity(key: Key) -> tuple[bool, int, str]:

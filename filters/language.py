@@ -7,32 +7,37 @@ from typing import ClassVar, Self
 from filters.base import Filter, Role
 from filters.error import ParameterError, split_list
 from filters.event import Event
+from filters.index_keys import Key, language_keys, wanted_language_keys
+from filters.language_codes import is_known, present_tag, suggest_tags
 
 MAX_LANGUAGES = 100  # of one filter
 
-UNDETERMINED = "und"  # the BCP 47 tag of an unknown language, also of events without text
-
-LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")  # a BCP 47 language tag
+_TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 
 
 class Language(Filter):
-    """The filter ``language``: only events in one of the given languages. ``en`` also matches ``en-GB`` (RFC 4647)."""
+    """The filter ``language``: only events in one of the given languages. ``en`` also matches ``en-GB`` (RFC 4647).
 
-    __slots__ = ("languages",)
+    A language matches by each of its codes (``iw`` and ``he``). A macro-language and the languages that are part of it
+    match each other: ``no`` and ``nb``.
+    """
+
+    __slots__ = ("_keys", "languages")
 
     name: ClassVar[str] = "language"
     role: ClassVar[Role] = "narrowing"
     help: ClassVar[str] = "BCP 47 tags, comma-joined; `en` matches `en-GB` too, `und` matches an unknown language."
 
     def __init__(self, languages: Collection[str]) -> None:
-        self.languages = frozenset(language.lower() for language in languages)
+        self.languages = frozenset(map(present_tag, languages))
+        self._keys = frozenset[Key]().union(*map(wanted_language_keys, self.languages))
 
     @classmethod
     def parse(cls, value: str) -> Self:
         languages = split_list(value, param="language", max_items=MAX_LANGUAGES, noun="languages")
         for language in languages:
-            if not LANGUAGE_TAG.fullmatch(language):
-                message = f"language takes tags such as en or pt-BR, not {language[:40]!r}"
+            if not is_language_tag(language):
+                message = f"{language[:40]!r} is not a language; language takes {suggest_tags(language)}"
                 raise ParameterError(message, param="language")
         return cls(languages)
 
@@ -41,9 +46,9 @@ class Language(Filter):
         return self.languages
 
     def matches(self, event: Event) -> bool:
-        tag = (event.lang or UNDETERMINED).lower()
-        while tag not in self.languages:
-            tag, hyphen, _ = tag.rpartition("-")
-            if not hyphen:
-                return False
-        return True
+        return not self._keys.isdisjoint(language_keys(event.lang))
+
+
+def is_language_tag(text: str) -> bool:
+    """Whether a text is a language tag of BCP 47 (RFC 5646) by which filters find texts."""
+    return _TAG.fullmatch(text) is not None and is_known(text)

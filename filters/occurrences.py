@@ -5,14 +5,16 @@ range in the original text.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 
 from filters import unspaced_scripts
 from filters.analyzed_text import AnalyzedText
 from filters.entities import NO_ENTITIES, Indices, blank_entities
-from filters.tokens import fold, word_spans, words_in_order
+from filters.term_search import find_spans, searched_term
+from filters.tokens import blank_emoji, fold, tokens
 from filters.unicode_classes import COMBINING_MARKS
+from filters.word_sequence import blank_link_prefixes
 
 _NORMALIZATION_UNIT = re.compile(rf"(?s:.)[{COMBINING_MARKS}\u1160-\u11ff]*")
 """A character with all that may combine with it in NFC: marks, and vowels and final consonants of Hangul."""
@@ -49,12 +51,8 @@ def find_occurrences(analyzed: AnalyzedText, term: str) -> list[Indices]:
 @lru_cache(MAX_CACHED_TEXTS)
 def sequence_spans(text: str) -> tuple[Indices, ...]:
     """Return the start and end in the text of each word of :attr:`filters.analyzed_text.AnalyzedText.word_sequence`."""
-    folded, at, found = FoldedText(text), 0, []
-    for word in words_in_order(folded.text):
-        start = folded.text.index(word, at)
-        at = start + len(word)
-        found.append(folded.original_span(start, at))
-    return tuple(found)
+    folded = FoldedText(blank_link_prefixes(text))
+    return tuple(folded.original_span(start, end) for _, start, end in tokens(folded.text))
 
 
 def _find_in_entities(analyzed: AnalyzedText, term: str) -> Iterator[Indices]:
@@ -65,18 +63,22 @@ def _find_in_entities(analyzed: AnalyzedText, term: str) -> Iterator[Indices]:
 
 
 def _find_in_words(text: str, term: str) -> Iterator[Indices]:
-    folded, words = _spans_by_word(text)
-    yield from words.get(term, ())
-    if unspaced_scripts.is_substring_term(term):
-        for start in unspaced_scripts.find_starts(folded.text, term):
-            yield folded.original_span(start, start + len(term))
+    folded = _fold_cached(text)
+    for start, end in _find_spans(folded.text, term):
+        yield folded.original_span(start, end)
+
+
+def _find_spans(folded: str, term: str) -> Iterator[Indices]:
+    searched = searched_term(term)
+    if searched is not None:
+        yield from find_spans(folded, searched)
+    elif unspaced_scripts.is_substring_term(term):
+        for start in unspaced_scripts.find_starts(blank_emoji(folded), term):
+            yield start, start + len(term)
+    else:
+        yield from ((start, end) for _, start, end in tokens(folded) if folded[start:end] == term)
 
 
 @lru_cache(MAX_CACHED_TEXTS)
-def _spans_by_word(text: str) -> tuple[FoldedText, Mapping[str, list[Indices]]]:
-    """Return the folded text, and a dict from each of its words to the word's positions in the original text."""
-    folded = FoldedText(text)
-    words: dict[str, list[Indices]] = {}
-    for start, end in word_spans(folded.text):
-        words.setdefault(folded.text[start:end], []).append(folded.original_span(start, end))
-    return folded, words
+def _fold_cached(text: str) -> FoldedText:
+    return FoldedText(text)

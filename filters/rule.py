@@ -1,7 +1,8 @@
 """The filters ``rule`` and ``rules``: rules that a client writes with the stream, or that its user has saved."""
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from typing import ClassVar, Self
 
@@ -59,6 +60,16 @@ class Rules(Filter):
 
     def __len__(self) -> int:
         return len(self._rules)
+
+    def logins(self) -> frozenset[str]:
+        """Return the logins of the users that the rules name in ``from:``, ``to:`` and ``retweets_of:``."""
+        return frozenset[str]().union(*(named.rule.logins() for named in self._rules.values()))
+
+    def check_logins(self, known: Container[str]) -> None:
+        """Raise RuleError, with the column in its line, for a rule that names a login which is not in ``known``."""
+        for nth, named in enumerate(self._rules.values(), start=1):
+            with _located(nth, len(self._rules), named.tag):
+                named.rule.check_logins(known)
 
     @classmethod
     def parse(cls, value: str) -> Self:
@@ -235,12 +246,18 @@ def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRul
     """Parse the ``nth`` line of the parameter ``rule``: a rule, or ``tag:rule``. The rule gets the id ``r<nth>``."""
     found = _TAG.match(line)
     tag = found.group(1) if found and not _is_reserved(found.group(1).lower(), registry) else ""
-    prefix = f"rule {nth}: " if count > 1 else ""
-    start = len(tag) + 1 if tag else 0
+    with _located(nth, count, tag):
+        return NamedRule(f"r{nth}", tag, Rule.parse(line[len(tag) + 1 if tag else 0 :], registry))
+
+
+@contextmanager
+def _located(nth: int, count: int, tag: str) -> Iterator[None]:
+    """Let each RuleError name the ``nth`` of ``count`` lines, and count its column from the beginning of the line."""
     try:
-        return NamedRule(f"r{nth}", tag, Rule.parse(line[start:], registry))
+        yield
     except RuleError as error:
-        raise error.shifted(start, prefix) from error
+        prefix = f"rule {nth}: " if count > 1 else ""
+        raise error.shifted(len(tag) + 1 if tag else 0, prefix) from error
 
 
 def _is_reserved(name: str, registry: Registry) -> bool:

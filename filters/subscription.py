@@ -134,6 +134,11 @@ class Subscription:
             self._unindexed_bases = [base.name for base, terms in pairs if base.role == "combinable" and terms is None]
         return self._unindexed_bases
 
+    @property
+    def unmatchable_terms(self) -> dict[str, Collection[str]]:
+        """The terms and phrases that can match no text, by the name of their filter. Other filters are left out."""
+        return {base.name: terms for base in self.bases if (terms := base.unmatchable_terms)}
+
     def index_terms(self) -> list[IndexTerms | None]:
         """Return the index terms of each filter in ``bases``, in their order. None stands for a filter without terms.
 

@@ -1,70 +1,93 @@
 """The one normalization of text, and how a text is split into words.
 
-A word stands between spaces, without its outer punctuation. If a word has punctuation inside, its parts are words too:
-``rock'n'roll!`` gives ``rock'n'roll``, ``rock``, ``n`` and ``roll``. An emoji separates words like punctuation and is
-also a word itself, so ``love😍`` gives ``love`` and ``😍``. A word also ends where a script without spaces begins or
-ends: ``iPhoneを`` gives ``iphone``. For the rest of it see :mod:`filters.unspaced_scripts`.
+A word is a longest row of letters, digits, marks and ``_``: ``rock'n'roll!`` gives ``rock``, ``n`` and ``roll``. An
+emoji is a word: ``love😍`` gives ``love`` and ``😍``. A word also ends where a script without spaces begins or ends:
+``iPhoneを`` gives ``iphone``. For the rest of it see :mod:`filters.unspaced_scripts`. A term with punctuation is no
+word. It is searched in the text itself, see :mod:`filters.term_search`.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
+from typing import NamedTuple
 
 from filters import unspaced_scripts
-from filters.unicode_classes import SYMBOLS, UNSPACED_SCRIPTS, WORD_CHARACTERS
+from filters.unicode_classes import PICTOGRAPHS, UNSPACED_SCRIPTS, WORD_CHARACTERS
 
 _FLAG = r"[\U0001f1e6-\U0001f1ff]{2}"
-_SYMBOL = rf"[{SYMBOLS}][\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]*"
-_EMOJI = rf"{_FLAG}|{_SYMBOL}(?:\u200d{_SYMBOL})*"
+_KEYCAP = r"[0-9#*]\u20e3"
+_TAGS = r"[\U000e0020-\U000e007e]++\U000e007f"
+_SKIN_TONE = r"[\U0001f3fb-\U0001f3ff]"
+_PICTOGRAPH = rf"(?:{_SKIN_TONE}|[{PICTOGRAPHS}]{_SKIN_TONE}?(?:{_TAGS})?)"
+_EMOJI = rf"{_FLAG}|{_KEYCAP}|{_PICTOGRAPH}(?:\u200d{_PICTOGRAPH})*"
+"""An emoji by the grammar of Unicode (UTS #51), without the characters that choose its presentation."""
+
+_INFORMATION = "\u2139"
+"""The one emoji that is a letter too."""
 _EMOJI_PATTERN = re.compile(_EMOJI)
-_WORD = rf"\w[{WORD_CHARACTERS}]*"
-_WORDS = re.compile(_WORD)
-_CHUNKS = re.compile(r"\S+")
-_WORDS_AND_EMOJIS = re.compile(rf"{_WORD}|{_EMOJI}")
-_NOT_UNSPACED = rf"(?![{UNSPACED_SCRIPTS}])"
+_SPECIAL = re.compile(rf"[{PICTOGRAPHS}{UNSPACED_SCRIPTS}\u20e3]")
+_ASCII_WORDS = re.compile(r"[a-z0-9_]+")
+_WORDS = re.compile(rf"\w[{WORD_CHARACTERS}]*")
+_NO_EMOJI = rf"(?!{_KEYCAP}|{_INFORMATION})"
+_NOT_UNSPACED = rf"(?![{UNSPACED_SCRIPTS}]|{_KEYCAP}|{_INFORMATION})"
+_WORDS_AND_EMOJIS = re.compile(rf"{_EMOJI}|\w(?:{_NO_EMOJI}[{WORD_CHARACTERS}])*")
 _SPACED_WORD = rf"{_NOT_UNSPACED}\w(?:{_NOT_UNSPACED}[{WORD_CHARACTERS}])*"
-_WORDS_EMOJIS_AND_CHARACTERS = re.compile(rf"[{UNSPACED_SCRIPTS}]|{_SPACED_WORD}|{_EMOJI}")
+_TOKENS = re.compile(rf"(?P<emoji>{_EMOJI})|(?P<unspaced>[{UNSPACED_SCRIPTS}])|(?P<word>{_SPACED_WORD})")
+
+_PRESENTATIONS = re.compile("[\ufe0e\ufe0f]")
+"""The characters that choose between the two presentations of an emoji: as text (❤︎) or coloured (❤️)."""
+_DOTTED_I = re.compile("i\u0307+")
+
+
+class Token(NamedTuple):
+    """A word, emoji or other piece of a text, with its start and end (exclusive) in code points.
+
+    ``kind`` is ``word``, ``emoji``, or ``unspaced`` for one character of a script without spaces, such as Chinese.
+    """
+
+    kind: str
+    start: int
+    end: int
 
 
 def fold(text: str) -> str:
-    """Return the text without differences of case and of Unicode form: NFC, full case folding, NFC again.
+    """Return the text without differences of case, of Unicode form and of the presentation of emoji.
 
-    Accents are kept (``touché`` is not ``touche``), and so are the different kinds of apostrophes.
+    These are NFC and full case folding (Unicode 3.13), with two additions. Variation selectors 15 and 16 are left out,
+    so an emoji is the same with and without one. ``İ`` gives ``i``, as people without a Turkish keyboard type it. The
+    ``i`` without a dot stays apart, because it makes other words in Turkish. Accents are kept (``touché`` is not
+    ``touche``), and so are the different kinds of apostrophes.
     """
     if text.isascii():
         return text.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    if "\ufe0f" in text or "\ufe0e" in text:
+        text = _PRESENTATIONS.sub("", text)
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    return unicodedata.normalize("NFC", _DOTTED_I.sub("i", folded)) if "\u0307" in folded else folded
 
 
 def words(folded: str) -> set[str]:
-    """Return all words of a case-folded text. For a word with punctuation inside, return the word and its parts."""
-    if unspaced_scripts.has_unspaced(folded):
-        found = unspaced_scripts.grams(unspaced_scripts.find_runs(folded))
-        return found | _spaced_words(unspaced_scripts.blank_unspaced(folded))
-    return _spaced_words(folded)
+    """Return all words and emoji of a case-folded text. For scripts without spaces, return characters and pairs."""
+    if folded.isascii():
+        return set(_ASCII_WORDS.findall(folded))
+    # Patterns for all characters take several times as long, and most texts have few pieces that need them.
+    pieces = folded.split()
+    found = set(_ASCII_WORDS.findall(" ".join(filter(str.isascii, pieces))))
+    rest = " ".join([piece for piece in pieces if not piece.isascii()])
+    if not _SPECIAL.search(rest):
+        return found.union(_WORDS.findall(rest))
+    found.update(_EMOJI_PATTERN.findall(rest))
+    rest = blank_emoji(rest)
+    if unspaced_scripts.has_unspaced(rest):
+        found |= unspaced_scripts.grams(unspaced_scripts.find_runs(rest))
+        rest = unspaced_scripts.blank_unspaced(rest)
+    return found.union(_WORDS.findall(rest))
 
 
-def word_spans(folded: str) -> Iterator[tuple[int, int]]:
-    """Return the positions (start, end) of all words of a case-folded text, except those in scripts without spaces.
-
-    For a word with punctuation inside, return the position of the word and those of its parts.
-    """
-    apart = unspaced_scripts.blank_unspaced(folded)
-    for chunk in _CHUNKS.finditer(apart):
-        found = [word.span() for word in _WORDS.finditer(apart, *chunk.span())]
-        if len(found) > 1:
-            yield found[0][0], found[-1][1]
-        yield from found
-        yield from (emoji.span() for emoji in _EMOJI_PATTERN.finditer(apart, *chunk.span()))
-
-
-def words_cut_at_marks(folded: str) -> list[str]:
-    """Return the words of a case-folded text, split at all punctuation, in no particular order."""
-    if unspaced_scripts.has_unspaced(folded):
-        found = unspaced_scripts.grams(unspaced_scripts.find_runs(folded))
-        return [*_WORDS.findall(unspaced_scripts.blank_unspaced(folded)), *found]
-    return _WORDS.findall(folded)
+def tokens(folded: str) -> Iterator[Token]:
+    """Return the words and emoji of a case-folded text, and each character of scripts without spaces, in order."""
+    for found in _TOKENS.finditer(folded):
+        yield Token(found.lastgroup or "", *found.span())
 
 
 def words_in_order(folded: str) -> list[str]:
@@ -73,26 +96,12 @@ def words_in_order(folded: str) -> list[str]:
     Each character of a script without spaces, such as Chinese, is one word, so that phrases are found at any position.
     """
     if folded.isascii():
-        return _WORDS.findall(folded)
-    pattern = _WORDS_EMOJIS_AND_CHARACTERS if unspaced_scripts.has_unspaced(folded) else _WORDS_AND_EMOJIS
-    return pattern.findall(folded)
+        return _ASCII_WORDS.findall(folded)
+    if unspaced_scripts.has_unspaced(folded):
+        return [found.group() for found in _TOKENS.finditer(folded)]
+    return _WORDS_AND_EMOJIS.findall(folded)
 
 
-def _spaced_words(folded: str) -> set[str]:
-    found = set(folded.split())
-    punctuated = [chunk for chunk in found if not chunk.isalnum()]
-    found.difference_update(punctuated)
-    for chunk in punctuated:
-        found.update(_words_of_chunk(chunk))
-    return found
-
-
-@lru_cache(maxsize=8192)
-def _words_of_chunk(chunk: str) -> tuple[str, ...]:
-    """Return the words of a text that has no spaces. Cached: frequent texts such as ``don't`` take long to split."""
-    emoji = () if chunk.isascii() else _EMOJI_PATTERN.findall(chunk)
-    found = list(_WORDS.finditer(chunk))
-    if not found:
-        return tuple(emoji)
-    core = chunk[found[0].start() : found[-1].end()]
-    return (core, *emoji) if len(found) == 1 else (core, *emoji, *(match.group() for match in found))
+def blank_emoji(folded: str) -> str:
+    """Return the case-folded text with each emoji replaced by spaces, so that all else keeps its position."""
+    return _EMOJI_PATTERN.sub(lambda emoji: " " * len(emoji.group()), folded)

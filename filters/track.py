@@ -1,14 +1,17 @@
 """The filter ``track``: phrases. A comma means OR, a space means AND."""
 
+import re
 from collections.abc import Collection, Hashable
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
-from filters import unspaced_scripts
+from filters.analyzed_text import AnalyzedText
 from filters.base import Filter, MatchedItem, Role
+from filters.entities import extract_entities
 from filters.error import ParameterError, split_list
 from filters.event import Event
 from filters.index_keys import Clause, IndexTerms, Key, estimate_rarity, rarest_key
 from filters.occurrences import find_occurrences
+from filters.term_search import SearchedTerm, searched_term
 from filters.tokens import fold
 
 MAX_PHRASES = 400  # of one filter
@@ -19,48 +22,72 @@ MAX_CANDIDATE_KEYS = 3
 _FULLWIDTH_SIGNS = {"\uff03": "#", "\uff20": "@", "\uff04": "$"}
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9_]+")
+_IN_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
+"""Control characters that are no white space, and lone surrogates: no text has them."""
+
+
+class _SearchedPhrase(NamedTuple):
+    """A phrase with terms for which a text is searched. A text with the phrase has all words of ``required``."""
+
+    required: Clause
+    searched: tuple[SearchedTerm, ...]
+
+    def is_in(self, analyzed: AnalyzedText) -> bool:
+        return self.required <= analyzed.terms and all(map(analyzed.contains_searched, self.searched))
+
+
 class Track(Filter):
     """The filter ``track``: events whose text has all terms of one of the phrases, in any order (as in Twitter's API).
 
     A term without a sign is found in words, hashtags, mentions and parts of links. ``#x`` is found only in hashtags,
-    ``@x`` only in mentions, ``$x`` only in cashtags. A term keeps its punctuation, but the words of a text lose the
-    punctuation at their ends, so the term ``hello.`` never matches. A term in a script without spaces is found at any
-    position (:mod:`filters.unspaced_scripts`).
+    ``@x`` only in mentions, ``$x`` only in cashtags. A term with punctuation is found where the text has the same
+    characters and no letter or digit beside them (:mod:`filters.term_search`). A term in a script without spaces is
+    found at any position (:mod:`filters.unspaced_scripts`). A phrase needs a letter, digit or emoji.
     """
 
-    __slots__ = ("_phrases", "_single_terms", "_substring_phrases", "_word_phrases")
+    __slots__ = ("_phrases", "_searched_phrases", "_single_terms", "_unmatchable", "_word_phrases")
 
     name: ClassVar[str] = "track"
     role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "Phrases: a comma is OR, a space is AND; `#x`, `@x`, `$x` match that kind of entity only."
 
-    def __init__(self, phrases: Collection[Clause]) -> None:
+    def __init__(self, phrases: Collection[Clause], unmatchable: Collection[str] = ()) -> None:
+        self._unmatchable = tuple(unmatchable)
         self._phrases = frozenset(phrases)
-        searched = [phrase for phrase in phrases if any(map(unspaced_scripts.needs_substring_search, phrase))]
-        self._substring_phrases = {
-            phrase: frozenset[Key]().union(*map(unspaced_scripts.required_words, phrase)) for phrase in searched
+        self._searched_phrases = {
+            phrase: found for phrase in self._phrases if (found := _searched_phrase(phrase)) is not None
         }
-        self._word_phrases = self._phrases - self._substring_phrases.keys()
+        self._word_phrases = self._phrases - self._searched_phrases.keys()
         self._single_terms = frozenset(term for phrase in self._word_phrases if len(phrase) == 1 for term in phrase)
 
     @classmethod
     def parse(cls, value: str) -> Self:
-        return cls(list(map(_parse_phrase, split_list(value, param="track", max_items=MAX_PHRASES, noun="phrases"))))
+        texts = split_list(value, param="track", max_items=MAX_PHRASES, noun="phrases")
+        phrases = list(map(_parse_phrase, texts))
+        unmatchable = {term for text in texts for term in text.split() if _is_unmatchable(term)}
+        unmatchable.update(text.strip() for text, phrase in zip(texts, phrases, strict=True) if not _has_word(phrase))
+        return cls(phrases, sorted(unmatchable))
 
     @property
     def canonical_form(self) -> Hashable:
         return self._phrases
 
+    @property
+    def unmatchable_terms(self) -> Collection[str]:
+        return self._unmatchable
+
     def candidate_keys(self) -> frozenset[Key]:
-        return frozenset(map(rarest_key, (*self._word_phrases, *self._substring_phrases.values())))
+        searched = (found.required for found in self._searched_phrases.values())
+        return frozenset(map(rarest_key, (*self._word_phrases, *searched)))
 
     def exact_clauses(self) -> Collection[Clause] | None:
-        # All pairs of a long term may be in a text without standing together, so they prove nothing.
-        return None if self._substring_phrases else self._phrases
+        # A text may have all words of a searched term, but not the term itself. So the words prove nothing.
+        return None if self._searched_phrases else self._phrases
 
     def index_terms(self) -> IndexTerms:
-        """Return a clause for each phrase: exact, or a candidate if a term of it must be searched as a substring."""
-        searched = self._substring_phrases.values()
+        """Return a clause for each phrase: exact, or a candidate if the text must be searched for a term of it."""
+        searched = (found.required for found in self._searched_phrases.values())
         candidates = [frozenset(sorted(keys, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:]) for keys in searched]
         return IndexTerms(self._word_phrases, candidates)
 
@@ -68,10 +95,7 @@ class Track(Filter):
         terms = event.terms
         if not self._single_terms.isdisjoint(terms) or any(phrase <= terms for phrase in self._word_phrases):
             return True
-        return any(
-            required <= terms and all(map(event.analyzed_text.contains_term, phrase))
-            for phrase, required in self._substring_phrases.items()
-        )
+        return any(found.is_in(event.analyzed_text) for found in self._searched_phrases.values())
 
     def explain(self, event: Event) -> list[MatchedItem]:
         """Return the terms of all matching phrases with their positions in the text, or in a repost's original."""
@@ -82,12 +106,37 @@ class Track(Filter):
 
 
 def _parse_phrase(text: str) -> Clause:
-    # JSON allows a lone surrogate. It is counted like any other character and matches nothing.
-    size = len(text.encode(errors="surrogatepass"))
+    if found := _IN_NO_TEXT.search(text):
+        raise ParameterError(f"track must not contain U+{ord(found.group()):04X}, which no text has", param="track")
+    size = len(text.encode())
     if not 1 <= size <= MAX_PHRASE_BYTES:
         raise ParameterError(f"a phrase of track must have 1 to {MAX_PHRASE_BYTES} bytes, not {size}", param="track")
-    return frozenset(_normalize_sign(fold(word)) for word in text.split())
+    return frozenset(map(_fold_term, text.split()))
+
+
+def _searched_phrase(phrase: Clause) -> _SearchedPhrase | None:
+    searched = tuple(found for term in sorted(phrase) if (found := searched_term(term)) is not None)
+    if not searched:
+        return None
+    words = phrase.difference(found.term for found in searched).union(*(found.required for found in searched))
+    # Without a word, a phrase has no key by which the index finds it, so it must not match: it is no key of any text.
+    return _SearchedPhrase(words or phrase, searched)
+
+
+def _has_word(phrase: Clause) -> bool:
+    return any((searched := searched_term(term)) is None or searched.required for term in phrase)
+
+
+def _is_unmatchable(term: str) -> bool:
+    """Whether not even a text that consists of the term has it, since its entities come out of the text first."""
+    if _PLAIN.fullmatch(term):
+        return False
+    return not AnalyzedText(term, extract_entities(term)).contains_term(_fold_term(term))
+
+
+def _fold_term(word: str) -> str:
+    return _normalize_sign(fold(word))
 
 
 def _normalize_sign(word: str) -> str:
-    return _FULLWIDTH_SIGNS.get(word[0], word[0]) + word[1:]
+    return _FULLWIDTH_SIGNS.get(word[:1], word[:1]) + word[1:]

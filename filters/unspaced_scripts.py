@@ -14,8 +14,8 @@ from filters.unicode_classes import COMBINING_MARKS, UNSPACED_SCRIPTS, WORD_CHAR
 
 _CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _STRETCH = re.compile(f"[{UNSPACED_SCRIPTS}][{UNSPACED_SCRIPTS}{COMBINING_MARKS}{ZERO_WIDTH_JOINERS}]*")
-_RUN = re.compile(rf"\w[{WORD_CHARACTERS}]*")
-_INSIDE = re.compile(f"[{WORD_CHARACTERS}]+")
+_INSIDE = re.compile(f"[{WORD_CHARACTERS}{UNSPACED_SCRIPTS}]+")  # the letters of later versions of Unicode too
+_RUN = re.compile(rf"[\w{UNSPACED_SCRIPTS}][{WORD_CHARACTERS}{UNSPACED_SCRIPTS}]*")
 
 
 def has_unspaced(text: str) -> bool:
@@ -51,23 +51,9 @@ def is_substring_term(term: str) -> bool:
     return has_unspaced(term) and _INSIDE.fullmatch(term) is not None
 
 
-def needs_substring_search(term: str) -> bool:
-    """Whether a text must be searched for this case-folded term, because the words in the index do not prove a match.
-
-    Such a term has more than two characters, at least one of them of a script without spaces.
-    """
-    return len(term) > 2 and is_substring_term(term)
-
-
-def required_words(term: str) -> frozenset[str]:
-    """Return the index words of a term. A text without one of them cannot contain the term.
-
-    For most terms this is the term itself. A term of more than two characters with at least one of a script without
-    spaces has several words: its pairs of neighbouring characters that include such a character.
-    """
-    if needs_substring_search(term):
-        return frozenset(gram for gram in grams([term]) if len(gram) == 2)
-    return frozenset((term,))
+def pairs(term: str) -> frozenset[str]:
+    """Return the pairs of neighbours in a term of which one is a character of a script without spaces."""
+    return frozenset(gram for gram in grams([term]) if len(gram) == 2)
 
 
 def find_starts(folded: str, term: str) -> Iterator[int]:

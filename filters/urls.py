@@ -25,7 +25,8 @@ _PATH = re.compile(rf"/(?:{_IN_PATH}++|{_BRACKETED})*+")
 _PATH_END = re.compile(rf"[A-Za-z0-9{CYRILLIC}{ACCENTED_LATIN}=_#/+\-)]")
 _QUERY = re.compile(r"\?[A-Za-z0-9!?*'@();:&=+$/%#\[\]\-_.,~|]++")
 _QUERY_END = re.compile(r"[A-Za-z0-9_&=#/\-]")
-_SHORT_PATH = re.compile(r"/[A-Za-z0-9]+")
+_SHORT_PATH = re.compile(r"t\.co(/[A-Za-z0-9]+)", re.IGNORECASE)
+"""Host and path of a link of Twitter's shortener, whose paths have only letters and digits."""
 
 _FORBIDDEN_BEFORE = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\uffff]")
 _FORBIDDEN_BEFORE_BARE = re.compile(r"[A-Za-z0-9@\uff20$#\uff03\ufffe\ufeff\uffff\-_./]")
@@ -33,9 +34,9 @@ _FORBIDDEN_AFTER = re.compile(r"[A-Za-z0-9@+\-]")
 
 MAX_LABEL_CHARS = 63  # of one label of a host name, including punycode (RFC 1035)
 
-SHORTENER_HOST = "t.co"  # its paths have only letters and digits
-MAX_SHORT_PATH_CHARS = 41  # of a path of this host, with the slash
-_PUNYCODE_PREFIX_CHARS = len("xn--")
+MAX_SHORT_PATH_CHARS = 41  # of a path of the shortener, with the slash
+_PUNYCODE = "xn--"
+"""The beginning of a label of a host that stands for one in another script."""
 
 
 class UrlSpan(NamedTuple):
@@ -83,10 +84,12 @@ def _find_protocol_url(text: str, start: int, end: int, free: int) -> list[UrlSp
     host_end = _host_end(text, start, end, end)
     if host_end is None:
         return []
-    short = text[start:host_end].lower() == SHORTENER_HOST
-    if short and (path := _SHORT_PATH.match(text, host_end)) and len(path.group()) > MAX_SHORT_PATH_CHARS:
+    short = _SHORT_PATH.match(text, start)
+    if short is None:
+        return [UrlSpan(begin, _url_end(text, host_end), protocol=True)]
+    if len(short[1]) > MAX_SHORT_PATH_CHARS:
         return []
-    return [UrlSpan(begin, _url_end(text, host_end, short=short), protocol=True)]
+    return [UrlSpan(begin, _query_end(text, short.end()), protocol=True)]
 
 
 def _find_bare_urls(text: str, start: int, end: int) -> Iterator[UrlSpan]:
@@ -96,7 +99,7 @@ def _find_bare_urls(text: str, start: int, end: int) -> Iterator[UrlSpan]:
             continue
         host_end = _host_end(text, begin, stretch.end(), end)
         if host_end is not None:
-            yield UrlSpan(begin, _url_end(text, host_end, short=False), protocol=False)
+            yield UrlSpan(begin, _url_end(text, host_end), protocol=False)
 
 
 def _host_end(text: str, start: int, end: int, limit: int) -> int | None:
@@ -124,7 +127,7 @@ def _is_label(label: str) -> bool:
     if label.isascii():
         return True
     # A label that IDNA cannot encode is invalid.
-    return label[:4].lower() != "xn--" and len(label.encode("punycode")) + _PUNYCODE_PREFIX_CHARS <= MAX_LABEL_CHARS
+    return label[:4].lower() != _PUNYCODE and len(label.encode("punycode")) + len(_PUNYCODE) <= MAX_LABEL_CHARS
 
 
 def _tld_length(text: str, start: int, limit: int) -> int:
@@ -138,16 +141,31 @@ def _tld_length(text: str, start: int, limit: int) -> int:
     if found is None or _FORBIDDEN_AFTER.match(text, found.end()):
         return 0
     name = found.group().lower()
-    return len(name) if name in TLDS or (name.startswith("xn--") and len(name) <= MAX_LABEL_CHARS) else 0
+    return len(name) if name in TLDS or _from_punycode(name) in TLDS else 0
 
 
-def _url_end(text: str, host_end: int, *, short: bool) -> int:
-    """Return the end of port, path and query after a host. ``short``: t.co, whose paths are letters and digits only."""
+def _from_punycode(name: str) -> str:
+    """Return a label such as ``xn--p1ai`` in its own script. Empty if it stands for no such label."""
+    if not name.startswith(_PUNYCODE) or len(name) > MAX_LABEL_CHARS:
+        return ""
+    try:
+        return name[len(_PUNYCODE) :].encode().decode("punycode")
+    except UnicodeError:
+        return ""
+
+
+def _url_end(text: str, host_end: int) -> int:
+    """Return the end of port, path and query after a host."""
     at = host_end
     if port := _PORT.match(text, at):
         at = port.end()
-    if path := (_SHORT_PATH if short else _PATH).match(text, at):
+    if path := _PATH.match(text, at):
         at = _trim_end(text, at, path.end(), _PATH_END)
+    return _query_end(text, at)
+
+
+def _query_end(text: str, at: int) -> int:
+    """Return the end of the query that begins at ``at``, or ``at`` if there is none."""
     if query := _QUERY.match(text, at):
         end = _trim_end(text, at, query.end(), _QUERY_END)
         at = end if end > at + 1 else at

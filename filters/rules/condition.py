@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from filters.entities import Indices
@@ -58,26 +58,26 @@ class Condition(ABC):
 
 
 class KeyCondition(Condition):
-    """A condition that holds if and only if the event has the index key ``key``.
+    """A condition that holds if and only if the event has one of the index keys ``keys``.
 
     ``describe`` gets an event and returns two explanations: the first for a match, the second for no match.
     """
 
-    __slots__ = ("_describe", "key")
+    __slots__ = ("_describe", "keys")
 
-    def __init__(self, text: str, key: Key, describe: Callable[[Event], tuple[str, str]]) -> None:
+    def __init__(self, text: str, keys: Iterable[Key], describe: Callable[[Event], tuple[str, str]]) -> None:
         super().__init__(text)
-        self.key = key
+        self.keys = frozenset(keys)
         self._describe = describe
 
     def candidate_keys(self) -> frozenset[Key]:
-        return frozenset((self.key,))
+        return self.keys
 
     def exact_clauses(self) -> Collection[Clause]:
-        return [frozenset((self.key,))]
+        return [frozenset((key,)) for key in self.keys]
 
     def matches(self, event: Event) -> bool:
-        return self.key in event.index_keys
+        return not self.keys.isdisjoint(event.index_keys)
 
     def describe(self, event: Event) -> str:
         matching, different = self._describe(event)

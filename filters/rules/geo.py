@@ -96,7 +96,7 @@ def parse_place(value: OperatorValue) -> Condition:
     def describe(event: Event) -> tuple[str, str]:
         return _describe_place(event.place_name, name)
 
-    return KeyCondition(f"place:{format_value(name)}", index_keys.PLACE + name, describe)
+    return KeyCondition(f"place:{format_value(name)}", (index_keys.PLACE + name,), describe)
 
 
 def parse_country(value: OperatorValue) -> Condition:
@@ -108,7 +108,7 @@ def parse_country(value: OperatorValue) -> Condition:
     def describe(event: Event) -> tuple[str, str]:
         return _describe_place(event.place_country, code)
 
-    return KeyCondition(f"place_country:{code}", index_keys.COUNTRY + code, describe)
+    return KeyCondition(f"place_country:{code}", (index_keys.COUNTRY + code,), describe)
 
 
 def parse_box(value: OperatorValue) -> Condition:

@@ -207,4 +207,6 @@ def parse_plugin_operator(filter_class: type[Filter], value: OperatorValue) -> C
         raise value.refusal(f"{name} raised {type(error).__name__}", f"another value of {name}") from error
     if isinstance(parsed, Follow) and parsed.includes_me:
         raise value.refusal(f"{ME} is allowed only in the parameter follow", "user ids")
+    for term in parsed.unmatchable_terms:
+        raise value.refusal(f"{term!r} can match no text", "a term that can")
     return condition

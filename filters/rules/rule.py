@@ -1,6 +1,6 @@
 """A rule, ready to match and to explain why it matches an event or not."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -9,6 +9,8 @@ from filters.entities import Indices
 from filters.event import Event
 from filters.index_keys import Clause, Key, estimate_rarity, rarest_key
 from filters.registry import Registry
+from filters.rules.attributes import UserCondition
+from filters.rules.error import RuleError
 from filters.rules.parser import parse_rule
 from filters.rules.tree import And, Node, Operator, Or, format_node, node_column
 
@@ -96,6 +98,17 @@ class Rule:
         """Return clauses (sets of index keys). Each match has all keys of at least one. Empty if there are no keys."""
         return _candidate_clauses_of(self.node) or ()
 
+    def logins(self) -> frozenset[str]:
+        """Return the logins of the users that the rule names in ``from:``, ``to:`` and ``retweets_of:``."""
+        return frozenset(login for _, login in _find_logins(self.node))
+
+    def check_logins(self, known: Container[str]) -> None:
+        """Raise RuleError, with the column of the operator, if the rule names a login that is not in ``known``."""
+        for operator, login in _find_logins(self.node):
+            if login not in known:
+                problem = f"{operator.text} never matches, because no user is named {login}"
+                raise RuleError(problem, column=operator.column, expected="the id or login of a user")
+
     def explain(self, event: Event) -> Explanation:
         """Return why the rule and each of its parts match the event or not."""
         return _explain_node(self.node, event)
@@ -117,6 +130,15 @@ class NamedRule:
     id: str
     tag: str
     rule: Rule
+
+
+def _find_logins(node: Node) -> Iterator[tuple[Operator, str]]:
+    """Return each operator that names a user by login, and the case-folded login."""
+    if not isinstance(node, Operator):
+        for part in node.parts:
+            yield from _find_logins(part)
+    elif isinstance(node.condition, UserCondition) and not node.condition.is_id:
+        yield node, node.condition.user
 
 
 def _explain_node(node: Node, event: Event) -> Explanation:

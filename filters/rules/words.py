@@ -2,24 +2,27 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from filters import index_keys, unspaced_scripts
-from filters.analyzed_text import AnalyzedText, join_words, words_of_link
+from filters import index_keys
+from filters.analyzed_text import AnalyzedText
 from filters.entities import Indices, extract_entities
-from filters.event import Event, joined_bio_words
+from filters.event import Event, bio_words
 from filters.index_keys import Clause, Key, rarest_key
 from filters.occurrences import find_occurrences, sequence_spans
 from filters.rules.condition import Condition, OperatorValue, quote_value
+from filters.term_search import searched_term
 from filters.tokens import fold, words_in_order
 from filters.unicode_classes import WORD_CHARACTERS
+from filters.word_sequence import WordSequence
 
 MAX_DISTANCE = 6  # maximum N of ``"…"~N``
 MAX_PROXIMITY_WORDS = 10  # maximum number of words of ``"…"~N``, so that no text makes it slow
 
 _WORD = re.compile(rf"\w[{WORD_CHARACTERS}]*")
 _SIGNS = {"#": "#", "\uff03": "#", "@": "@", "\uff20": "@", "$": "$", "\uff04": "$"}
+_OTHER_LANGUAGES = {"AND": ("a space means AND", "an operator"), "NOT": ("a minus means NOT", "- before an operator")}
+"""Words that are operators in other query languages: what means the same here, and what should stand in their place."""
 _ENTITIES = {"#": "hashtag", "@": "mention", "$": "cashtag"}
 
 
@@ -58,10 +61,11 @@ class TextCondition(Condition):
 class TermCondition(TextCondition):
     """The rule operator for a word, emoji or entity (``#x``, ``@x``, ``$x``). It finds what ``track`` would find."""
 
-    __slots__ = ()
+    __slots__ = ("_searched",)
 
     def __init__(self, text: str) -> None:
-        super().__init__(text, unspaced_scripts.required_words(text))
+        self._searched = searched_term(text)
+        super().__init__(text, (text,) if self._searched is None else self._searched.required)
 
     def noun(self) -> str:
         return f"the {_ENTITIES.get(self.text[0], 'word')} {self.text}"
@@ -70,11 +74,13 @@ class TermCondition(TextCondition):
         return analyzed.contains_term(self.text)
 
     def matches(self, event: Event) -> bool:  # the most frequent condition, so without the calls of the base class
-        return event.analyzed_text.contains_term(self.text) or event.analyzed_quote.contains_term(self.text)
+        if self._searched is None:
+            return self.text in event.analyzed_text.terms or self.text in event.analyzed_quote.terms
+        return self.is_found_in(event.analyzed_text) or self.is_found_in(event.analyzed_quote)
 
     def exact_clauses(self) -> Collection[Clause] | None:
-        # The keys of a longer term in a script without spaces do not prove that the text contains it.
-        return [frozenset((key,)) for key in self.candidate_keys()] if self._required_key == self.text else None
+        # The keys of a term for which the text is searched do not prove that the text contains it.
+        return [frozenset((key,)) for key in self.candidate_keys()] if self._searched is None else None
 
     def indices(self, event: Event) -> list[Indices]:
         return find_occurrences(event.analyzed_text, self.text)
@@ -83,19 +89,18 @@ class TermCondition(TextCondition):
 class PhraseCondition(TextCondition):
     """The rule operator ``"words"``: words directly after each other, each of which ``track`` would find too."""
 
-    __slots__ = ("_joined", "_required_words", "words")
+    __slots__ = ("_required_words", "phrase")
 
-    def __init__(self, words: Sequence[str], suffix: str = "") -> None:
-        super().__init__(_quote_words(words) + suffix, words)
-        self.words = tuple(words)
-        self._joined = join_words(words)
-        self._required_words = frozenset(words)
+    def __init__(self, phrase: WordSequence, suffix: str = "") -> None:
+        super().__init__(_quote_words(phrase) + suffix, phrase.words)
+        self.phrase = phrase
+        self._required_words = frozenset(phrase.words)
 
     def noun(self) -> str:
         return f"the phrase {self.text}"
 
     def is_found_in(self, analyzed: AnalyzedText) -> bool:
-        return self._required_words <= analyzed.terms and self._joined in analyzed.joined_words
+        return self._required_words <= analyzed.terms and analyzed.word_sequence.contains(self.phrase)
 
     def indices(self, event: Event) -> list[Indices]:
         analyzed = event.analyzed_text
@@ -104,8 +109,8 @@ class PhraseCondition(TextCondition):
         spans = sequence_spans(analyzed.text)
         return sorted({(spans[first][0], spans[last][1]) for first, last in self._find_spans(analyzed.word_sequence)})
 
-    def _find_spans(self, sequence: Sequence[str]) -> Iterator[tuple[int, int]]:
-        return _find_sequence(sequence, self.words)
+    def _find_spans(self, sequence: WordSequence) -> Iterator[tuple[int, int]]:
+        return ((start, start + len(self.phrase.words) - 1) for start in sequence.find(self.phrase))
 
 
 class ProximityCondition(PhraseCondition):
@@ -118,23 +123,21 @@ class ProximityCondition(PhraseCondition):
 
     __slots__ = ("distance",)
 
-    def __init__(self, words: Sequence[str], distance: int) -> None:
-        super().__init__(words, f"~{distance}")
+    def __init__(self, phrase: WordSequence, distance: int) -> None:
+        super().__init__(phrase, f"~{distance}")
         self.distance = distance
 
     def is_found_in(self, analyzed: AnalyzedText) -> bool:
         return self._required_words <= analyzed.terms and any(self._find_spans(analyzed.word_sequence))
 
-    def _find_spans(self, sequence: Sequence[str]) -> Iterator[tuple[int, int]]:
+    def _find_spans(self, sequence: WordSequence) -> Iterator[tuple[int, int]]:
         # For some start, each word must stand at its position in the phrase or up to ``distance`` later. Positions are
         # bits of an integer, so that all starts are checked in one step. Starts before the text are included.
-        before = len(self.words) + self.distance
-        positions = dict.fromkeys(self.words, 0)
-        for at, word in enumerate(sequence, start=before):
-            if word in positions:
-                positions[word] |= 1 << at
+        words = self.phrase.words
+        before = len(words) + self.distance
+        positions = {word: bits << before for word, bits in sequence.positions(words).items()}
         starts = -1
-        for nth, word in enumerate(self.words):
+        for nth, word in enumerate(words):
             starts &= self._positions_in_reach(positions[word] >> nth)
         while starts:
             start = starts & -starts
@@ -157,7 +160,7 @@ class ProximityCondition(PhraseCondition):
         in the text that were taken, or 0 if a word of the phrase finds no free one.
         """
         used, window = 0, (2 << self.distance) - 1
-        for at, word in enumerate(self.words, start=start):
+        for at, word in enumerate(self.phrase.words, start=start):
             free = positions[word] & ~used & window << at
             if not free:
                 return 0
@@ -168,45 +171,43 @@ class ProximityCondition(PhraseCondition):
 class LinkCondition(TextCondition):
     """The rule operator ``url:``: a link in the text has the words of the value directly after each other."""
 
-    __slots__ = ("_joined", "words")
+    __slots__ = ("phrase",)
 
-    def __init__(self, words: Sequence[str]) -> None:
-        super().__init__("url:" + _format_words(words), words)
-        self.words = tuple(words)
-        self._joined = join_words(words)
+    def __init__(self, phrase: WordSequence) -> None:
+        super().__init__("url:" + _format_words(phrase), phrase.words)
+        self.phrase = phrase
 
     def noun(self) -> str:
-        return f"a link with {' '.join(self.words)}"
+        return f"a link with {' '.join(self.phrase.words)}"
 
     def is_found_in(self, analyzed: AnalyzedText) -> bool:
-        return self._joined in analyzed.joined_links
+        return analyzed.contains_link(self.phrase)
 
     def indices(self, event: Event) -> list[Indices]:
         analyzed = event.analyzed_text
         links = zip(analyzed.entities.urls, analyzed.link_words, strict=True)
-        return [url.indices for url, forms in links if any(self._joined in form for form in forms)]
+        return [url.indices for url, forms in links if any(form.contains(self.phrase) for form in forms)]
 
 
 class BioCondition(Condition):
     """The rule operator ``bio:``: words directly after each other in the author's bio when the status was posted."""
 
-    __slots__ = ("_joined", "words")
+    __slots__ = ("phrase",)
 
-    def __init__(self, words: Sequence[str]) -> None:
-        super().__init__("bio:" + _format_words(words))
-        self.words = tuple(words)
-        self._joined = join_words(words)
+    def __init__(self, phrase: WordSequence) -> None:
+        super().__init__("bio:" + _format_words(phrase))
+        self.phrase = phrase
 
     def matches(self, event: Event) -> bool:
-        return bool(event.bio) and self._joined in joined_bio_words(event.bio)
+        return bool(event.bio) and bio_words(event.bio).contains(self.phrase)
 
     def candidate_keys(self) -> frozenset[Key]:
-        return frozenset((index_keys.BIO + rarest_key(self.words),))
+        return frozenset((index_keys.BIO + rarest_key(self.phrase.words),))
 
     def describe(self, event: Event) -> str:
         if not event.bio:
             return "the author has no bio"
-        return f"the author's bio {'has' if self.matches(event) else 'does not have'} {' '.join(self.words)}"
+        return f"the author's bio {'has' if self.matches(event) else 'does not have'} {' '.join(self.phrase.words)}"
 
 
 def parse_keyword(value: OperatorValue) -> Condition:
@@ -215,33 +216,34 @@ def parse_keyword(value: OperatorValue) -> Condition:
     if folded[0] in _SIGNS:
         return _parse_entity(value)
     _check_word(value)
-    if value.text == "AND":
-        raise value.refusal("a space means AND", 'an operator, or "and" in quotes')
+    if value.text in _OTHER_LANGUAGES:
+        problem, expected = _OTHER_LANGUAGES[value.text]
+        raise value.refusal(problem, f'{expected}, or "{folded}" in quotes')
     return TermCondition(folded)
 
 
 def parse_phrase(value: OperatorValue, distance: str | None = None) -> Condition:
     """Return the condition of ``"words"`` or, with N as ``distance``, of ``"words"~N``. Raises RuleError if invalid."""
-    words = _parse_words(value)
+    phrase = _parse_words(value)
     if distance is None:
-        return PhraseCondition(words)
+        return PhraseCondition(phrase)
     if not re.fullmatch(rf"[1-{MAX_DISTANCE}]", distance):
         expected = f"a number from 1 to {MAX_DISTANCE} behind the ~"
         raise value.refusal(f"~{distance[:40]} is not a valid distance", expected)
-    if not 2 <= len(words) <= MAX_PROXIMITY_WORDS:
+    if not 2 <= len(phrase.words) <= MAX_PROXIMITY_WORDS:
         expected = f"2 to {MAX_PROXIMITY_WORDS} words in the quotes before the ~"
-        raise value.refusal(f"~ cannot be used with {len(words)} words", expected)
-    return ProximityCondition(words, int(distance))
+        raise value.refusal(f"~ cannot be used with {len(phrase.words)} words", expected)
+    return ProximityCondition(phrase, int(distance))
 
 
 def parse_link(value: OperatorValue) -> Condition:
     """Return the condition of the rule operator ``url:``. Raises RuleError if the value has no word."""
-    words = words_of_link(value.text)
-    if not words:
+    phrase = WordSequence.of_link(value.text)
+    if not phrase.words:
         raise value.refusal("url: has no word", "a part of a link")
     if not value.quoted:
         _check_word(value)
-    return LinkCondition(words)
+    return LinkCondition(phrase)
 
 
 def parse_bio(value: OperatorValue) -> Condition:
@@ -261,11 +263,11 @@ def _parse_entity(value: OperatorValue) -> Condition:
     raise value.refusal(f"{value.text[:40]} is not a {noun}", f"a {noun} such as {sign}tea")
 
 
-def _parse_words(value: OperatorValue) -> list[str]:
-    words = words_in_order(fold(value.text))
-    if not words:
+def _parse_words(value: OperatorValue) -> WordSequence:
+    phrase = WordSequence.of(value.text)
+    if not phrase.words:
         raise value.refusal("the quotes contain no word", "one word or more")
-    return words
+    return phrase
 
 
 def _check_word(value: OperatorValue) -> None:
@@ -281,22 +283,11 @@ def _check_word(value: OperatorValue) -> None:
         raise value.refusal(f"{shown} is not one word", f"quotes around it: {quoted}")
 
 
-def _format_words(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else _quote_words(words)
+def _format_words(phrase: WordSequence) -> str:
+    return phrase.words[0] if len(phrase.words) == 1 else _quote_words(phrase)
 
 
-def _quote_words(words: Sequence[str]) -> str:
-    """Return the words as one quoted text, with a space between two words unless both are in scripts without spaces."""
-    shown = words[0]
-    for before, word in pairwise(words):
-        shown += word if unspaced_scripts.has_unspaced(before) and unspaced_scripts.has_unspaced(word) else f" {word}"
-    return f'"{shown}"'
-
-
-def _find_sequence(sequence: Sequence[str], words: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Return the first and the last index of each place where ``words`` directly follow each other in ``sequence``."""
-    at = -1
-    for _ in range(sequence.count(words[0])):
-        at = sequence.index(words[0], at + 1)
-        if sequence[at : at + len(words)] == words:
-            yield at, at + len(words) - 1
+def _quote_words(phrase: WordSequence) -> str:
+    """Return the words as one quoted text, with a space between two words unless the phrase joins them."""
+    pieces = (word if phrase.joined >> nth & 1 else f" {word}" for nth, word in enumerate(phrase.words))
+    return f'"{"".join(pieces).lstrip()}"'

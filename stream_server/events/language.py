@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from filters.entities import Entities, blank_entities
-from filters.language import UNDETERMINED
+from filters.index_keys import UNDETERMINED
+from filters.language_codes import RENAMED
 from stream_server.downloads import native
 
 LanguageDetector: TypeAlias = Callable[[str, Entities], str]
@@ -27,9 +28,6 @@ MIN_SCORE = 500
 
 MIN_LETTERS, MIN_WORDS = 10, 2
 """Least numbers of letters and of words for a best guess. A single word could be in any language."""
-
-REPLACED_TAGS = {"iw": "he", "jw": "jv"}
-"""Outdated tags that CLD2 still uses, with their replacements."""
 
 IGNORED_TAGS = frozenset({"ia", "ie", "la", "tlh", "un", "vo", "zzp"})
 """Constructed or dead languages. CLD2 takes short texts in other languages for these."""
@@ -117,7 +115,7 @@ def detect_language(text: str, entities: Entities) -> str:
     if detect is None or not plain_text:
         return UNDETERMINED
     tag = _reliable_tag(detect, plain_text) or _guessed_tag(detect, plain_text)
-    return UNDETERMINED if tag in IGNORED_TAGS or tag.startswith("xx-") else REPLACED_TAGS.get(tag, tag)
+    return UNDETERMINED if tag in IGNORED_TAGS or tag.startswith("xx-") else RENAMED.get(tag, tag)
 
 
 def detect_nothing(text: str, entities: Entities) -> str:  # noqa: ARG001 - the signature of a detector

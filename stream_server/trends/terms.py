@@ -5,6 +5,7 @@ import re
 import msgspec
 
 from filters import unspaced_scripts
+from filters.language_codes import present_tag
 from filters.tokens import fold
 from stream_server.trends.sketch import Term
 
@@ -67,5 +68,5 @@ def terms_of(post: PostFields) -> set[Term]:
 
 
 def primary_language(tag: str) -> str:
-    """Return the primary subtag of a language tag in lower case: ``en`` for ``en-GB``."""
-    return tag.partition("-")[0].lower()
+    """Return the present code of the language of a tag, in lower case: ``en`` for ``en-GB``, ``he`` for ``iw``."""
+    return present_tag(tag).partition("-")[0]

@@ -12,11 +12,11 @@ CODES = {
     "filters.urls": "hosts and top-level domains",
     "filters.entities": "the www. of a host",
     "filters.index_keys": "tags of languages",
-    "filters.language": "tags of languages",
+    "filters.language_codes": "tags of languages",
     "filters.event": "codes of countries",
     "filters.rule": "names of operators",
     "filters.rules.lexer": "names of operators",
-    "filters.rules.attributes": "values of is: and has:, tags of languages",
+    "filters.rules.attributes": "values of is: and has:",
     "filters.rules.geo": "codes of countries, units of length",
 }
 """Where ``filters`` may lower the case of what is a code in ASCII and no text, and of what."""

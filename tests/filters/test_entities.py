@@ -101,6 +101,12 @@ def test_a_link_has_no_other_entities_inside() -> None:
     assert (entities.hashtags[0].text, entities.mentions[0].login) == ("other", "one")
 
 
+def test_of_entities_that_overlap_the_first_counts() -> None:
+    entities = extract_entities("#日本example.com #日本 example.com #日本http://example.com")
+    assert [tag.text for tag in entities.hashtags] == ["日本example", "日本"]
+    assert [url.url for url in entities.urls] == ["example.com", "http://example.com"]
+
+
 def test_a_sign_inside_a_word_begins_no_entity() -> None:
     entities = extract_entities("#12 a#b x#c &#d me@one.invalid !@two RT@three (@four) #5e")
     assert [mention.login for mention in entities.mentions] == ["three", "four"]
@@ -134,6 +140,11 @@ def test_a_link_has_an_expanded_and_a_displayed_form() -> None:
         (f"{'x' * 63}.com {'x' * 64}.com", [f"{'x' * 63}.com"]),
         ("http://日本語.example.com中国語example.com", ["http://日本語.example.com中国語example.com"]),
         ("http://example.xn--p1ai/ http://example.xn--p1ai@", ["http://example.xn--p1ai/"]),
+        ("www.xn-- www.xn--a http://a.xn---", []),
+        ("https://t.co/?x=1 https://t.co?x=1 https://t.co/-a", ["https://t.co/?x=1", "https://t.co?x=1", "https://t.co/-a"]),
+        ("https://t.co/ab/?x=1 HTTPS://T.CO/a-b?x=1", ["https://t.co/ab", "HTTPS://T.CO/a"]),
+        ("https://t.co:80/a-b", ["https://t.co:80/a-b"]),
+        ("tidal.music a.kids example.アマゾン", ["tidal.music", "a.kids", "example.アマゾン"]),
     ],
 )
 def test_links_of_our_own_cases(text: str, urls: list[str]) -> None:

@@ -4,10 +4,10 @@ import pytest
 
 from filters.track import Track
 from tests.filters.texts import post
-from tests.test_reference import DOCUMENTED, OWN, UNSPACED
+from tests.test_reference import DOCUMENTED, EMOJI, OWN, UNSPACED
 
 
-@pytest.mark.parametrize(("track", "text", "matches"), DOCUMENTED + OWN + UNSPACED)
+@pytest.mark.parametrize(("track", "text", "matches"), DOCUMENTED + OWN + EMOJI + UNSPACED)
 def test_the_documented_table(track: str, text: str, matches: bool) -> None:  # noqa: FBT001 - a row of a table
     assert Track.parse(track).matches(post(text)) is matches
 
@@ -60,3 +60,17 @@ def test_reasons_name_each_term_and_its_positions() -> None:
         {"filter": "track", "term": "東京タ", "indices": [[19, 22]]},
     ]
     assert Track.parse("tea milk").explain(post("tea")) == []
+
+
+@pytest.mark.parametrize(
+    ("track", "told"),
+    [
+        ("C#,.NET,covid-19,#tag,$5,me@example.com,tea \u2192", ()),
+        ("tea,#tag's milk", ("#tag's",)),
+        ("www.example.com,https://a.co,a.co/", ("a.co/", "https://a.co", "www.example.com")),
+        ("\u2192 :),@bob:", ("@bob:", "\u2192 :)")),
+        ("#,@,$", ("#", "$", "@")),
+    ],
+)
+def test_what_can_match_no_text_is_told(track: str, told: tuple[str, ...]) -> None:
+    assert Track.parse(track).unmatchable_terms == told

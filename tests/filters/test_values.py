@@ -18,7 +18,7 @@ INVALID: dict[type[Filter], list[str]] = {
     Partition: ["", "0/3", "4/3", "1/65", "1/0", "01/3", "1/3/4", "a/b", "1", "-1/3", "1/3,2/3"],
     Follow: ["", "x", "1,", "01", "-1", "1.0", "1" * 21, "\u0661", "@you", "1 2", "@me1"],
     Kinds: ["", "post,", "hello", "heartbeat", "message", "Post", "posts"],
-    Language: ["", "e", "en,", "*", "en_GB", "en-", "en GB", "1", "abcdefghi", "\u00e9n"],
+    Language: ["", "e", "en,", "*", "en_GB", "en-", "en GB", "1", "abcdefghi", "\u00e9n", "english", "eng", "jp"],
     Location: [
         *("", "1", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,2,3,", "1_0,2,30,4", "\u0661,\u0662,\u0663,\u0664"),
         *("nan,0,1,1", "0,nan,1,1", "0,0,inf,1", "-inf,0,1,1", "0,0,1,1e999"),
@@ -28,7 +28,7 @@ INVALID: dict[type[Filter], list[str]] = {
     Sample: [
         *("", "0", "0.0", "101", "100.000001", "-1", "1e1", "nan", "inf", "0.0000001", "1,2", " 1", "5%", "\u0661")
     ],
-    Track: ["", " ", ",", "a,", "a,,b", "x" * 61, "é" * 31],
+    Track: ["", " ", ",", "a,", "a,,b", "x" * 61, "é" * 31, "a\x00", "\x7f", "a \ud800"],
 }
 
 LISTS: dict[type[Filter], list[str]] = {

@@ -68,7 +68,7 @@ def test_a_patch_is_one_edit_with_a_test(tmp_path: Path, text: str) -> None:
 
 
 def test_only_a_failed_assertion_counts(checkout: Checkout) -> None:
-    old, new = "from filters import unspaced_scripts\n", "from filters import nothing\n"
+    old, new = "from filters.tokens import fold\n", "from filters.nothing import fold\n"
     nonsense = Mutant("", (), "filters/track.py", old, new)
     killers = ["tests/filters/test_track.py::test_order_blanks_wide_signs_emoji_and_unicode_forms"]
     assert not checkout.run(killers).asserted

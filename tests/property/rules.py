@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 KEYWORDS = (
     "tea", "tea", "MILK", "milk", "cold", "café", "cafe\u0301", "strasse", "x_y", "or", "e", "nothing", "😍", "🍵",
-    "東京", "京", "タワー", "東京タワーに", "สวัสดี", "iphone", "iphoneを",
+    "東京", "京", "タワー", "東京タワーに", "สวัสดี", "iphone", "iphoneを", "1\ufe0f\u20e3", "istanbul",
 )  # fmt: skip
 
 STANDALONE = (
@@ -16,19 +16,24 @@ STANDALONE = (
     'place:"New Tea"', "place_country:DE", "place_country:gb", "point_radius:[13.4 52.5 5km]",
     "point_radius:[13.4 52.5 10mi]", "point_radius:[179.9 -17.5 24.5mi]", "bounding_box:[13.3 52.4 13.5 52.6]",
     "bounding_box:[13.38 52.5 13.45 52.6]", "bounding_box:[-0.1 -0.1 0.1 0.1]", "bio:tea", "bio:COLD",
-    'bio:"and e mail"', "bio:東京", 'bio:"cold milk"',
+    '"東京"', '"京 タワー"', '"cold 東京"', '"iphoneを"', '"milk tea.com"', '"cold https://www.tea.com/milk"',
+    '"cold http www"', '"1\ufe0f\u20e3 tea"', 'bio:"and e mail"', "bio:東京", 'bio:"cold milk"',
 )  # fmt: skip
 
 CONJUNCTION_REQUIRED = (
     "is:reply", "is:repost", "is:retweet", "is:quote", "has:hashtags", "has:cashtags", "has:links", "has:mentions",
     "has:media", "has:images", "has:video_link", "has:geo", "lang:en", "lang:en-GB", "lang:DE", "lang:und",
+    "lang:no", "lang:nb", "lang:iw", "lang:zh",
     "followers_count:20..21", "followers_count:..19", "following_count:1..", "tweets_count:0..0", "posts_count:21..",
     "followers_count:20",
 )  # fmt: skip
 
 SAMPLES = ("sample:50", "sample:100", "sample:12.5")
 
-NO_OPERATOR = ("from:", "e-mail", "is:odd", "-", "--tea", "()", "has:", "sample:0.5", "AND", '"', "nothing:x", "-(tea)")
+NO_OPERATOR = (
+    "from:", "e-mail", "is:odd", "-", "--tea", "()", "has:", "sample:0.5", "AND", "NOT", "lang:english", '"',
+    "nothing:x", "-(tea)",
+)  # fmt: skip
 
 PIECES = (
     "(", ")", '"', "[", "]", "-", ":", "~", ".", " ", "OR", "AND", "\n", "\t", "\x00", "\ud800", "\u3000", "\ufeff",

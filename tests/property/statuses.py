@@ -17,7 +17,8 @@ LOGINS = ("Anna", "bob", "Chloe_", "d_4")
 WORDS = (
     "tea", "Tea", "TEA!", "(milk)", "milk", "cold", "cold", "e-mail", "tea's", "café", "cafe\u0301", "Straße", "x_y",
     "#tea", "#Milk", "@bob", "@anna:", "$TWTR", "tea.com", "http://www.tea.com/milk", "https://a.co/Cold", "😍", "🍵",
-    "東京", "東京タワーに", "#東京", "iPhoneを", "สวัสดีครับ", "OR", "or", "-", "…",
+    "東京", "東京タワーに", "#東京", "iPhoneを", "สวัสดีครับ", "OR", "or", "-", "…", "東。京", "iphone を", "İstanbul",
+    "1\ufe0f\u20e3", "tea://", "www.tea.com/milk",
 )  # fmt: skip
 
 PLACES: tuple[dict[str, Any], ...] = (
@@ -30,7 +31,7 @@ PLACES: tuple[dict[str, Any], ...] = (
 
 POINTS = ((13.4, 52.5), (13.4, 52.6), (13.35, 52.41), (179.9, -17.5), (-179.9, -17.5), (0.0, 0.0), (0.1, 0.0))
 
-BIOS = ("", "Tea, and e-mail.", "I drink cold milk", "東京 😍", "COLD #tea")
+BIOS = ("", "Tea, and e-mail.", "I drink cold milk", "東京 😍", "東。京", "COLD #tea")
 
 MEDIA = ("image", "video", "gif", "audio")
 
@@ -80,7 +81,7 @@ def plain_statuses(draw: st.DrawFn) -> dict[str, Any]:
         "login": LOGINS[uid - 1],
         "message": message,
         "entities": entities(message),
-        "lang": draw(st.sampled_from(["en", "en-GB", "de", "ja", "und"])),
+        "lang": draw(st.sampled_from(["en", "en-GB", "de", "und", "no", "nb", "nn", "he", "yue"])),
         "location": None if point is None else {"lon": point[0], "lat": point[1]},
         "place": draw(st.one_of(st.none(), st.sampled_from(PLACES))),
         "in_reply_to": None if answered is None else "5",

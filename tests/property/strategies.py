@@ -22,11 +22,12 @@ from tests.property.rules import rules
 from tests.property.statuses import posted
 
 WORDS = ["a", "b", "tea", "TEA", "tea's", "o-k", "#tag", "@bob", "$USD", "a.co", "http://www.a.co/b", "ÉTÉ", "😍", "."]
-WORDS += ["東京タワーに", "#東京"]
+WORDS += ["東京タワーに", "#東京", "C#", "(c#)", "c#b", "x-o-k!", "1\ufe0f\u20e3", "👍🏽", "İ", "東。京", "東京!"]
 TERMS = ["a", "b", "tea", "s", "tea's", "o", "#tag", "tag", "@bob", "bob", "$usd", "a.co", "a.co/b", "co", "été", "😍"]
-TERMS += ["東京", "タワー", "京タワー", "#東京"]
+TERMS += ["東京", "タワー", "京タワー", "#東京", "C#", "o-k", "o-k!", "1\ufe0f\u20e3", "1", "👍", "👍🏽"]
+TERMS += ["i", "東京!", ":)", "www.a.co", "tea's cup", "c# :)"]
 PEOPLE = [str(n) for n in range(6)]
-LANGUAGES = ["en", "en-GB", "de", "und"]
+LANGUAGES = ["en", "en-GB", "de", "und", "no", "nb", "nn-NO", "iw", "he"]
 
 # Whole and half degrees, so that edges meet edges; and the ends of the map.
 LONGITUDES: st.SearchStrategy[float] = st.one_of(

@@ -1,6 +1,7 @@
 """Words and entities of any text, compared with the reference."""
 
 import unicodedata
+from itertools import product
 
 import pytest
 from hypothesis import assume
@@ -8,20 +9,27 @@ from hypothesis import event as note
 from hypothesis import strategies as st
 
 from filters.entities import extract_entities
+from filters.error import ParameterError
 from filters.event import Event
-from filters.tokens import fold, words_cut_at_marks
+from filters.testing import check_match
+from filters.tokens import fold, words
 from filters.track import Track
 from tests import reference
 from tests.property.laws import Holds
 
 pytestmark = pytest.mark.timeout(900)  # for the long form
 
-# Without emoji, joiners and lone combining marks, because the documents do not define them. Other tests have scripts
-# without blanks, because these scripts have no words to compare.
+# Without joiners and lone combining marks, because the documents do not define them. Other tests have scripts without
+# blanks, because these scripts have no words to compare.
 PIECES = [
+    "😍", "1\ufe0f\u20e3", "❤\ufe0f", "👍🏽", "🇩🇪", "👨\u200d👩\u200d👧", "\u2139\ufe0f", "🪿", "#col\u00b7lege",
     *"aBcßé_-.,:;/'\u2019!?()#@$&+1234\u00b2", " ", "  ", "\n", "\u3000", "\u0130", "हिन्दी", "\u01c5", "ΐ", "http://",
     "www.", ".com", ".co.jp", "#tag", "@bob", "$USD", "RT", "rock'n'roll", "\uff03", "\uff20", "t.co/x",
 ]  # fmt: skip
+SIGNS = [
+    *'%*+<>=^~|\\`"\u20e3\u200d\u0301\u00b7\u30fb\u2192\u20ac\u00b0\u212a\U0001f1e6\u200b',
+    *("https://", "\x00", "\x85"),
+]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).map("".join)
 MIXED_TEXTS = st.lists(st.sampled_from([*PIECES, *"日のกำ"]), max_size=25).map("".join)
 ANY_TEXT = st.text(st.characters(), max_size=60)
@@ -55,6 +63,29 @@ def test_pieces_of_a_text_are_found_as_by_the_reference(holds: Holds) -> None:
     holds(_found_as_by_the_reference, MIXED_TEXTS, st.integers(0, 12), st.integers(1, 6), cases=500)
 
 
+def _told_or_found(text: str) -> None:
+    try:
+        track = Track.parse(text)
+    except ParameterError:
+        return
+    alone = Event("post", text=text, entities=extract_entities(text))
+    assert track.matches(alone) or track.unmatchable_terms
+    check_match(track, alone)
+
+
+def test_a_phrase_without_a_warning_is_found_in_itself(holds: Holds) -> None:
+    """No phrase is silent: a text that consists of it has it, or it is refused, or its stream is told."""
+    pieces = st.lists(st.sampled_from([*PIECES, *"日のกำ", *SIGNS]), min_size=1, max_size=6).map("".join)
+    holds(_told_or_found, st.one_of(pieces, st.text(st.characters(), max_size=12), st.text(max_size=4)), cases=1000)
+
+
+def test_every_short_term_is_found_in_itself_or_told() -> None:
+    letters = ["a", "1", "#", "@", "$", ".", "-", "/", "東", "😍", "\u20e3", "\u200d", "www."]
+    for length in (1, 2, 3):
+        for term in map("".join, product(letters, repeat=length)):
+            _told_or_found(term)
+
+
 def _well_placed(text: str) -> None:
     entities = extract_entities(text)
     assert all(text[slice(*url.indices)] == url.url for url in entities.urls)
@@ -72,7 +103,7 @@ def test_entities_are_at_their_indices(holds: Holds) -> None:
 def _folded_once(text: str) -> None:
     once = fold(text)
     assert fold(unicodedata.normalize("NFD", text)) == once
-    assert all(part in once for part in words_cut_at_marks(once))
+    assert all(part in once for part in words(once))
     if text.isascii():
         assert fold(text.upper()) == once
 

@@ -9,7 +9,7 @@ from filters.analyzed_text import AnalyzedText
 from filters.entities import extract_entities
 from filters.occurrences import FoldedText, find_occurrences
 from filters.testing import check_match
-from filters.tokens import fold, word_spans, words
+from filters.tokens import fold, tokens, words
 from filters.track import Track
 from tests.filters.texts import post
 from tests.property.laws import Holds
@@ -69,7 +69,7 @@ def test_a_term_has_a_position_if_it_is_found(holds: Holds) -> None:
 def _folded_alike(text: str) -> None:
     folded = FoldedText(text)
     assert folded.text == fold(text)
-    apart = {folded.text[slice(*span)] for span in word_spans(folded.text)}
+    apart = {folded.text[start:end] for _, start, end in tokens(folded.text)}
     assert apart <= words(folded.text)
 
 

@@ -1,5 +1,7 @@
 """Rules that users save for their streams; explaining a rule and previewing its matches."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -216,18 +218,30 @@ async def preview(request: web.Request) -> web.Response:
 
 
 async def _canonical_rules(request: web.Request, new_rules: NewRules) -> list[tuple[str, str]]:
-    """Return the canonical text and the tag of each new rule. Raises BadRequest for an invalid rule."""
-    texts = []
-    for index, new_rule in enumerate(new_rules.rules):
-        rule = await _parse_rule(request, new_rule.rule, f"rules[{index}].rule")
-        texts.append((rule.text, new_rule.tag))
-    return texts
+    """Return the canonical text and the tag of each new rule.
+
+    Raises BadRequest for an invalid rule, and for one that names a login which no user has.
+    """
+    params = [f"rules[{index}].rule" for index in range(len(new_rules.rules))]
+    rules = [await _parse_rule(request, new.rule, param) for new, param in zip(new_rules.rules, params, strict=True)]
+    known = await request.app[STORE].users.resolve_logins(login for rule in rules for login in rule.logins())
+    for rule, param in zip(rules, params, strict=True):
+        with _rule_errors(param):
+            rule.check_logins(known)
+    return [(rule.text, new.tag) for rule, new in zip(rules, new_rules.rules, strict=True)]
 
 
 async def _parse_rule(request: web.Request, text: str, param: str = "rule") -> Rule:
-    """Parse a rule. Raises BadRequest with the parameter's name and the column of the mistake if it is invalid."""
-    try:
+    """Parse a rule. Raises BadRequest if it is invalid."""
+    with _rule_errors(param):
         return await request.app[SUBSCRIPTION_PARSER].parse_rule(text)
+
+
+@contextmanager
+def _rule_errors(param: str) -> Iterator[None]:
+    """Turn a RuleError into a BadRequest with the parameter's name and the column of the mistake."""
+    try:
+        yield
     except RuleError as error:
         raise BadRequest(error.message, param=param, column=error.column) from None
 

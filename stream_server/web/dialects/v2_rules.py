@@ -125,12 +125,21 @@ async def _add_rules(request: web.Request, rules_request: RulesRequest, new_rule
 
 async def _parse_rules(request: web.Request, new_rules: Iterable[V2NewRule]) -> tuple[RuleTexts, list[RefusedRule]]:
     """Return the canonical text and the tag of each valid rule, and the invalid rules with their errors."""
-    valid, refused = [], []
+    valid, refused, parsed = [], [], []
     for new_rule in new_rules:
         try:
-            valid.append((await _canonical_text(request, new_rule.value), new_rule.tag))
+            parsed.append((await request.app[SUBSCRIPTION_PARSER].parse_rule(new_rule.value), new_rule))
         except ParameterError as error:
             refused.append(RefusedRule(new_rule.value, error.message))
+    logins = (login for rule, _ in parsed for login in rule.logins())
+    known = await request.app[STORE].users.resolve_logins(logins)
+    for rule, new_rule in parsed:
+        try:
+            rule.check_logins(known)
+        except ParameterError as error:
+            refused.append(RefusedRule(new_rule.value, error.message))
+        else:
+            valid.append((rule.text, new_rule.tag))
     return valid, refused
 
 

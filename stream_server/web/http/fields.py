@@ -9,8 +9,11 @@ import re
 import unicodedata
 from typing import Annotated, Any
 
+import idna
 import msgspec
 from msgspec import UNSET, Meta
+
+from filters.tokens import blank_emoji
 
 MAX_BIO_CHARS = 500
 
@@ -53,6 +56,11 @@ Timestamp = Annotated[str, Meta(extra_json_schema=_TIME_FORMAT, description="ISO
 Cursor = Annotated[str, Meta(description="opaque; valid only for the list that returned it")]
 
 _JOINERS = "\u200c\u200d"
+_PRESENTATIONS = re.compile("[\ufe0e\ufe0f]")
+_TAG = re.compile("[\U000e0000-\U000e007f]")
+_REGION_FLAG = re.compile("\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f")
+"""A flag such as that of Scotland: a black flag, the code of the region in tags, and the tag that ends it (UTS #51)."""
+
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Characters that Unicode counts as letters or signs, and that have no shape."""
 
@@ -116,16 +124,28 @@ def check_name(name: str) -> None:
 def _has_invisible(text: str) -> bool:
     """Return whether ``text`` has a character that cannot be seen, with which one name could pass for another.
 
-    The joiners U+200C and U+200D are allowed between two letters or signs outside ASCII, as in Persian and in emoji.
+    Emoji may have joiners inside, and flags of regions have tags. Elsewhere the joiners U+200C and U+200D are allowed
+    where a script needs them (RFC 5892 appendix A, which PRECIS uses, RFC 8264), and inside a word of Arabic script.
     """
-    for at, character in enumerate(text):
-        if character in _JOINERS:
-            neighbours = text[at - 1 : at] + text[at + 1 : at + 2] if at else ""
-            if len(neighbours) < 2 or any(each.isascii() or each in _JOINERS for each in neighbours):
-                return True
-        elif character in _FILLERS or unicodedata.category(character) in _INVISIBLE_CATEGORIES:
-            return True
-    return False
+    shown = _REGION_FLAG.sub("", text)
+    if _TAG.search(shown) or not _FILLERS.isdisjoint(shown):
+        return True
+    shown = blank_emoji(_PRESENTATIONS.sub("", shown))
+    return any(
+        not _joins(shown, at) if character in _JOINERS else unicodedata.category(character) in _INVISIBLE_CATEGORIES
+        for at, character in enumerate(shown)
+    )
+
+
+def _joins(text: str, at: int) -> bool:
+    """Return whether the joiner at this index is one that a script needs."""
+    neighbours = text[max(0, at - 1) : at] + text[at + 1 : at + 2]
+    if len(neighbours) == 2 and all(unicodedata.bidirectional(each) == "AL" for each in neighbours):
+        return True
+    try:
+        return idna.valid_contextj(text, at)
+    except ValueError:  # a character beside it has no name
+        return False
 
 
 def check_text(member: str, text: str, *, allowed_controls: str = "", may_be_blank: bool = True) -> None:

@@ -9,7 +9,7 @@ checked, start position found. Only then does the response begin, so later the s
 ``parameters``            reads the parameters from query, form or JSON
 ``subscription_parser``   parses the filters, and caches equal subscriptions
 ``stream_plan``           checks everything that a stream needs, and builds the hub's subscribe request
-``followed_names``        puts ids in the place of logins and foreign ids in ``follow``
+``followed_names``        puts ids in the place of names in ``follow``; refuses unknown names, in rules too
 ``stream_start``          finds the start position on the log, from a cursor, a time or an age
 ``response_head``         encodes the head of a stream's response
 ``stream_connection``     the transport of an open stream, to which the hub writes

@@ -1,10 +1,13 @@
-"""Names of users in the parameter ``follow``: logins and ids of another site, which become ids when a stream opens.
+"""Names of users in filters: logins and ids of another site in ``follow``, and logins in rules.
 
+When a stream opens, those in ``follow`` become ids, and an unknown name is refused.
 A login never changes and an id of another site never names another user, so the ids hold for the whole stream.
 """
 
 from filters.error import ParameterError, split_list
 from filters.follow import MAX_IDS, ME, USER_ID
+from filters.rule import Rules
+from filters.subscription import Subscription
 from stream_server.store.social.users import Users
 from stream_server.web.http.fields import FOREIGN_ID_PATTERN, LOGIN_PATTERN
 
@@ -49,3 +52,10 @@ def _known_id(name: str, known: dict[str, str | None]) -> str:
     if user_id is None:
         raise ParameterError(f"no user is named {name[:140]!r}", param=PARAMETER)
     return user_id
+
+
+async def check_rule_logins(users: Users, subscription: Subscription) -> None:
+    """Raise RuleError if a rule of the parameter ``rule`` names a login that no user has. Without one, asks nothing."""
+    rules = subscription.find_base(Rules.name)
+    if isinstance(rules, Rules) and (logins := rules.logins()):
+        rules.check_logins(await users.resolve_logins(logins))

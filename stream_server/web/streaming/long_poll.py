@@ -18,8 +18,8 @@ from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.streaming.compression import GZIP
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, accepted_coding, add_vary
-from stream_server.web.streaming.stream_plan import plan_stream, pop_number
+from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, accepted_coding, add_vary, filter_warnings
+from stream_server.web.streaming.stream_plan import LAST_EVENT_ID_HEADER, plan_stream, pop_number
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 WAIT_SECONDS_BOUNDS = (25, 0, 60)
@@ -51,6 +51,7 @@ async def poll_events(request: web.Request) -> web.Response:
     hub, max_bytes = request.app[HUB], STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
     parameters = await read_stream_parameters(request, max_bytes, request.app[SUBSCRIPTION_PARSER].separators)
     start_parameter = _start_parameter(parameters)
+    is_first = start_parameter not in parameters and LAST_EVENT_ID_HEADER not in request.headers
     wait = pop_number(parameters, "wait", *WAIT_SECONDS_BOUNDS)
     limit = pop_number(parameters, "limit", *LIMIT_BOUNDS)
     if limit != int(limit):
@@ -60,11 +61,13 @@ async def poll_events(request: web.Request) -> web.Response:
     plan = await plan_stream(request, parameters, framing, start_parameter=start_parameter)
     reject_when_draining(request)
     poll = LongPoll(hub, plan.subscribe_request, limit=int(limit), initial_gap=plan.known_gap)
+    asked = plan.subscribe_request
+    warnings = filter_warnings(asked.subscription, asked.position) if is_first else []
     limits = request.app[LIMITS]
     with limits.running(request, limits.polls):
-        polled = await poll.run(0 if request.method == hdrs.METH_HEAD else wait)
+        polled = await poll.run(0 if warnings or request.method == hdrs.METH_HEAD else wait)
     headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}
-    body = _encode_answer(polled, hub.now_ms())
+    body = _encode_answer(polled, warnings, hub.now_ms())
     response = web.Response(body=body, headers=headers, zlib_executor_size=MAX_BYTES_COMPRESSED_HERE)
     add_vary(request, response.headers)
     if coding == GZIP and len(body) >= MIN_COMPRESSED_BYTES:
@@ -88,9 +91,12 @@ def _encode_item(item: Delivery | Gap | StreamNotice, now_ms: int) -> bytes:
     return messages.notice_message(item, now_ms).data
 
 
-def _encode_answer(polled: PollResult, now_ms: int) -> bytes:
-    """Return a poll's JSON answer: events, a `goodbye` if the hub ended the poll, cursor, and whether more follow."""
-    parts = [_encode_item(item, now_ms) for item in polled.items]
+def _encode_answer(polled: PollResult, warnings: list[StreamNotice], now_ms: int) -> bytes:
+    """Return a poll's JSON answer: the warnings about its filters, events, cursor, and whether more follow.
+
+    A `goodbye` ends the events if the hub ended the poll.
+    """
+    parts = [_encode_item(item, now_ms) for item in (*warnings, *polled.items)]
     if polled.disconnect_reason is not None:
         parts.append(messages.goodbye_message(polled.position, now_ms, polled.disconnect_reason).data)
     more = b"true" if polled.has_more else b"false"

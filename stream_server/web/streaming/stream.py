@@ -48,6 +48,9 @@ HELLO_SERVER = f"{SERVER_NAME}/{__version__}"
 COSTLY_FILTER = "costly_filter"
 """Code of the ``warning`` for a filter without index keys. The hub must test such a filter on every event."""
 
+NEVER_MATCHES = "never_matches"
+"""Code of the ``warning`` for terms or phrases of a filter that can match no text."""
+
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream``: send live events that match the filters in the parameters."""
@@ -150,21 +153,25 @@ def _head_kind(request: web.Request, content_coding: str, content_type: str) -> 
 
 
 def hello_bytes(app: web.Application, stream_plan: StreamPlan) -> bytes:
-    """Return a stream's first messages: `hello`, a `gap` if entries are lost, and a `warning` per costly filter."""
+    """Return a stream's first messages: `hello`, a `gap` if entries are lost, and the warnings about its filters."""
     asked, now_ms = stream_plan.subscribe_request, app[HUB].now_ms()
     retry_ms = app[CONFIG].retry_ms
     first = [messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms)]
     if stream_plan.known_gap is not None:  # in the same write, because the cursor of `hello` lies behind the gap
         first.append(messages.gap_message(stream_plan.known_gap, now_ms))
-    warnings = costly_filter_warnings(asked.subscription, asked.position)
+    warnings = filter_warnings(asked.subscription, asked.position)
     first += [messages.notice_message(warning, now_ms) for warning in warnings]
     return b"".join(map(asked.framing.encode_control, first))
 
 
-def costly_filter_warnings(subscription: Subscription, position: Position) -> list[StreamNotice]:
-    """Return a ``warning`` for each filter that the hub must test on every event."""
-    names = subscription.unindexed_bases
-    return [StreamNotice("warning", position, {"code": COSTLY_FILTER, "filter": name}) for name in names]
+def filter_warnings(subscription: Subscription, position: Position) -> list[StreamNotice]:
+    """Return a ``warning`` for each filter that the hub must test on every event, and for terms that never match."""
+    costly = subscription.unindexed_bases
+    members: list[dict[str, object]] = [{"code": COSTLY_FILTER, "filter": name} for name in costly]
+    for name, terms in subscription.unmatchable_terms.items():
+        message = f"these terms of {name} can match no text: {', '.join(terms)}"
+        members.append({"code": NEVER_MATCHES, "filter": name, "terms": list(terms), "message": message})
+    return [StreamNotice("warning", position, each) for each in members]
 
 
 def _make_connection(

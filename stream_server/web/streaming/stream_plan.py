@@ -27,7 +27,7 @@ from stream_server.store.redis.own_task import enter_task
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.random_ids import random_id
-from stream_server.web.streaming.followed_names import resolve_followed
+from stream_server.web.streaming.followed_names import check_rule_logins, resolve_followed
 from stream_server.web.streaming.parameters import LAST_EVENT_ID_PARAMETER
 from stream_server.web.streaming.stream_start import StreamStart, resolve_start
 from stream_server.web.streaming.subscription_parser import MAX_CACHED_SUBSCRIPTIONS, SUBSCRIPTION_PARSER
@@ -92,13 +92,15 @@ async def parse_filters(
 ) -> Subscription:
     """Return the filters of a stream. Removes the flag ``explain`` from ``parameters``. Raises as `plan_stream` does.
 
-    Puts the ids of users in the place of their names in ``follow``, which takes a round trip if it has names.
+    Puts the ids of users in the place of their names in ``follow``. This takes a round trip if it has names, and so do
+    rules that name users by login.
     ``scopes`` are those of the caller's token.
     """
     explain = pop_flag(parameters, "explain")
     if impersonal is None:  # the protocols of Twitter know ids only
         await resolve_followed(app[STORE].users, parameters)
     subscription = await app[SUBSCRIPTION_PARSER].parse(parameters, explain=explain, impersonal=impersonal)
+    await check_rule_logins(app[STORE].users, subscription)
     require_scopes(subscription, scopes)
     return subscription
 

@@ -29,7 +29,7 @@ from stream_server.web.http.middleware import to_api_error
 from stream_server.web.http.request_limits import LIMITS, StreamPlace
 from stream_server.web.limits.rate_limit import ANONYMOUS, CONNECTS
 from stream_server.web.streaming.parameters import member_pairs
-from stream_server.web.streaming.stream import attach_stream, costly_filter_warnings
+from stream_server.web.streaming.stream import attach_stream, filter_warnings
 from stream_server.web.streaming.stream_plan import (
     BoundFilters,
     StreamPlan,
@@ -142,13 +142,13 @@ class Update:
         """Return the request with the new filters. Raises an ApiError if Redis cannot be read, or a plug-in fails."""
         try:
             bound = await self._bind(position)
-            self._warnings = costly_filter_warnings(bound.subscription, position)
+            self._warnings = filter_warnings(bound.subscription, position)
         except Exception as error:
             raise as_refusal(error) from error
         return request._replace(parameters=self._described, **bound._asdict())
 
     def notices(self, request: SubscribeRequest, position: Position) -> Iterable[StreamNotice]:
-        """Return `effective`, and a `warning` for each filter that is tested on every event."""
+        """Return `effective`, and the warnings about the filters."""
         members = {**self._echo, "parameters": request.parameters}
         return [StreamNotice("effective", position, members), *self._warnings]
 

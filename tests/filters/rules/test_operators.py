@@ -11,6 +11,7 @@ from filters.registry import Registry
 from filters.rules.operators import operator_specs
 from filters.rules.rule import Rule
 from filters.rules.words import ProximityCondition
+from filters.word_sequence import WordSequence
 from tests.filters.rules.cases import CASES, Case
 from tests.filters.texts import post
 
@@ -104,7 +105,7 @@ def test_proximity_skips_words_that_are_never_near(monkeypatch: pytest.MonkeyPat
         return taken(proximity, places, start)
 
     monkeypatch.setattr(ProximityCondition, "_assign_positions", counted)
-    proximity = ProximityCondition(["a", "b"], 6)
+    proximity = ProximityCondition(WordSequence(["a", "b"]), 6)
     assert not proximity.matches(post("a " * 60 + "c " * 9 + "b " * 60))
     assert tried == []
     assert proximity.matches(post("a " * 60 + "c " * 6 + "b " * 60))

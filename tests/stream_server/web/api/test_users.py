@@ -216,11 +216,20 @@ async def test_an_invalid_change_of_a_profile_is_refused_by_name(world: World, s
 
 INVISIBLE = (
     "a\u202eb", "a\u200bb", "a\u2066b", "a\ufeffb", "a\u00adb", "\u3164a", "a\u2800b", "a\u200db", "\u200ca",
-    "a\U000e0041", "a\ue000",
+    "a\U000e0041", "a\ue000", "\u0430\u200c\u0431", "\u0915\u200d", "\u0645\u200c", "\U0001f469\u200d",
+    "\u200d\U0001f680", "\U0001f600\U000e0067\U000e0062\U000e0065\U000e007f",
+    "\U0001f3f4\U000e0067\U000e0062\U000e0065",
+    "\u0915\u094d\u200d\u200d",
 )  # fmt: skip
 VISIBLE = (
     "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+    "\u0622\u0632\u0627\u062f\u200c\u0631\u0627\u0647",  # Persian, where the joiner only keeps two parts apart
+    "\u0dc1\u0dca\u200d\u0dbb\u0dd3",  # Sinhala: Sri
+    "\u0d05\u0d35\u0d28\u0d4d\u200d",  # Malayalam: the joiner after the virama ends the word
+    "\u0915\u094d\u200c\u0937",
     "\U0001f469\u200d\U0001f680",
+    "\u2764\ufe0f\u200d\U0001f525 Ann",
+    "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f Ann",
     "Zoë",
     "李 小龍",
     "a-b_c.d",

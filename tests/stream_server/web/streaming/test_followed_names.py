@@ -53,3 +53,32 @@ async def test_ids_ask_nothing(app: web.Application, monkeypatch: pytest.MonkeyP
         await resolve_followed(users, {"follow": text})
     with pytest.raises(ParameterError):
         await resolve_followed(users, {"follow": "12,a-b"})
+
+
+@pytest.mark.parametrize(
+    ("rules", "place"),
+    [
+        ("tea from:NOBODY", "column 5"),
+        ("from:ann\nnews:tea OR to:x_y", "rule 2: to:x_y never matches, because no user is named x_y; column 13"),
+        ("(retweets_of:nobody tea) OR from:12", "column 2"),
+    ],
+)
+async def test_a_rule_that_names_nobody_is_refused_with_its_column(world: World, rules: str, place: str) -> None:
+    ann = await world.user("ann")
+    for path in ("/v1/events?wait=0", "/v1/stream"):
+        answer = await world.call("POST", path, ann, data={"rule": rules})
+        assert answer.error == (400, "invalid_parameter", "rule")
+        assert place in answer.json["error"]["message"]
+    known = await world.call("POST", "/v1/events", ann, data={"rule": "from:ANN -to:12", "wait": "0"})
+    assert known.status == 200
+
+
+async def test_a_poll_without_a_cursor_is_told_of_terms_that_never_match(world: World) -> None:
+    ann = await world.user("ann")
+    asked = {"track": "tea,#tag's,:)", "wait": "30"}
+    first = (await world.call("POST", "/v1/events", ann, data=asked)).json
+    (told,) = first["events"]
+    assert (told["kind"], told["code"], told["filter"]) == ("warning", "never_matches", "track")
+    assert told["terms"] == ["#tag's", ":)"]
+    later = await world.call("POST", "/v1/events", ann, data={**asked, "wait": "0", "since": first["cursor"]})
+    assert later.json["events"] == []
