@@ -89,6 +89,7 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("listed", "{core}:listed:", "<uid>", "ZSET", "lists that have a user as member: list id -> when (ms)"),
     Key("group", "{core}:group:", "<id>", "HASH", "id uid kind members created(ms), texts plain and as JSON"),
     Key("groups", "{core}:groups:", "<uid>", "ZSET", "groups that a user is a member of: group id -> when (ms)"),
+    Key("ended", "{core}:ended:", "<uid>", "ZSET", "ended follows and memberships: `<id>-<begin>` -> end (ms); capped"),
     Key(
         "invitations",
         "{core}:invitations:",

@@ -18,12 +18,15 @@ actor.protected = new_values[6] == 'true'
 local position = 'unchanged'
 local function append_user_event(kind)
   local ms, seq, n = next_position()
-  position = append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(actor) .. '}}', ms, seq, n)
+  local now
+  position, now = append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(actor) .. '}}', ms, seq, n)
+  return now
 end
 -- Protection changes first, so that later entries are made under it.
 if actor.protected ~= was_protected then
-  append_user_event(actor.protected and 'protect' or 'unprotect')
+  local now = append_user_event(actor.protected and 'protect' or 'unprotect')
   redis.call(actor.protected and 'SADD' or 'SREM', KEY.protected, uid)
+  if not actor.protected then redis.call('HSET', key, 'opened', now) end
 end
 if table.concat(new_values, ',', 1, 5) ~= old_values then append_user_event('user_update') end
 if position ~= 'unchanged' then

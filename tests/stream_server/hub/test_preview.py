@@ -68,9 +68,12 @@ async def test_a_preview_omits_hidden_and_deleted_posts(world: World) -> None:
     world.graphs["1"] = Graph(blocks={"8": 1})
     world.post("tea of the blocked", uid="8")
     world.delete(world.post("tea that is gone"))
+    world.publish("protect", user={"id": "7"})
     world.post("tea for friends", audience="followers:7")
-    world.post("tea")
+    world.post("tea", uid="9")
     assert example_texts(await preview_tea(world)) == ["tea"]
+    world.publish("unprotect", user={"id": "7"})
+    assert example_texts(await preview_tea(world)) == ["tea for friends", "tea"]
 
 
 async def test_a_preview_at_its_time_limit_is_incomplete(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,7 @@ class Graph:
     blockers: dict[str, int] = field(default_factory=dict)
     mutes: dict[str, int] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
+    ended: dict[str, tuple[int, int]] = field(default_factory=dict)
     head: Position = LOG_START
 
     @property
@@ -210,12 +211,13 @@ class World:
             status |= {"original": shown, "origin": shown["id"]}
         return self._append(position, "post", {"wire": {"status": status}}, audience)
 
-    def delete(self, post: Entry) -> Entry:
-        """Publish a delete: ids on the wire, the post for the filters, and the audience of the post."""
+    def delete(self, post: Entry, audience: str | None = None) -> Entry:
+        """Publish a delete: ids on the wire, the post for the filters, and by default the audience of the post."""
         status = json.loads(post.wire)["status"]
         wire = {"status": {"id": status["id"], "uid": status["uid"], "deleted": True}}
         self.log.gone.add(status["id"])
-        return self._append(self._next(), "delete", {"wire": wire, "facts": {"status": status}}, post.audience)
+        body = {"wire": wire, "facts": {"status": status}}
+        return self._append(self._next(), "delete", body, audience or post.audience)
 
     def comment(self, text: str, uid: str, post: Entry, audience: str = PUBLIC_AUDIENCE) -> Entry:
         """Publish a comment. Its id is that of its position."""
@@ -223,14 +225,14 @@ class World:
         comment = {"id": str(position.status_number), "uid": uid, "status": status["id"], "message": text}
         return self._append(position, "comment", {"wire": {"comment": comment, "status": _inner(status)}}, audience)
 
-    def uncomment(self, comment: Entry) -> Entry:
+    def uncomment(self, comment: Entry, audience: str | None = None) -> Entry:
         """Publish the end of a comment: its ids and the status on the wire, the comment for the filters."""
         wire = json.loads(comment.wire)
         said = wire["comment"]
         self.log.gone.add(said["id"])
         gone = {"id": said["id"], "uid": said["uid"], "status": said["status"], "deleted": True}
         body = {"wire": {"comment": gone, "status": wire["status"]}, "facts": {"comment": said}}
-        return self._append(self._next(), "uncomment", body, comment.audience)
+        return self._append(self._next(), "uncomment", body, audience or comment.audience)
 
     def relate(self, kind: str, source: str, target: str) -> Entry:
         """Publish a follow or an unfollow."""

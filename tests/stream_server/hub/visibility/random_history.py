@@ -6,7 +6,14 @@ from functools import partial
 from typing import Any
 
 from stream_server.events.entry import Entry
-from tests.stream_server.hub.visibility.model import HistoryEntry, Received, State, StreamModel, received_events
+from tests.stream_server.hub.visibility.model import (
+    HistoryEntry,
+    Received,
+    State,
+    StreamModel,
+    is_open,
+    received_events,
+)
 from tests.stream_server.hub.world import Graph, Socket, World
 from tests.waiting import eventually
 
@@ -24,6 +31,7 @@ class RandomHistory:
         self.source = random.Random(seed)
         self.state = State()
         self.since: dict[tuple[str, str, str], int] = {}
+        self.ended: dict[tuple[str, str], tuple[int, int]] = {}
         self.history: list[HistoryEntry] = []
         self.posts: list[tuple[Entry, HistoryEntry]] = []
         self.comments: list[tuple[Entry, HistoryEntry]] = []
@@ -77,8 +85,15 @@ class RandomHistory:
     def delete(self) -> None:
         if self.posts:
             entry, post = self.posts.pop(self.source.randrange(max(0, len(self.posts) - 15), len(self.posts)))
-            happening = self.record(self.world.delete(entry), post.author, post.shown, about=post.about, undoes=post)
+            entry = self.world.delete(entry, self.removal_audience(post))
+            happening = self.record(entry, post.author, post.shown, about=post.about, undoes=post)
             post.deleted_n = happening.n
+
+    def removal_audience(self, made: HistoryEntry) -> str:
+        """Return the audience of a delete, as the store chooses it: everybody if everybody could read what goes."""
+        owners = made.audience.startswith("followers:")
+        states = [h.before for h in self.history[made.n :]] if owners else []
+        return "public" if any(is_open(made, state) for state in [*states, self.state]) else made.audience
 
     def relate(self) -> None:
         """Begin or end a follow, a block or a mute. A block first ends both follows."""
@@ -105,7 +120,10 @@ class RandomHistory:
         self.record(entry, one, [one, other] if verb == "follow" else [one], others=(one, other))
         pairs = getattr(self.state, RELATIONS[verb])
         (pairs.add if begins else pairs.discard)((one, other))
-        self.since[RELATIONS[verb], one, other] = entry.position.ms
+        if kind == "unfollow":
+            self.ended[one, other] = self.since["follows", one, other], entry.position.ms
+        else:
+            self.since[RELATIONS[verb], one, other] = entry.position.ms
 
     def protect(self) -> None:
         uid = self.actor()
@@ -161,7 +179,8 @@ class RandomHistory:
             pair = self.source.choice(fitting)
             self.comments.remove(pair)
             entry, said = pair
-            made, more = self.world.uncomment(entry), {"text": said.text, "about": said.about}
+            made = self.world.uncomment(entry, self.removal_audience(said))
+            more = {"text": said.text, "about": said.about}
             said.deleted_n = self.record(made, said.author, said.shown, undoes=said, on_post=said.on_post, **more).n
 
     def group(self) -> None:
@@ -170,6 +189,8 @@ class RandomHistory:
         entry = self.world.publish(kind, f"group:{gid}", group={"id": gid, "uid": "1"}, user={"id": uid})
         self.record(entry, uid, [uid])
         self.state.groups ^= {(uid, gid)}
+        if kind == "group_leave":
+            self.ended[uid, gid] = self.since["groups", uid, gid], entry.position.ms
         self.since["groups", uid, gid] = entry.position.ms
 
     def message(self) -> None:
@@ -227,10 +248,11 @@ class RandomHistory:
             return {b: self.since[relation, a, b] for a, b in pairs if a == user}
 
         blockers = {a: self.since["blocks", a, b] for a, b in self.state.blocks if b == user}
+        ended = {b: times for (a, b), times in self.ended.items() if a == user}
         state, head = self.state, self.world.hub.head
         return Graph(
             since("follows", state.follows), since("blocks", state.blocks), blockers, since("mutes", state.mutes),
-            since("groups", state.groups), head,
+            since("groups", state.groups), ended, head,
         )  # fmt: skip
 
     def check(self, user: str | None = None) -> int:
