@@ -66,6 +66,16 @@ class Log:
 
     async def read_page(self, after: Position, most: int) -> LogPage:
         """Return marked entries, as the log reader does, after one iteration of the loop; or raise ``error``."""
+        known = await self._read()
+        held = after in [e.position for e in known] or not known or after < known[0].position
+        return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
+
+    async def read_back(self, last: Position, most: int) -> list[Entry]:
+        """Return marked entries up to ``last``, or none without it."""
+        known = [e for e in await self._read() if e.position.n <= last.n][-most:]
+        return known if known and known[-1].position == last else []
+
+    async def _read(self) -> list[Entry]:
         self.reads += 1
         if self.error is not None:
             raise self.error
@@ -74,9 +84,7 @@ class Log:
             shown = entry.shown_ids
             entry.is_deleted = shown.status in self.gone or shown.comment in self.gone
             entry.original_is_deleted = shown.original in self.gone
-        known = [e for e in self.entries if e.position.n > self.floor_n]
-        held = after in [e.position for e in known] or not known or after < known[0].position
-        return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
+        return [e for e in self.entries if e.position.n > self.floor_n]
 
     async def wait_until_readable(self, timeout_seconds: float) -> None:
         await asyncio.sleep(timeout_seconds)  # a log that gets no entry makes its reader wait this long
