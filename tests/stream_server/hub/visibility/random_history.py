@@ -8,10 +8,15 @@ from typing import Any
 from stream_server.events.entry import Entry
 from tests.stream_server.hub.visibility.model import (
     HistoryEntry,
-    Received,
     State,
     StreamModel,
+    compare,
     is_open,
+    matches_anything,
+    matches_followed,
+    matches_home,
+    matches_people,
+    matches_word,
     received_events,
 )
 from tests.stream_server.hub.world import Graph, Socket, World
@@ -219,24 +224,24 @@ class RandomHistory:
         position = None if since is None else since.position
         today, n = deepcopy(self.state), world.hub.head.n
         start_n = n if position is None else position.n
-        ours = self.model(user, partial(_word, "red"), start_n, n, today)
+        ours = self.model(user, partial(matches_word, "red"), start_n, n, today)
         what = self.source.choice(["own", "track", "follow", "firehose", "me"])
         kinds = "post,delete,follow,unfollow,like,comment,uncomment,user_update,protect,unprotect"
         if what == "own":
             ours.own = ours.graph = True
-            ours.matches = partial(_home, user)
+            ours.matches = partial(matches_home, user)
             stream, socket = world.open_user_stream(user, position)
         elif what == "track":
             stream, socket = world.open(position, user=user, track="red", kinds="post,delete,comment,uncomment")
         elif what == "follow":
-            ours.matches = partial(_people, {"1", "2"})
+            ours.matches = partial(matches_people, {"1", "2"})
             stream, socket = world.open(position, user=user, follow="1,2", kinds=kinds)
         elif what == "me":
-            ours.graph, ours.matches = True, partial(_followed, user)
+            ours.graph, ours.matches = True, partial(matches_followed, user)
             following = set(world.viewer(user).following)
             stream, socket = world.open(position, user=user, following=following, follow="@me")
         else:
-            ours.viewer_independent, ours.matches = True, _anything
+            ours.viewer_independent, ours.matches = True, matches_anything
             stream, socket = world.open(position, user=user, firehose="true", kinds=kinds)
         self.listeners.append((ours, socket, stream))
         await eventually(lambda: stream.client in world.hub.live, what="live")
@@ -262,41 +267,3 @@ class RandomHistory:
                 self.world.hub.live.flush(stream.client)
                 compare(received_events(socket.messages()), ours.expects(self.history), ours)
         return sum(len(received_events(socket.messages())) for _, socket, _ in self.listeners)
-
-
-def _word(word: str, h: HistoryEntry, _: State) -> bool:
-    return h.kind in ("post", "delete", "comment", "uncomment") and word in h.text
-
-
-def _anything(h: HistoryEntry, _: State) -> bool:
-    graph = ("follow", "unfollow", "user_update", "protect", "unprotect")
-    return h.kind in ("post", "delete", "like", "comment", "uncomment", *graph)
-
-
-def _people(ids: set[str], h: HistoryEntry, now: State) -> bool:
-    if h.kind in ("like", "comment", "uncomment", "follow", "unfollow"):
-        return bool(ids & set(h.shown))
-    return _anything(h, now) and bool(ids & {h.author, *h.others})
-
-
-def _followed(user: str, h: HistoryEntry, now: State) -> bool:
-    return h.kind in ("post", "delete") and any((user, uid) in now.follows for uid in (h.author, *h.others))
-
-
-def _home(user: str, h: HistoryEntry, now: State) -> bool:
-    if not h.audience.startswith(("public", "followers:")):
-        return True
-    if h.kind in ("post", "delete", "user_update", "protect", "unprotect"):
-        return h.author == user or (user, h.author) in now.follows
-    return user in h.shown
-
-
-def compare(got: list[Received], expected: list[tuple[Received, bool]], ours: StreamModel) -> None:
-    """Compare received with expected messages, in order. Messages that may arrive may be absent."""
-    at = 0
-    for thing, must in expected:
-        if at < len(got) and got[at] == thing:
-            at += 1
-        else:
-            assert not must, (thing, got[at : at + 3], ours)
-    assert got[at:] == [], ours
