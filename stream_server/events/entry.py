@@ -13,7 +13,7 @@ import msgspec
 
 from filters.event import Event
 from stream_server.events.entry_fields import NO_FACTS, EntryFacts, MalformedEntry, WireFields
-from stream_server.events.kinds import FOLLOWERS_PREFIX, GROUP_PREFIX, KNOWN_KINDS, USERS_PREFIX
+from stream_server.events.kinds import FOLLOWERS_PREFIX, GROUP_PREFIX, KNOWN_KINDS, REACTION_KINDS, USERS_PREFIX
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import EPOCH_MS, POSITION_PATTERN, Position, format_iso_time
 from stream_server.events.view import EntryView, ShownIds, make_view
@@ -177,6 +177,17 @@ class Entry:
         """Ids of the users if the entry is addressed to named users only; empty for any other audience."""
         users = self._audience_after(USERS_PREFIX)
         return [] if users is None else users.split(",")
+
+    @property
+    def protected_users(self) -> list[str]:
+        """Ids of the users because of whose protection the entry was not addressed to everybody; empty if it was.
+
+        These are the user to whose followers it is addressed, or the two users of a reaction that only they got.
+        """
+        owner = self.audience_owner
+        if owner is not None:
+            return [owner]
+        return self.audience_users if self.kind in REACTION_KINDS else []
 
     def _audience_after(self, prefix: str) -> str | None:
         return self.audience[len(prefix) :] if self.audience.startswith(prefix) else None

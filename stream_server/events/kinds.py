@@ -20,6 +20,12 @@ DELETION_KINDS = {"post": "delete", "comment": "uncomment"}
 CREATION_KINDS = {end: begin for begin, end in DELETION_KINDS.items()}
 """Each deleting kind with the kind that creates what it deletes."""
 
+PROTECTION_KINDS = frozenset({"protect", "unprotect"})
+"""Kinds that say that a user's protection begins or ends. They show the user's card, which everybody may see."""
+
+REACTION_KINDS = frozenset({"like", "unlike", "comment", "uncomment"})
+"""Kinds of reactions to a status. One between two protected users is addressed to these two."""
+
 ALL_KINDS = (*KINDS, *PERSONAL_KINDS, *INTERNAL_KINDS)
 """Every kind that the log may hold."""
 

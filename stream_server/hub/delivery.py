@@ -1,7 +1,7 @@
 """The one decision what a client receives of an entry.
 
 `decide` answers it for live private views, replay, long polls and previews. Live shared groups use the same parts, but
-once per entry instead of once per client: `PublicRenderings` renders the entry, and the subscription index matches it.
+once per entry instead of once per client: `AccountStatus` renders the entry, and the subscription index matches it.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from filters.base import Filter, FilterFailure
 from filters.subscription import Subscription
 from stream_server.events.entry import EncodeEntry, Entry
-from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.kinds import CREATION_KINDS
 from stream_server.events.one_line import encode_json
 from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.private_view import (
@@ -71,31 +71,6 @@ def _render_shared(
     if rendered is entry and deleted.original:
         rendered = entry.without_original()
     return rendered if subscription.matches(rendered.event) else None
-
-
-class PublicRenderings(NamedTuple):
-    """The two forms of a live entry for clients without a private view. A form is None if its clients must not see it.
-
-    Attributes:
-        everyone: For streams that are the same for every user.
-        public_view: For other streams. The forms differ only if the entry quotes a protected or suspended author: then
-            ``public_view`` is the quote without its original, and ``everyone`` is None.
-    """
-
-    everyone: Entry | None
-    public_view: Entry | None
-
-
-def render_public(entry: Entry, account_status: AccountStatus) -> PublicRenderings:
-    """Return the entry as clients without a private view may see it. Raises `MalformedEntry` if it is invalid."""
-    if entry.audience != PUBLIC_AUDIENCE:
-        return PublicRenderings(None, None)
-    if not account_status.restricted:
-        return PublicRenderings(entry, entry)
-    everyone = account_status.render_today(entry)
-    if everyone is None and entry.quoted_author is not None and entry.event.author not in account_status.restricted:
-        return PublicRenderings(None, entry.without_original())
-    return PublicRenderings(everyone, everyone)
 
 
 def encode_matched(subscription: Subscription, entry: Entry) -> bytes | None:

@@ -47,7 +47,6 @@ class ClientGroup:
         key: Key of the group (`Client.group_key`).
         private_view: The private view of its only client. None in a shared group, whose clients see the public view.
         filter_kind: Kind of its filter, see `delivery_times.FILTER_KINDS`.
-        is_impersonal: Whether all users receive the same entries: only those that every user may see.
         resume_position: Position before the first waiting frame, None if no frame waits. A client that cannot take the
             frames catches up from here.
         next_heartbeat_at: Time of the next heartbeat, in seconds of the event loop's clock.
@@ -55,8 +54,7 @@ class ClientGroup:
 
     __slots__ = (
         "_encode_entry", "_history", "_pending_control_count", "_reports_matches", "_wrap", "filter_kind", "framing",
-        "is_impersonal", "key", "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position",
-        "subscription",
+        "key", "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
     )  # fmt: skip
 
     def __init__(
@@ -70,7 +68,6 @@ class ClientGroup:
         self._reports_matches = subscription.reports_matches
         self.private_view = private_view
         self.filter_kind = filter_kind(subscription)
-        self.is_impersonal = subscription.viewer_independent
         self.memberships = Memberships()
         self.pending_frames: list[bytes] = []
         self._pending_control_count = 0

@@ -23,7 +23,8 @@ from stream_server.hub.rollback_notices import RollbackNotices
 from stream_server.hub.router import Router
 from stream_server.hub.saved_rules import SavedRulesCache
 from stream_server.hub.visibility.account_status import AccountStatus
-from stream_server.hub.visibility.viewer import RelationSnapshot, ViewerCache
+from stream_server.hub.visibility.viewer import RelationSnapshot
+from stream_server.hub.visibility.viewer_cache import ViewerCache
 
 MAX_SWEPT_SUBJECTS = 5000
 """Number of subjects of ended streams that one tick of the timer forgets, in about a millisecond."""

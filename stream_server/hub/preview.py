@@ -1,12 +1,11 @@
-"""The preview of a rule: how many recent entries it would have matched. It reads like a stream that catches up."""
+"""The preview of a rule: how many recent entries it would have matched. It reads backwards, the newest page first."""
 
 import asyncio
-from collections import deque
 from typing import NamedTuple
 
 from stream_server.errors import Unavailable
+from stream_server.events.entry import Entry
 from stream_server.events.position import Position
-from stream_server.hub.catchup.reader import CatchUpPage
 from stream_server.hub.client import SubscribeRequest, socketless_client
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.hub import Hub
@@ -15,7 +14,10 @@ MAX_QUEUE_SECONDS = 5.0
 """Longest time in seconds that a preview waits for others to finish."""
 
 MAX_WORK_SECONDS = 1.0
-"""Longest time in seconds of reading and matching. The preview then ends at the position it has reached."""
+"""Time in seconds of reading and matching after which a preview reads no further page."""
+
+MAX_SCANNED_ENTRIES = 50_000
+"""Number of entries of the log after which a preview reads no further page."""
 
 MAX_EXAMPLES = 10
 """Number of matching entries that are kept, the latest ones."""
@@ -25,15 +27,17 @@ class PreviewResult(NamedTuple):
     """The number of recent entries that a rule would have matched, with examples.
 
     Attributes:
-        matched_count: Number of matching entries up to ``end_position``.
-        end_position: Last position scanned.
-        is_complete: Whether all entries up to the head were scanned, without a gap and with unchanged filters.
+        matched_count: Number of matching entries among the scanned ones.
+        scanned_count: Number of entries that were scanned. They are the newest ones.
+        start: Position before the oldest scanned entry.
+        is_complete: Whether all entries of the requested span were scanned, with unchanged filters.
         examples: The latest matching entries, in log order.
-        started_ms: Time at which the preview began, in ms since 1970.
+        started_ms: Time at which the preview began, in ms since 1970. The entries up to then were scanned.
     """
 
     matched_count: int
-    end_position: Position
+    scanned_count: int
+    start: Position
     is_complete: bool
     examples: list[Delivery]
     started_ms: int
@@ -45,15 +49,16 @@ class RulePreview:
     def __init__(self, hub: Hub, request: SubscribeRequest) -> None:
         self._hub = hub
         self._matched_count = 0
-        self._is_complete = True
-        self._examples: deque[Delivery] = deque(maxlen=MAX_EXAMPLES)
+        self._filters_changed = False
+        self._examples: list[Delivery] = []
         self._client = socketless_client(request)
 
     async def run(self) -> PreviewResult:
-        """Scan from the request's position to the present head, for at most `MAX_WORK_SECONDS`.
+        """Scan from the present head back to the request's position, up to `MAX_WORK_SECONDS`.
 
-        Raises `Unavailable` if the log cannot be read, if too many previews run, or if the hub disconnected the
-        preview, for example because the user's permissions or saved rules may be out of date.
+        It scans at most `MAX_SCANNED_ENTRIES` and a page. Raises `Unavailable` if the log cannot be read, if too many
+        previews run, or if the hub disconnected the preview, for example because the user's permissions may be out of
+        date.
         """
         hub, client = self._hub, self._client
         try:
@@ -64,27 +69,40 @@ class RulePreview:
         try:
             head, started_ms = hub.head, hub.now_ms()
             hub.register(client)
-            await self._read_until(head)
+            start = await self._read_back_from(head)
         finally:
             hub.unregister(client)
             hub.preview_slots.release()
         if client.disconnect_reason is not None:  # its viewer or rules may be outdated
             raise Unavailable("The server is resynchronising; try again.", retry_after=1)
-        is_complete = self._is_complete and client.position >= head
-        return PreviewResult(self._matched_count, client.position, is_complete, [*self._examples], started_ms)
+        is_complete = start.n <= client.request.position.n and not self._filters_changed
+        return PreviewResult(
+            self._matched_count, head.n - start.n, start, is_complete, self._examples[-MAX_EXAMPLES:], started_ms
+        )
 
-    async def _read_until(self, end_position: Position) -> None:
-        client, spent, clock = self._client, 0.0, asyncio.get_running_loop().time
-        while client.position < end_position and client.disconnect_reason is None and spent < MAX_WORK_SECONDS:
+    async def _read_back_from(self, head: Position) -> Position:
+        """Read pages backwards from the head. Return the position before the oldest entry that was read."""
+        client, clock = self._client, asyncio.get_running_loop().time
+        floor, spent = client.request.position, 0.0
+        end = head._replace(seq=head.seq + 1, n=head.n + 1)
+        while end.n - 1 > floor.n and head.n - end.n < MAX_SCANNED_ENTRIES and spent < MAX_WORK_SECONDS:
             began = clock()
-            self._add_page(await self._hub.catchup_reader.read_page(client, lambda: end_position))
+            page = [entry for entry in await self._hub.catchup_reader.read_before(end) if entry.position.n > floor.n]
+            if not page or client.disconnect_reason is not None:
+                break
+            await self._add_page(page)
+            end = page[0].position
             spent += clock() - began
-            await asyncio.sleep(0)
+        return floor if end.n - 1 <= floor.n else end.previous()
 
-    def _add_page(self, page: CatchUpPage) -> None:
-        if page.gap is not None and not self._client.accept_gap(page.gap):
-            return
-        self._matched_count += len(page.deliveries)
-        self._examples.extend(page.deliveries)
-        self._is_complete = self._is_complete and page.gap is None and page.notice is None
-        self._client.position = page.end_position
+    async def _add_page(self, entries: list[Entry]) -> None:
+        """Match the entries of a page, which are older than all before it, in slices."""
+        found: list[Delivery] = []
+        while entries and self._client.disconnect_reason is None:
+            matched = await self._hub.catchup_reader.match(self._client, entries)
+            found += matched.deliveries
+            self._filters_changed = self._filters_changed or matched.notice is not None
+            entries = [entry for entry in entries if entry.position > matched.end_position]
+            await asyncio.sleep(0)
+        self._matched_count += len(found)
+        self._examples = [*found, *self._examples][-MAX_EXAMPLES:]

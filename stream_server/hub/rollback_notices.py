@@ -16,7 +16,7 @@ from stream_server.hub.client_registry import ClientRegistry
 from stream_server.hub.group import ClientGroup
 from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.messages import Gap, rollback_gap
-from stream_server.hub.visibility.viewer import ViewerCache
+from stream_server.hub.visibility.viewer_cache import ViewerCache
 
 
 class RollbackNotices:

@@ -6,18 +6,18 @@ from filters.base import FilterFailure
 from filters.index_keys import user_key
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
-from stream_server.events.kinds import CREATION_KINDS, FOLLOWERS_PREFIX, INTERNAL_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.kinds import CREATION_KINDS, INTERNAL_KINDS, PUBLIC_AUDIENCE
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.client_registry import ClientRegistry
-from stream_server.hub.delivery import decide, render_public
+from stream_server.hub.delivery import decide
 from stream_server.hub.group import ClientGroup
 from stream_server.hub.limits import HubCounters
 from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.rollback_notices import RollbackNotices
 from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.private_view import entry_to_match
-from stream_server.hub.visibility.viewer import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
+from stream_server.hub.visibility.viewer_cache import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
 
 INTERNAL_KIND_SET = frozenset(INTERNAL_KINDS)
 """The kinds that control the server and are not delivered, as a set."""
@@ -52,7 +52,7 @@ class Router:
 
         Never waits, and never raises because of the entry's content. The head moves after routing, so a client that is
         demoted during routing reads the entry while it catches up. An entry that changes visibility, such as a block,
-        takes effect after itself. The exception is `unprotect`: users who see its author from now on receive it too.
+        takes effect after itself.
         """
         self._counters.published += 1
         self._ring.append(entry)
@@ -88,11 +88,7 @@ class Router:
             self._rollback_notices.announce_rollback(entry)
 
     def _deliver_by_audience(self, entry: Entry) -> None:
-        if entry.kind == "unprotect":
-            self._account_status.apply(entry)  # before routing: users who may see the author from now on see this entry
-        if entry.audience.startswith(FOLLOWERS_PREFIX):
-            self._separate_followers_of(entry.audience_owner or "")
-        elif entry.audience != PUBLIC_AUDIENCE:
+        if entry.audience != PUBLIC_AUDIENCE and entry.audience_owner is None:
             for group in self._registry.addressed_groups(entry):
                 self._deliver_to_private_group(group, entry)
             return
@@ -108,27 +104,24 @@ class Router:
 
     def _deliver_to_shared_groups(self, entry: Entry) -> list[ClientGroup]:
         """Queue the entry for the matching shared groups. Return the matching private groups, still to be checked."""
-        renderings = render_public(entry, self._account_status)
+        rendered = self._account_status.render_today(entry)
         private_groups: dict[ClientGroup, None] = {}
-        for form in self._forms_to_match(entry, renderings.public_view):
-            everyone, public_view = (_matched_as(form, entry, rendered) for rendered in renderings)
+        for form in self._forms_to_match(entry, rendered):
             matching = self._live.index.match(form.event)
             if self._live.private_group_count:
                 private_groups.update((group, None) for group in matching if group.private_view is not None)
                 matching = [group for group in matching if group.private_view is None]
-            self._queue_for_shared_groups(matching, everyone, public_view)
+            if rendered is not None and entry_to_match(entry, rendered) is form:
+                self._queue_for_shared_groups(matching, rendered)
         return list(private_groups)
 
-    def _queue_for_shared_groups(
-        self, groups: list[ClientGroup], everyone: Entry | None, public_view: Entry | None
-    ) -> None:
-        """Queue an entry in the form that each group may see. The loop runs for every group and makes few calls."""
+    def _queue_for_shared_groups(self, groups: list[ClientGroup], rendered: Entry) -> None:
+        """Queue an entry as the public view shows it. The loop runs for every group and makes few calls."""
         head, first = self._live.head, []
         try:
             for group in groups:
-                rendered = everyone if group.is_impersonal else public_view
                 try:
-                    if rendered is not None and group.queue_entry(rendered, head):
+                    if group.queue_entry(rendered, head):
                         first.append(group)
                 except FilterFailure:
                     self._counters.filter_failures += 1
@@ -137,9 +130,9 @@ class Router:
             if first:
                 self._live.flusher.schedule_groups(first)
 
-    def _forms_to_match(self, entry: Entry, public_rendering: Entry | None) -> list[Entry]:
+    def _forms_to_match(self, entry: Entry, rendered: Entry | None) -> list[Entry]:
         """Return the forms of an entry to match: two for a quote that some users see without its original, else one."""
-        if entry.quoted_author is not None and (self._live.private_group_count or public_rendering is not entry):
+        if entry.quoted_author is not None and (self._live.private_group_count or rendered is not entry):
             return [entry, entry.without_original()]
         return [entry]
 
@@ -204,15 +197,6 @@ class Router:
             change = live.index.add_key if entry.kind == "follow" else live.index.remove_key
             change(group, user_key(target))
 
-    def _separate_followers_of(self, owner: str) -> None:
-        """Give the clients of ``owner`` and of the followers private views.
-
-        A shared group does not receive what ``owner`` now writes for followers only.
-        """
-        if owner not in self._account_status.protected:  # else the followers have private views already
-            for viewer in self._viewer_cache.readers_of(owner):
-                self._move_to_private_groups(viewer.user_id)
-
     def _move_to_private_groups(self, user_id: str) -> None:
         """Move a user's live clients from shared groups to private groups, where each client has its private view."""
         for client in self._registry.clients_of(user_id):
@@ -224,6 +208,3 @@ class Router:
                 client.use_private_view()
                 self._live.join(client)
 
-
-def _matched_as(form: Entry, entry: Entry, rendered: Entry | None) -> Entry | None:
-    return rendered if rendered is not None and entry_to_match(entry, rendered) is form else None

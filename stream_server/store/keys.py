@@ -109,6 +109,7 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("listed", "{core}:listed:", "<uid>", "ZSET", "lists with a user as member: list id -> when (ms)", CONTACTS),
     Key("group", "{core}:group:", "<id>", "HASH", "id uid kind members created(ms), texts plain and as JSON", CAPPED),
     Key("groups", "{core}:groups:", "<uid>", "ZSET", "groups with a user as member: group id -> when (ms)", CAPPED),
+    Key("ended", "{core}:ended:", "<uid>", "ZSET", "ended follows, memberships: `<id>-<begin>` -> end (ms)", CAPPED),
     Key(
         "invitations",
         "{core}:invitations:",

@@ -49,6 +49,12 @@ class LogPageSource(Protocol):
     async def read_page(self, after: Position, max_entries: int) -> LogPage:
         """Return up to ``max_entries`` entries after a position. Raises `Unavailable` while Redis cannot be reached."""
 
+    async def read_back(self, last: Position, max_entries: int) -> list[Entry]:
+        """Return up to ``max_entries`` entries in log order, up to the one at ``last``; none if the log lacks that.
+
+        Raises `Unavailable` while Redis cannot be reached.
+        """
+
     async def wait_until_readable(self, timeout_seconds: float) -> None:
         """Wait until the log is readable again, for at most ``timeout_seconds``."""
 
@@ -110,6 +116,26 @@ class CatchUpReader:
         if client.uses_saved_rules or not self._scheduler.is_free or not self._ring.covers(position):
             return None
         return self._scheduler.read_now(partial(self._read_ring, client, position, end))
+
+    async def read_before(self, end: Position) -> list[Entry]:
+        """Return a page of entries in log order, of which the last is the one before ``end``. Empty if it is lost.
+
+        ``end`` is the position of an entry, or the one after the head. Raises `Unavailable` while Redis cannot be
+        reached.
+        """
+        floor, last_number = self._ring.floor, end.n - 1
+        if last_number > floor.n:
+            return list(self._ring.iter_numbers(max(end.n - MAX_PAGE_ENTRIES, floor.n + 1), last_number))
+        if last_number == floor.n:
+            return await self._log.read_back(floor, MAX_PAGE_ENTRIES)
+        return (await self._log.read_back(end, MAX_PAGE_ENTRIES + 1))[:-1]
+
+    async def match(self, client: Client, entries: list[Entry]) -> CatchUpPage:
+        """Return what a client receives of the first ``entries``: of all of them, or of fewer if the time is over."""
+        before = entries[0].position.previous()
+        return await self._scheduler.read_in_turn(
+            before.n, partial(self._match_entries, client, entries, before, None)
+        )
 
     async def _read_page(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
         position = client.position

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from stream_server.events.entry import Entry
-from stream_server.events.kinds import CREATION_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.kinds import CREATION_KINDS, PROTECTION_KINDS, PUBLIC_AUDIENCE
 from stream_server.events.position import LOG_START, Position
 
 
@@ -11,7 +11,8 @@ class AccountStatus:
     """The ids of the protected and of the suspended users. ``restricted`` is the union of both sets.
 
     The sets are those at the hub's head; directly after `load` they may be newer. This object is the view of the
-    streams that are the same for every user: `render_today` returns only what every user may see.
+    streams that are the same for every user, and of the users who see what everybody sees: `render_today` returns only
+    what every user may see.
     """
 
     def __init__(self) -> None:
@@ -29,20 +30,30 @@ class AccountStatus:
         self.protected, self.suspended, self._applied_from = set(protected), set(suspended), applied_from
         self.restricted = self.protected | self.suspended
 
-    def shows_no_restricted_user(self, entry: Entry) -> bool:
-        return not self.restricted or self.restricted.isdisjoint(entry.actors)
+    def is_public_today(self, entry: Entry) -> bool:
+        """Return whether an entry is for everybody: as it was written, or because a protection has ended since.
+
+        The audience of a `delete` or `uncomment` never changes.
+        """
+        if entry.audience == PUBLIC_AUDIENCE:
+            return True
+        owners = [] if entry.kind in CREATION_KINDS else entry.protected_users
+        return bool(owners) and self.protected.isdisjoint(owners)
 
     def render_today(self, entry: Entry) -> Entry | None:
         """Return the entry as every user may see it today, None if it is hidden from some users.
 
         A public `delete` is always shown. A public `uncomment` that names a protected or suspended user is shown with
-        its ids only.
+        its ids only. A quote of such a user is shown without its original.
         """
-        if entry.audience != PUBLIC_AUDIENCE:
+        if not self.is_public_today(entry):
             return None
-        if entry.kind == "delete" or self.shows_no_restricted_user(entry):
+        hidden_users = self.suspended if entry.kind in PROTECTION_KINDS else self.restricted
+        if entry.kind == "delete" or not hidden_users or hidden_users.isdisjoint(entry.actors):
             return entry
-        return entry.without_status() if entry.kind in CREATION_KINDS else None
+        if entry.kind in CREATION_KINDS:
+            return entry.without_status()
+        return without_hidden(entry, hidden_users & entry.actors)
 
     def apply(self, entry: Entry) -> None:
         """Apply `protect`, `unprotect`, `suspend`, `reinstate`; ignore other kinds. May raise `MalformedEntry`."""
@@ -59,3 +70,11 @@ class AccountStatus:
             self.restricted.add(uid)
         else:
             self.restricted.discard(uid)
+
+
+def without_hidden(entry: Entry, hidden_users: Collection[str]) -> Entry | None:
+    """Return the entry, without its original if only the quoted author is hidden. None if another user is hidden."""
+    if not hidden_users:
+        return entry
+    is_quoted_alone = entry.quoted_author != entry.event.author and set(hidden_users) == {entry.quoted_author}
+    return entry.without_original() if is_quoted_alone else None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from filters.subscription import Subscription
 from stream_server.events.entry import Entry
-from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS, FOLLOWERS_PREFIX, PUBLIC_AUDIENCE
+from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS
 from stream_server.events.position import Position
 from stream_server.hub.visibility.viewer import Viewer
 
@@ -136,7 +136,7 @@ class PrivateView:
             shown = entry.without_original()
         shown = self._match_rendered(entry, shown, subscription)
         if entry.kind in DELETION_KINDS and (
-            shown or self._match_rendered(entry, self.viewer.render_at_post_time(entry), subscription)
+            shown or self._match_rendered(entry, self.viewer.render_before_removal(entry), subscription)
         ):
             self._remember(entry.subject_id or "")
         if shown is not None and entry.kind == "notification":
@@ -161,16 +161,16 @@ class PrivateView:
 
         Entries for a user group or for named users match only on the user's own stream, if it asked for their kind.
         """
-        if entry.audience == PUBLIC_AUDIENCE or entry.audience.startswith(FOLLOWERS_PREFIX):
-            return subscription.matches(entry.event)
-        return self.is_own_stream and entry.kind in subscription.kinds
+        if self.viewer.is_for_own_streams(entry):
+            return self.is_own_stream and entry.kind in subscription.kinds
+        return subscription.matches(entry.event)
 
     def _should_send_removal(self, entry: Entry, subscription: Subscription) -> bool:
         """Return whether to send a `delete` or `uncomment` to this stream.
 
         Yes, if the stream was sent the removed status or comment, even if the user has unfollowed its author since. No,
-        if it was certainly not sent. If this is unknown: yes, if the filter matches it and the user could see it when
-        it was written.
+        if it was certainly not sent. If this is unknown: yes, if the filter matches it and the user could see it at
+        some time.
         """
         subject = entry.subject_id or ""
         if subject in self._sent:
@@ -179,7 +179,7 @@ class PrivateView:
         surely_unsent = may_be_remembered and CREATION_KINDS[entry.kind] in subscription.kinds
         if surely_unsent or not self._may_match(entry, subscription):
             return False
-        return self._match_rendered(entry, self.viewer.render_at_post_time(entry), subscription) is not None
+        return self._match_rendered(entry, self.viewer.render_before_removal(entry), subscription) is not None
 
     def _remember_notification(self, entry: Entry) -> None:
         for subject in (entry.shown_ids.status, entry.shown_ids.comment):

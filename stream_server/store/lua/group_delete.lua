@@ -4,11 +4,11 @@
 -- ARGV: 3 user, 4 group. Reply: position.
 local group, denied = find_owned_group(ARGV[3], ARGV[4])
 if denied then return denied end
-local position = append_entry('group_delete', 'group:' .. group.id, '{"wire":{"group":{"id":"' .. group.id
+local position, now = append_entry('group_delete', 'group:' .. group.id, '{"wire":{"group":{"id":"' .. group.id
   .. '","uid":"' .. group.uid .. '","deleted":true}}}', next_position())
 redis.call('DEL', KEY.group .. group.id)
 for _, member in ipairs(redis.call('ZRANGE', KEY.joined .. group.id, 0, -1)) do
-  redis.call('ZREM', KEY.groups .. member, group.id)
+  end_relation_with(KEY.groups, member, group.id, now)
 end
 for _, uid in ipairs(redis.call('ZRANGE', KEY.invited .. group.id, 0, -1)) do
   redis.call('ZREM', KEY.invitations .. uid, group.id)

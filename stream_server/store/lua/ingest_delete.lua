@@ -1,4 +1,4 @@
--- parts: ingested statuses notifications sleepers jobs job_passes dependents step_timelines status_removal
+-- parts: ingested users statuses notifications sleepers jobs job_passes dependents step_timelines status_removal
 -- Delete a status of another site. ARGV: 3 its foreign id. Reply: position and id; the author's id, fence of the job
 -- that cleans up, and what first_readers returns (parts/jobs.lua).
 local refused = replace_foreign_id(3, 'post', 'status', 'status')

@@ -1,8 +1,9 @@
 -- Read the relations of users that streams need, and the log's head (last entry), in one step. Read only. It ends
 -- before the first user with whom it would read more relations than it may, so that it holds Redis for a moment only.
 -- ARGV: 3 most relations of all users together, 4.. users. Reply: for each user that was read followed users, blocked
--- users, blockers, muted users and groups, each with its start time; then id and n of the head.
-local names = {KEY.following, KEY.blocks, KEY.blockers, KEY.mutes, KEY.groups}
+-- users, blockers, muted users and groups, each with its start time, and follows and memberships that ended, each with
+-- its end; then id and n of the head.
+local names = {KEY.following, KEY.blocks, KEY.blockers, KEY.mutes, KEY.groups, KEY.ended}
 local found, left = {}, tonumber(ARGV[3])
 
 -- Adds the relations of one user. Returns false, and adds nothing, if they are too many.

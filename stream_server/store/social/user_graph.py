@@ -19,8 +19,9 @@ from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import Syndication
 
-RELATIONS = ("following", "blocks", "blockers", "mutes", "groups")
-"""The relations of a graph, in the order of its members: their rows in `store/keys.py`."""
+RELATIONS = ("following", "blocks", "blockers", "mutes", "groups", "ended")
+"""The relations of a graph, in the order of its members: their rows in `store/keys.py`. Those that ended are read last,
+so that none is missing from both."""
 
 MAX_STEP_RELATIONS = 750
 """Most relations that one step reads for several users together. It holds Redis for about a millisecond."""
@@ -35,9 +36,11 @@ MAX_LARGE_READS = 2
 class UserGraph(NamedTuple):
     """A user's relations up to ``head`` of the log. Each dict maps an id to the start of the relation in ms.
 
-    ``blockers`` are the users who block the user, ``groups`` the groups that have the user as member. Who reads them
-    must apply the log's entries after ``applied_from``. Then the relations include all entries up to ``head`` and none
-    after it. The two positions are equal if the relations were read in one step.
+    ``blockers`` are the users who block the user, ``groups`` the groups that have the user as member. ``ended`` maps
+    users whom the user unfollowed, and groups that the user left, to the start and the end of that relation in ms, the
+    last one if there were several. Who reads the relations must apply the log's entries after ``applied_from``. Then
+    they include all entries up to ``head`` and none after it. The two positions are equal if the relations were read in
+    one step.
     """
 
     following: dict[str, int]
@@ -45,6 +48,7 @@ class UserGraph(NamedTuple):
     blockers: dict[str, int]
     mutes: dict[str, int]
     groups: dict[str, int]
+    ended: dict[str, tuple[int, int]]
     applied_from: Position
     head: Position
 
@@ -88,8 +92,9 @@ class UserGraphs(Noun):
         reply = await self._scripts.call("user_graphs", keys.META, MAX_STEP_RELATIONS, *uids)
         *relations, entry_id, n = reply
         head = make_position(entry_id, n)
-        parts = iter([_start_times_by_id(pairs) if pairs else {} for pairs in relations])
-        return [UserGraph(*graph, head, head) for graph in zip(parts, parts, parts, parts, parts, strict=True)], head
+        parts = [_times_by_id(pairs) if pairs else {} for pairs in relations]
+        size = len(RELATIONS)
+        return [_make_graph(parts[at : at + size], head, head) for at in range(0, len(parts), size)], head
 
     def _start_large_read(self, uid: str, head: Position) -> "asyncio.Task[UserGraph]":
         read = asyncio.get_running_loop().create_task(self._read_large_graph(uid, head))
@@ -101,9 +106,8 @@ class UserGraphs(Noun):
         """Read a graph in pages. The log's head was ``applied_from`` before that."""
         async with self._large_admission.slot(0):
             relations = [await self._read_in_pages(keys.key_for(name, uid)) for name in RELATIONS]
-            following, blocks, blockers, mutes, groups = relations
             head = (await self._read_step(()))[1]
-            return UserGraph(following, blocks, blockers, mutes, groups, applied_from, head)
+            return _make_graph(relations, applied_from, head)
 
     async def _read_in_pages(self, key: str) -> dict[str, int]:
         """Return the members of a sorted set with their scores. What is not changed meanwhile is surely among them.
@@ -114,7 +118,7 @@ class UserGraphs(Noun):
         score, member = b"", b""
         while True:
             pairs = await self._scripts.call("relation_page", keys.META, key, score, member, PAGE_MEMBERS)
-            members |= _start_times_by_id(pairs)
+            members |= _times_by_id(pairs)
             if len(pairs) < 2 * PAGE_MEMBERS:
                 return members
             member, score = pairs[-2:]
@@ -138,5 +142,15 @@ class UserGraphs(Noun):
         return RestrictedAccounts(frozenset(protected), frozenset(suspended), applied_from, head)
 
 
-def _start_times_by_id(pairs: Sequence[bytes]) -> dict[str, int]:
+def _make_graph(relations: Sequence[dict[str, int]], applied_from: Position, head: Position) -> UserGraph:
+    """Make a graph of `RELATIONS`, each as Redis has it: members with their scores."""
+    following, blocks, blockers, mutes, groups, ends = relations
+    ended = {}
+    for member, end_ms in ends.items():  # in the order of their ends
+        other, _, begin_ms = member.partition("-")
+        ended[other] = int(begin_ms), end_ms
+    return UserGraph(following, blocks, blockers, mutes, groups, ended, applied_from, head)
+
+
+def _times_by_id(pairs: Sequence[bytes]) -> dict[str, int]:
     return {member.decode(): int(score) for member, score in zip(pairs[::2], pairs[1::2], strict=True)}

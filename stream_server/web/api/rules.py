@@ -12,10 +12,9 @@ from filters.rules.error import RuleError
 from filters.rules.parser import MAX_RULE_CHARS
 from filters.rules.rule import Rule
 from stream_server.errors import BadRequest, Conflict
-from stream_server.events.position import Position, format_iso_time
+from stream_server.events.position import format_iso_time
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.preview import PreviewResult, RulePreview
-from stream_server.store.log.event_log import EventLog
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
 from stream_server.web.api.rule_trial import TrialStatus, load_trial_event
 from stream_server.web.api.statuses import Status, TextSpan, check_message_text
@@ -31,9 +30,6 @@ from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 MAX_PREVIEW_MINUTES = 1440
 """Furthest that a preview looks back, in minutes: one day."""
-
-MAX_SCANNED_ENTRIES = 50_000
-"""Most entries of the log that a preview scans. If the requested time has more, the preview scans the newest."""
 
 _RULE_CHARS = {"minLength": 1, "maxLength": MAX_RULE_CHARS}
 _RULE_MEANING = "an expression of the rule language, docs/filters.md"
@@ -263,26 +259,11 @@ async def _run_preview(request: web.Request, rule: Rule, minutes: int) -> dict[s
     hub = request.app[HUB]
     parameters = {"rule": rule.text, "kinds": "post", "explain": "true", "since": f"-{minutes}m"}
     plan = await plan_stream(request, parameters, select_framing(NDJSON, chunked=True))
-    now_ms, head, wanted_start = hub.now_ms(), hub.head, plan.subscribe_request.position
-    start = await limit_start(request.app[STORE].log, wanted_start, head)
-    result = await RulePreview(hub, plan.subscribe_request._replace(position=start)).run()
-    from_ms = max(now_ms - minutes * 60_000, start.ms)
-    to_ms = result.started_ms if result.end_position >= head else max(from_ms, result.end_position.ms)
-    complete = result.is_complete and plan.known_gap is None and start == wanted_start
-    return preview_answer(result, result.end_position.n - start.n, TimeSpan(from_ms, to_ms), complete=complete)
-
-
-async def limit_start(log: EventLog, start: Position, head: Position) -> Position:
-    """Return where a preview starts: ``start``, or later if more than :data:`MAX_SCANNED_ENTRIES` entries follow."""
-    early, late, found = start.ms, head.ms, start
-    while head.n - start.n > MAX_SCANNED_ENTRIES and late - early > 1:
-        middle = (early + late) // 2
-        previous = (await log.look_up(middle, 0)).previous
-        if previous is not None and head.n - previous.n <= MAX_SCANNED_ENTRIES:
-            late, found = middle, previous
-        else:
-            early = middle
-    return found
+    asked_ms = hub.now_ms() - minutes * 60_000
+    result = await RulePreview(hub, plan.subscribe_request).run()
+    complete = result.is_complete and plan.known_gap is None
+    span = TimeSpan(max(asked_ms, result.start.ms), result.started_ms)
+    return preview_answer(result, span, complete=complete)
 
 
 class TimeSpan(NamedTuple):
@@ -297,11 +278,11 @@ class TimeSpan(NamedTuple):
         return max(self.to_ms - self.from_ms, 1) / 60_000
 
 
-def preview_answer(result: PreviewResult, scanned_entries: int, span: TimeSpan, *, complete: bool) -> dict[str, Any]:
+def preview_answer(result: PreviewResult, span: TimeSpan, *, complete: bool) -> dict[str, Any]:
     """Return the JSON answer of ``POST /v1/rules/preview``. The latest matching status is the first example."""
     return {
         "matched": result.matched_count,
-        "scanned": scanned_entries,
+        "scanned": result.scanned_count,
         "from": format_iso_time(span.from_ms),
         "to": format_iso_time(span.to_ms),
         "complete": complete,

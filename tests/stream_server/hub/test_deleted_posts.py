@@ -107,25 +107,33 @@ async def test_an_uncomment_matches_the_filters_of_its_comment(tiny_buffer: Worl
 
 @pytest.mark.parametrize("audience", ["followers:7", "group:91", "users:7,8"])
 async def test_an_uncomment_reaches_the_audience_of_its_comment(tiny_buffer: World, audience: str) -> None:
-    """Users who follow or join after the comment do not get it."""
-    post = tiny_buffer.post("status", uid="7", audience=audience)
-    start, now = tiny_buffer.hub.head, tiny_buffer.now_ms
-    tiny_buffer.graphs["7"] = tiny_buffer.graphs["8"] = Graph(groups={"91": 1}, following={"7": 1})
-    tiny_buffer.graphs["2"] = Graph()
-    comment = tiny_buffer.comment("red indeed", "8", post, audience)
-    middle = tiny_buffer.hub.head
-    tiny_buffer.graphs["3"] = Graph(groups={"91": now + 100}, following={"7": now + 100}, head=middle)
-    tiny_buffer.now_ms += 200
-    live = {uid: tiny_buffer.open_user_stream(uid)[1] for uid in ("7", "8", "2", "3")}
-    await tiny_buffer.until_live(4)
-    tiny_buffer.uncomment(comment)
-    late = {uid: tiny_buffer.open_user_stream(uid, middle)[1] for uid in live}
-    early = tiny_buffer.open_user_stream("8", start)[1]
+    """A user who left the group since, and one who came since, get it too: each could be sent the comment."""
+    world = tiny_buffer
+    world.publish("protect", user=user_json("7"))
+    post = world.post("status", uid="7", audience=audience)
+    start, now = world.hub.head, world.now_ms
+    world.graphs["7"] = world.graphs["8"] = Graph(groups={"91": 1}, following={"7": 1})
+    comment = world.comment("red indeed", "8", post, audience)
+    middle = world.hub.head
+    which = "groups" if audience.startswith("group") else "following"
+    relations: dict[str, Any] = {
+        "2": {}, "3": {which: now + 50}, "4": {"ended": (1, now + 50)}, "5": {"ended": (1, now)},
+        "6": {which: now + 400},
+    }  # fmt: skip
+    for uid, relation in relations.items():
+        world.graphs[uid] = Graph(head=middle, **{name: {"7": when, "91": when} for name, when in relation.items()})
+    world.now_ms += 200
+    live = {uid: world.open_user_stream(uid)[1] for uid in "78234"}
+    await world.until_live(5)
+    world.uncomment(comment)
+    world.now_ms += 400
+    late = {uid: world.open_user_stream(uid, middle)[1] for uid in "7823456"}
+    early = world.open_user_stream("8", start)[1]
     sockets = [*live.values(), *late.values(), early]
-    for uid in (*live, "8"):
-        tiny_buffer.publish("list_create", f"users:{uid}", list={"id": "1", "uid": uid})
+    for uid in late:
+        world.publish("list_create", f"users:{uid}", list={"id": "1", "uid": uid})
     await eventually(lambda: all(socket.kinds()[-1] == "list_create" for socket in sockets))
-    reached = {"7", "8"}
+    reached = {"7", "8", "3", "4"} if audience.startswith("group") else {"7", "8"}
     for sent in (live, late):
         assert {uid for uid, socket in sent.items() if "uncomment" in socket.kinds()} == reached
     assert early.kinds()[:2] == ["hello", "uncomment"]

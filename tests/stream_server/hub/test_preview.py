@@ -39,17 +39,17 @@ def example_texts(counted: PreviewResult) -> list[str]:
 async def test_a_preview_counts_all_matches_and_keeps_the_last_as_examples(world: World) -> None:
     for number in range(3 * MAX_PAGE_ENTRIES):
         world.post(f"tea {number}" if number % 2 else f"milk {number}")
-    last = world.post("tea at last")
+    world.post("tea at last")
     found = await preview_tea(world)
     assert found.matched_count == 3 * MAX_PAGE_ENTRIES // 2 + 1
-    assert (found.end_position, found.is_complete) == (last.position, True)
+    assert (found.scanned_count, found.start, found.is_complete) == (3 * MAX_PAGE_ENTRIES + 1, LOG_START, True)
     assert example_texts(found)[-2:] == [f"tea {3 * MAX_PAGE_ENTRIES - 1}", "tea at last"]
     assert len(found.examples) == preview.MAX_EXAMPLES
     assert len(world.hub.registry) == 0
 
 
 async def test_a_preview_of_an_empty_log_is_complete(world: World) -> None:
-    assert await preview_tea(world) == PreviewResult(0, LOG_START, True, [], world.now_ms)
+    assert await preview_tea(world) == PreviewResult(0, 0, LOG_START, True, [], world.now_ms)
 
 
 async def test_a_preview_that_would_wait_too_long_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,18 +68,43 @@ async def test_a_preview_omits_hidden_and_deleted_posts(world: World) -> None:
     world.graphs["1"] = Graph(blocks={"8": 1})
     world.post("tea of the blocked", uid="8")
     world.delete(world.post("tea that is gone"))
+    world.publish("protect", user={"id": "7"})
     world.post("tea for friends", audience="followers:7")
-    world.post("tea")
+    world.post("tea", uid="9")
     assert example_texts(await preview_tea(world)) == ["tea"]
+    world.publish("unprotect", user={"id": "7"})
+    assert example_texts(await preview_tea(world)) == ["tea for friends", "tea"]
 
 
-async def test_a_preview_at_its_time_limit_is_incomplete(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for number in range(2 * MAX_PAGE_ENTRIES):
+@pytest.mark.parametrize("ring_entries", [0, 1, MAX_PAGE_ENTRIES + 10, 3 * MAX_PAGE_ENTRIES])
+async def test_a_preview_at_its_limit_has_scanned_the_newest_entries(
+    without_ring: World, monkeypatch: pytest.MonkeyPatch, ring_entries: int
+) -> None:
+    """It shows the newest ten matches, wherever they are: in the ring, on the log, or in both."""
+    world, count = without_ring, 3 * MAX_PAGE_ENTRIES
+    for number in range(count - ring_entries):
         world.post(f"tea {number}")
-    monkeypatch.setattr(preview, "MAX_WORK_SECONDS", 1e-9)
-    found = await preview_tea(world)
-    assert 0 < found.matched_count == found.end_position.n <= MAX_PAGE_ENTRIES
-    assert not found.is_complete
+    world.hub.ring.set_limits(max_bytes=1 << 30, max_age_ms=1e9)
+    for number in range(count - ring_entries, count):
+        world.post(f"tea {number}")
+    newest = [f"tea {number}" for number in range(count)][-preview.MAX_EXAMPLES :]
+    whole = await preview_tea(world)
+    assert (whole.matched_count, whole.is_complete, example_texts(whole)) == (count, True, newest)
+    for limit, value in (("MAX_WORK_SECONDS", 1e-9), ("MAX_SCANNED_ENTRIES", 1)):
+        with monkeypatch.context() as patched:
+            patched.setattr(preview, limit, value)
+            found = await preview_tea(world)
+        assert 0 < found.matched_count == found.scanned_count == count - found.start.n < 2 * MAX_PAGE_ENTRIES
+        assert not found.is_complete
+        assert example_texts(found)[-found.matched_count :] == newest[-found.matched_count :]
+
+
+async def test_a_preview_scans_exactly_the_requested_span(world: World) -> None:
+    posts = [world.post(f"tea {number}") for number in range(2 * MAX_PAGE_ENTRIES)]
+    for since in (posts[0], posts[MAX_PAGE_ENTRIES - 1], posts[-2], posts[-1]):
+        found = await preview_tea(world, since.position)
+        after = len(posts) - since.position.n
+        assert found[:4] == (after, after, since.position, True)
 
 
 async def test_other_tasks_run_between_two_pages(world: World) -> None:

@@ -66,6 +66,16 @@ class Log:
 
     async def read_page(self, after: Position, most: int) -> LogPage:
         """Return marked entries, as the log reader does, after one iteration of the loop; or raise ``error``."""
+        known = await self._read()
+        held = after in [e.position for e in known] or not known or after < known[0].position
+        return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
+
+    async def read_back(self, last: Position, most: int) -> list[Entry]:
+        """Return marked entries up to ``last``, or none without it."""
+        known = [e for e in await self._read() if e.position.n <= last.n][-most:]
+        return known if known and known[-1].position == last else []
+
+    async def _read(self) -> list[Entry]:
         self.reads += 1
         if self.error is not None:
             raise self.error
@@ -74,9 +84,7 @@ class Log:
             shown = entry.shown_ids
             entry.is_deleted = shown.status in self.gone or shown.comment in self.gone
             entry.original_is_deleted = shown.original in self.gone
-        known = [e for e in self.entries if e.position.n > self.floor_n]
-        held = after in [e.position for e in known] or not known or after < known[0].position
-        return LogPage([e for e in known if e.position[:2] > after[:2]][:most], held)
+        return [e for e in self.entries if e.position.n > self.floor_n]
 
     async def wait_until_readable(self, timeout_seconds: float) -> None:
         await asyncio.sleep(timeout_seconds)  # a log that gets no entry makes its reader wait this long
@@ -89,6 +97,7 @@ class Graph:
     blockers: dict[str, int] = field(default_factory=dict)
     mutes: dict[str, int] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
+    ended: dict[str, tuple[int, int]] = field(default_factory=dict)
     head: Position = LOG_START
 
     @property
@@ -210,12 +219,13 @@ class World:
             status |= {"original": shown, "origin": shown["id"]}
         return self._append(position, "post", {"wire": {"status": status}}, audience)
 
-    def delete(self, post: Entry) -> Entry:
-        """Publish a delete: ids on the wire, the post for the filters, and the audience of the post."""
+    def delete(self, post: Entry, audience: str | None = None) -> Entry:
+        """Publish a delete: ids on the wire, the post for the filters, and by default the audience of the post."""
         status = json.loads(post.wire)["status"]
         wire = {"status": {"id": status["id"], "uid": status["uid"], "deleted": True}}
         self.log.gone.add(status["id"])
-        return self._append(self._next(), "delete", {"wire": wire, "facts": {"status": status}}, post.audience)
+        body = {"wire": wire, "facts": {"status": status}}
+        return self._append(self._next(), "delete", body, audience or post.audience)
 
     def comment(self, text: str, uid: str, post: Entry, audience: str = PUBLIC_AUDIENCE) -> Entry:
         """Publish a comment. Its id is that of its position."""
@@ -223,14 +233,14 @@ class World:
         comment = {"id": str(position.status_number), "uid": uid, "status": status["id"], "message": text}
         return self._append(position, "comment", {"wire": {"comment": comment, "status": _inner(status)}}, audience)
 
-    def uncomment(self, comment: Entry) -> Entry:
+    def uncomment(self, comment: Entry, audience: str | None = None) -> Entry:
         """Publish the end of a comment: its ids and the status on the wire, the comment for the filters."""
         wire = json.loads(comment.wire)
         said = wire["comment"]
         self.log.gone.add(said["id"])
         gone = {"id": said["id"], "uid": said["uid"], "status": said["status"], "deleted": True}
         body = {"wire": {"comment": gone, "status": wire["status"]}, "facts": {"comment": said}}
-        return self._append(self._next(), "uncomment", body, comment.audience)
+        return self._append(self._next(), "uncomment", body, audience or comment.audience)
 
     def relate(self, kind: str, source: str, target: str) -> Entry:
         """Publish a follow or an unfollow."""

@@ -6,7 +6,11 @@ local function change_follow(kind, source, target, ms, seq, n)
   local by = starts and 1 or -1
   source.following, target.followers = source.following + by, target.followers + by
   local position, now = append_entry(kind, PUBLIC, pair_body(source, target), ms, seq, n)
-  set_member(KEY.following .. source.id, target.id, starts and now)
+  if starts then
+    redis.call('ZADD', KEY.following .. source.id, now, target.id)
+  else
+    end_relation_with(KEY.following, source.id, target.id, now)
+  end
   set_member(KEY.followers .. target.id, source.id, starts and now)
   redis.call('HINCRBY', KEY.user .. source.id, 'following', by)
   redis.call('HINCRBY', KEY.user .. target.id, 'followers', by)

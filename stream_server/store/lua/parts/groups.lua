@@ -72,7 +72,11 @@ local function change_group_member(kind, group, user, ms, seq, n)
   group.members = group.members + by
   local position, now = append_entry(kind, 'group:' .. group.id, group_body(group, user), ms, seq, n)
   set_member(KEY.joined .. group.id, user.id, by > 0 and now)
-  set_member(KEY.groups .. user.id, group.id, by > 0 and now)
+  if by > 0 then
+    redis.call('ZADD', KEY.groups .. user.id, now, group.id)
+  else
+    end_relation_with(KEY.groups, user.id, group.id, now)
+  end
   redis.call('HINCRBY', KEY.group .. group.id, 'members', by)
   return position
 end

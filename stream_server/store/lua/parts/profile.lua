@@ -29,7 +29,8 @@ local function store_profile(who, at)
   end
 end
 
--- Appends an entry about a user whom everybody sees. Returns the position.
+-- Appends an entry about a user whom everybody sees. Returns the position and the
+-- time in ms.
 local function append_user_entry(kind, who, ms, seq, n)
   return append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(who) .. '}}', ms, seq, n)
 end
@@ -41,8 +42,10 @@ local function change_profile(who, at, rest)
   local has_changed = fill_card(who, at, rest)
   -- Protection changes first, so that later entries are made under it.
   if who.protected ~= was_protected then
-    position = append_user_entry(who.protected and 'protect' or 'unprotect', who, next_position())
+    local now
+    position, now = append_user_entry(who.protected and 'protect' or 'unprotect', who, next_position())
     redis.call(who.protected and 'SADD' or 'SREM', KEY.protected, who.id)
+    if not who.protected then redis.call('HSET', KEY.user .. who.id, 'opened', now) end
   end
   if has_changed then position = append_user_entry('user_update', who, next_position()) end
   if position then store_profile(who, at) end

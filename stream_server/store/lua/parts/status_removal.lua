@@ -77,7 +77,7 @@ local function remove_status(append, row, ms, seq, n)
   local facts = kept[7] and ',' .. unpack_json(kept[7]) or ''
   local body = '{"wire":{"status":{"id":"' .. id .. '",' .. foreign_id .. '"uid":"' .. uid
     .. '","deleted":true}},"facts":{"status":' .. as_posted .. facts .. '}}'
-  local position, earlier = append('delete', kept[8], body, ms, seq, n)
+  local position, earlier = append('delete', removal_audience(kept[8], id), body, ms, seq, n)
   if not position then return nil, earlier end
   redis.call('HINCRBY', KEY.user .. uid, 'deleted', 1)
   local people, lists, asleep = {}, {}, {}

@@ -27,6 +27,29 @@ local function is_protected(uid)
   return redis.call('HGET', KEY.user .. uid, 'protected') == '1'
 end
 
+-- The audience of the entry that removes a status or comment. It is that of the entry that it removes, or everybody if
+-- everybody could read what goes, because a protection has ended since.
+local function removal_audience(audience, id)
+  local to, owner, other = audience:match('^(%a+):(%d+),?(%d*)$')
+  if to == 'users' then return (is_protected(owner) or is_protected(other)) and audience or PUBLIC end
+  if to ~= 'followers' then return audience end
+  local kept = redis.call('HMGET', KEY.user .. owner, 'protected', 'opened')
+  local has_opened = kept[1] ~= '1' or (kept[2] and tonumber(make_id(tonumber(kept[2]), 4095)) > tonumber(id))
+  return has_opened and PUBLIC or audience
+end
+
+-- How many ended follows and memberships of a user are known.
+local MAX_ENDED = 200
+
+-- Ends a user's relation with a user or a group, which `relation` has until now. Its begin and end are kept, because
+-- deletes of what the user could read meanwhile may still come.
+local function end_relation_with(relation, uid, other, now)
+  local began = redis.call('ZSCORE', relation .. uid, other)
+  redis.call('ZREM', relation .. uid, other)
+  redis.call('ZADD', KEY.ended .. uid, now, other .. '-' .. began)
+  redis.call('ZREMRANGEBYRANK', KEY.ended .. uid, 0, -(MAX_ENDED + 1))
+end
+
 -- The user who writes; or nil and the refusal. A token does not outlive its user or the user's good standing.
 local function find_active_user(uid)
   local who = find_user(uid)

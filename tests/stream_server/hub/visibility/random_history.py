@@ -6,7 +6,19 @@ from functools import partial
 from typing import Any
 
 from stream_server.events.entry import Entry
-from tests.stream_server.hub.visibility.model import HistoryEntry, Received, State, StreamModel, received_events
+from tests.stream_server.hub.visibility.model import (
+    HistoryEntry,
+    State,
+    StreamModel,
+    compare,
+    is_open,
+    matches_anything,
+    matches_followed,
+    matches_home,
+    matches_people,
+    matches_word,
+    received_events,
+)
 from tests.stream_server.hub.world import Graph, Socket, World
 from tests.waiting import eventually
 
@@ -24,6 +36,7 @@ class RandomHistory:
         self.source = random.Random(seed)
         self.state = State()
         self.since: dict[tuple[str, str, str], int] = {}
+        self.ended: dict[tuple[str, str], tuple[int, int]] = {}
         self.history: list[HistoryEntry] = []
         self.posts: list[tuple[Entry, HistoryEntry]] = []
         self.comments: list[tuple[Entry, HistoryEntry]] = []
@@ -77,8 +90,15 @@ class RandomHistory:
     def delete(self) -> None:
         if self.posts:
             entry, post = self.posts.pop(self.source.randrange(max(0, len(self.posts) - 15), len(self.posts)))
-            happening = self.record(self.world.delete(entry), post.author, post.shown, about=post.about, undoes=post)
+            entry = self.world.delete(entry, self.removal_audience(post))
+            happening = self.record(entry, post.author, post.shown, about=post.about, undoes=post)
             post.deleted_n = happening.n
+
+    def removal_audience(self, made: HistoryEntry) -> str:
+        """Return the audience of a delete, as the store chooses it: everybody if everybody could read what goes."""
+        owners = made.audience.startswith("followers:")
+        states = [h.before for h in self.history[made.n :]] if owners else []
+        return "public" if any(is_open(made, state) for state in [*states, self.state]) else made.audience
 
     def relate(self) -> None:
         """Begin or end a follow, a block or a mute. A block first ends both follows."""
@@ -105,7 +125,10 @@ class RandomHistory:
         self.record(entry, one, [one, other] if verb == "follow" else [one], others=(one, other))
         pairs = getattr(self.state, RELATIONS[verb])
         (pairs.add if begins else pairs.discard)((one, other))
-        self.since[RELATIONS[verb], one, other] = entry.position.ms
+        if kind == "unfollow":
+            self.ended[one, other] = self.since["follows", one, other], entry.position.ms
+        else:
+            self.since[RELATIONS[verb], one, other] = entry.position.ms
 
     def protect(self) -> None:
         uid = self.actor()
@@ -161,7 +184,8 @@ class RandomHistory:
             pair = self.source.choice(fitting)
             self.comments.remove(pair)
             entry, said = pair
-            made, more = self.world.uncomment(entry), {"text": said.text, "about": said.about}
+            made = self.world.uncomment(entry, self.removal_audience(said))
+            more = {"text": said.text, "about": said.about}
             said.deleted_n = self.record(made, said.author, said.shown, undoes=said, on_post=said.on_post, **more).n
 
     def group(self) -> None:
@@ -170,6 +194,8 @@ class RandomHistory:
         entry = self.world.publish(kind, f"group:{gid}", group={"id": gid, "uid": "1"}, user={"id": uid})
         self.record(entry, uid, [uid])
         self.state.groups ^= {(uid, gid)}
+        if kind == "group_leave":
+            self.ended[uid, gid] = self.since["groups", uid, gid], entry.position.ms
         self.since["groups", uid, gid] = entry.position.ms
 
     def message(self) -> None:
@@ -198,24 +224,24 @@ class RandomHistory:
         position = None if since is None else since.position
         today, n = deepcopy(self.state), world.hub.head.n
         start_n = n if position is None else position.n
-        ours = self.model(user, partial(_word, "red"), start_n, n, today)
+        ours = self.model(user, partial(matches_word, "red"), start_n, n, today)
         what = self.source.choice(["own", "track", "follow", "firehose", "me"])
         kinds = "post,delete,follow,unfollow,like,comment,uncomment,user_update,protect,unprotect"
         if what == "own":
             ours.own = ours.graph = True
-            ours.matches = partial(_home, user)
+            ours.matches = partial(matches_home, user)
             stream, socket = world.open_user_stream(user, position)
         elif what == "track":
             stream, socket = world.open(position, user=user, track="red", kinds="post,delete,comment,uncomment")
         elif what == "follow":
-            ours.matches = partial(_people, {"1", "2"})
+            ours.matches = partial(matches_people, {"1", "2"})
             stream, socket = world.open(position, user=user, follow="1,2", kinds=kinds)
         elif what == "me":
-            ours.graph, ours.matches = True, partial(_followed, user)
+            ours.graph, ours.matches = True, partial(matches_followed, user)
             following = set(world.viewer(user).following)
             stream, socket = world.open(position, user=user, following=following, follow="@me")
         else:
-            ours.viewer_independent, ours.matches = True, _anything
+            ours.viewer_independent, ours.matches = True, matches_anything
             stream, socket = world.open(position, user=user, firehose="true", kinds=kinds)
         self.listeners.append((ours, socket, stream))
         await eventually(lambda: stream.client in world.hub.live, what="live")
@@ -227,10 +253,11 @@ class RandomHistory:
             return {b: self.since[relation, a, b] for a, b in pairs if a == user}
 
         blockers = {a: self.since["blocks", a, b] for a, b in self.state.blocks if b == user}
+        ended = {b: times for (a, b), times in self.ended.items() if a == user}
         state, head = self.state, self.world.hub.head
         return Graph(
             since("follows", state.follows), since("blocks", state.blocks), blockers, since("mutes", state.mutes),
-            since("groups", state.groups), head,
+            since("groups", state.groups), ended, head,
         )  # fmt: skip
 
     def check(self, user: str | None = None) -> int:
@@ -240,41 +267,3 @@ class RandomHistory:
                 self.world.hub.live.flush(stream.client)
                 compare(received_events(socket.messages()), ours.expects(self.history), ours)
         return sum(len(received_events(socket.messages())) for _, socket, _ in self.listeners)
-
-
-def _word(word: str, h: HistoryEntry, _: State) -> bool:
-    return h.kind in ("post", "delete", "comment", "uncomment") and word in h.text
-
-
-def _anything(h: HistoryEntry, _: State) -> bool:
-    graph = ("follow", "unfollow", "user_update", "protect", "unprotect")
-    return h.kind in ("post", "delete", "like", "comment", "uncomment", *graph)
-
-
-def _people(ids: set[str], h: HistoryEntry, now: State) -> bool:
-    if h.kind in ("like", "comment", "uncomment", "follow", "unfollow"):
-        return bool(ids & set(h.shown))
-    return _anything(h, now) and bool(ids & {h.author, *h.others})
-
-
-def _followed(user: str, h: HistoryEntry, now: State) -> bool:
-    return h.kind in ("post", "delete") and any((user, uid) in now.follows for uid in (h.author, *h.others))
-
-
-def _home(user: str, h: HistoryEntry, now: State) -> bool:
-    if not h.audience.startswith(("public", "followers:")):
-        return True
-    if h.kind in ("post", "delete", "user_update", "protect", "unprotect"):
-        return h.author == user or (user, h.author) in now.follows
-    return user in h.shown
-
-
-def compare(got: list[Received], expected: list[tuple[Received, bool]], ours: StreamModel) -> None:
-    """Compare received with expected messages, in order. Messages that may arrive may be absent."""
-    at = 0
-    for thing, must in expected:
-        if at < len(got) and got[at] == thing:
-            at += 1
-        else:
-            assert not must, (thing, got[at : at + 3], ours)
-    assert got[at:] == [], ours

@@ -42,8 +42,8 @@ class Scan:
 class SlowStreamModel(StreamModel):
     """A stream whose socket is full at times; ``received`` has kind and id of what it got."""
 
-    scans: dict[int, Scan] = field(default_factory=dict)
-    received: set[tuple[str, str]] = field(default_factory=set)
+    scans: dict[int, Scan] = field(default_factory=dict, repr=False)
+    received: set[tuple[str, str]] = field(default_factory=set, repr=False)
 
     def scanned_n(self, h: HistoryEntry) -> int | None:
         """Return the head of the last read."""
@@ -55,12 +55,12 @@ class SlowStreamModel(StreamModel):
 
     def expects_delete(self, h: HistoryEntry, post: HistoryEntry, history: list[HistoryEntry]) -> bool | None:
         """The delete of what was received must arrive. Other deletes may, if the post was ever visible."""
-        if self.viewer_independent:
-            return super().expects_delete(h, post, history)
-        forgotten = self.relation_ended(post, history[post.n :], history[-1].before)
-        if (post.kind, post.about) in self.received:
-            return self.graph or not forgotten
-        return False if forgotten or self.was_visible(post) or self.sees(post) != "not" else None
+        expected = super().expects_delete(h, post, history)
+        return False if expected and not self.viewer_independent else expected
+
+    def was_sent(self, post: HistoryEntry) -> bool:
+        """Whether the stream received it."""
+        return (post.kind, post.about) in self.received
 
 
 def record_scans(world: World, play: RandomHistory) -> dict[Client, dict[int, Scan]]:

@@ -221,8 +221,47 @@ async def test_the_delete_of_a_comment_has_the_audience_of_the_comment(store: St
     openly = await comment(store, bob, status)
     await protect(store, bob)
     closed = await comment(store, bob, status)
-    await store.comments.delete(bob, openly["id"], new_key())
+    for one in (openly, closed):
+        await store.comments.delete(bob, one["id"], new_key())
+    audiences = ["public", f"followers:{bob}"]
+    for kind in ("comment", "uncomment"):
+        assert [entry.audience for entry in await logged(store, kind)] == audiences
+
+
+async def test_a_removal_is_for_everybody_if_everybody_could_read_what_goes(store: Store, people: People) -> None:
+    """A protection that ended has opened what was written under it, even if the next one has begun."""
+    ann, bob = await people.users(2)
+    public = (await people.status(ann))["id"]
+    await protect(store, bob)
+    posts = [(await people.status(bob))["id"] for _ in range(2)]
+    comments = [(await comment(store, bob, public))["id"] for _ in range(2)]
     await protect(store, bob, on=False)
-    await store.comments.delete(bob, closed["id"], new_key())
-    assert [entry.audience for entry in await logged(store, "comment")] == ["public", f"followers:{bob}"]
-    assert [entry.audience for entry in await logged(store, "uncomment")] == ["public", f"followers:{bob}"]
+    await store.statuses.delete(bob, posts[0], new_key())
+    await store.comments.delete(bob, comments[0], new_key())
+    await protect(store, bob)
+    posts.append((await people.status(bob))["id"])
+    comments.append((await comment(store, bob, public))["id"])
+    for post, said in zip(posts[1:], comments[1:], strict=True):
+        await store.statuses.delete(bob, post, new_key())
+        await store.comments.delete(bob, said, new_key())
+    for kind in ("delete", "uncomment"):
+        audiences = [entry.audience for entry in await logged(store, kind)]
+        assert audiences == ["public", "public", f"followers:{bob}"], kind
+
+
+@pytest.mark.parametrize("opened", [0, 1, 2])
+async def test_the_delete_of_a_comment_between_protected_users_is_theirs_while_one_is_protected(
+    store: Store, people: People, opened: int
+) -> None:
+    ann, bob = await people.users(2)
+    status = (await people.status(ann))["id"]
+    await befriend(store, bob, ann)
+    for uid in (ann, bob):
+        await protect(store, uid)
+    said = await comment(store, bob, status)
+    for uid in (ann, bob)[:opened]:
+        await protect(store, uid, on=False)
+    await store.comments.delete(bob, said["id"], new_key())
+    made, gone = [(await logged(store, kind))[0].audience for kind in ("comment", "uncomment")]
+    assert made == f"users:{bob},{ann}"
+    assert gone == ("public" if opened == 2 else made)

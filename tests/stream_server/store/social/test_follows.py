@@ -130,7 +130,7 @@ async def test_an_interrupted_batch_reports_what_was_done_and_continues(
 
 async def test_the_following_set_comes_with_its_log_position(store: Store, people: People) -> None:
     ann, bob = await people.users(2)
-    assert await store.user_graphs.get_graph(ann) == ({}, {}, {}, {}, {}, LOG_START, LOG_START)
+    assert await store.user_graphs.get_graph(ann) == ({}, {}, {}, {}, {}, {}, LOG_START, LOG_START)
     await store.follows.follow(ann, bob, new_key())
     await people.user("later")
     viewer = await store.user_graphs.get_graph(ann)

@@ -46,6 +46,15 @@ def stored(raw: "redis.Redis", uid: str) -> list[dict[str, int]]:
     return [{member.decode(): int(score) for member, score in pairs} for pairs in found]
 
 
+def last_ends(ended: dict[str, int]) -> dict[str, tuple[int, int]]:
+    """The begin and the end of each user's last relation that ended, of the set that Redis has."""
+    found = {}
+    for member, end in sorted(ended.items(), key=lambda item: item[1]):
+        other, _, begin = member.partition("-")
+        found[other] = int(begin), end
+    return found
+
+
 class Changes:
     """Changes the relations of one user at random, by the store's own writes."""
 
@@ -98,7 +107,9 @@ async def test_a_graph_read_in_pages_while_it_changes_is_exact_at_its_head(
     for entry in await store.log.read(LOG_START, 10_000):
         if me in entry.event.user_ids:
             viewer.apply(entry)
-    assert [viewer.following, viewer.blocks, viewer.blockers, viewer.mutes, viewer.groups] == stored(raw, me)
+    *relations, ended = stored(raw, me)
+    assert [viewer.following, viewer.blocks, viewer.blockers, viewer.mutes, viewer.groups] == relations
+    assert viewer.ended == last_ends(ended) != {}
 
 
 async def test_no_step_reads_more_than_its_share_and_large_sets_are_complete(
@@ -106,7 +117,8 @@ async def test_no_step_reads_more_than_its_share_and_large_sets_are_complete(
 ) -> None:
     """Many members have the same score, so a page by the score alone would not end or skip some."""
     for number, name in enumerate(RELATIONS):
-        raw.zadd(keys.key_for(name, "1"), {str(member): member // 20 for member in range(10 * number, 50)})
+        members = {f"{member}-{member}": member // 20 for member in range(9 * number, 50)}
+        raw.zadd(keys.key_for(name, "1"), members)
     sizes: list[int] = []
 
     async def measure(name: str, reply: Any) -> None:
@@ -115,7 +127,8 @@ async def test_no_step_reads_more_than_its_share_and_large_sets_are_complete(
 
     watch_calls(store, monkeypatch, measure)
     graph = await store.user_graphs.get_graph("1")
-    assert list(graph[:5]) == stored(raw, "1")
+    *relations, ended = stored(raw, "1")
+    assert (list(graph[:5]), graph.ended) == (relations, last_ends(ended))
     assert max(sizes) <= user_graph.MAX_STEP_RELATIONS
     assert len(sizes) > 30
 

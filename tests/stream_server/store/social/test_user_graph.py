@@ -5,18 +5,52 @@ import asyncio
 import redis
 
 from stream_server.events.position import LOG_START
+from stream_server.hub.visibility.viewer import MAX_ENDED
 from stream_server.store import keys
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
+from tests.stream_server.store.scenes import group
 
 
 async def test_a_graph_has_every_relation_with_its_start(store: Store, raw: "redis.Redis") -> None:
     for number, relation in enumerate(("following", "blocks", "blockers", "mutes", "groups")):
         raw.zadd(keys.key_for(relation, "1"), {"2": 1_795_197_600_000 + number, "3": 1})
         raw.zadd(keys.key_for(relation, "9"), {"4": 1})
+    raw.zadd(keys.key_for("ended", "1"), {"5-100": 400, "5-200": 300, "6-7": 8})
     viewer = await store.user_graphs.get_graph("1")
-    assert viewer[:-2] == tuple({"2": 1_795_197_600_000 + number, "3": 1} for number in range(5))
+    assert viewer[:5] == tuple({"2": 1_795_197_600_000 + number, "3": 1} for number in range(5))
+    assert viewer.ended == {"5": (100, 400), "6": (7, 8)}
     assert viewer.head == LOG_START
+
+
+async def test_a_graph_has_the_begin_and_the_end_of_the_relations_that_ended_last(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    """They end by an unfollow, a block, leaving a group, and the end of a group. Redis keeps the last 200."""
+    ann, bob, carl, dave = await people.users(4)
+    for uid in (bob, carl):
+        await store.follows.follow(ann, uid, new_key())
+    left, deleted = [await group(store, "public", dave, ann) for _ in range(2)]
+    before = await store.user_graphs.get_graph(ann)
+    ends = {}
+    for other, end in (
+        (bob, store.follows.unfollow(ann, bob, new_key())),
+        (carl, store.blocks.block(carl, ann, new_key())),
+        (left, store.groups.remove_member(ann, left, ann, new_key())),
+        (deleted, store.groups.delete(dave, deleted, new_key())),
+    ):
+        await end
+        ends[other] = (await store.log.head()).ms
+    ended = (await store.user_graphs.get_graph(ann)).ended
+    assert {other: begin for other, (begin, _) in ended.items()} == {**before.following, **before.groups}
+    assert {other: end for other, (_, end) in ended.items()} == {
+        **ends,
+        carl: ended[carl][1],
+    }  # the block came after it
+    raw.zadd(keys.key_for("ended", ann), {f"9-{number}": number for number in range(300)})
+    await store.follows.follow(ann, bob, new_key())
+    await store.follows.unfollow(ann, bob, new_key())
+    assert raw.zcard(keys.key_for("ended", ann)) == MAX_ENDED
 
 
 async def test_graphs_asked_together_are_those_asked_one_by_one(store: Store, people: People) -> None:
@@ -29,7 +63,7 @@ async def test_graphs_asked_together_are_those_asked_one_by_one(store: Store, pe
 
 
 async def test_an_unknown_user_has_an_empty_graph(store: Store) -> None:
-    assert await store.user_graphs.get_graph("404") == ({}, {}, {}, {}, {}, LOG_START, LOG_START)
+    assert await store.user_graphs.get_graph("404") == ({}, {}, {}, {}, {}, {}, LOG_START, LOG_START)
     assert await store.user_graphs.get_restricted_accounts() == (frozenset(), frozenset(), LOG_START, LOG_START)
 
 

@@ -1,0 +1,220 @@
+"""Replays and polls go by today's permissions, and tell what became hidden as live streams do."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from stream_server.events.position import LOG_START, Position
+from stream_server.hub.delivery import Delivery
+from stream_server.hub.poll import PollResult
+from tests.stream_server.hub.world import Graph, World, user_json
+from tests.waiting import eventually
+
+Asked = dict[str, Any]
+FILTERS: list[Asked] = [{"track": "red"}, {"follow": "7"}, {"firehose": "true"}, {"sample": "100"}]
+KINDS = "post,delete,like,comment,uncomment,follow,unfollow,protect,unprotect"
+
+
+async def polled(world: World, since: Position, user: str = "1", **asked: Any) -> PollResult:
+    """Poll without waiting."""
+    return await world.poll(world.request(since, user=user, **asked)).run(0)
+
+
+def deliveries(answer: PollResult) -> list[Delivery]:
+    return [item for item in answer.items if isinstance(item, Delivery)]
+
+
+def kinds_of(answer: PollResult) -> list[str]:
+    return [delivery.entry.kind for delivery in deliveries(answer)]
+
+
+async def replayed_kinds(world: World, since: Position, **asked: Any) -> list[object]:
+    """What a stream from ``since`` gets up to the head."""
+    stream, socket = world.open(since, **asked)
+    await eventually(lambda: stream.client in world.hub.live, what="live")
+    return socket.kinds()[1:]
+
+
+@pytest.mark.parametrize("asked", FILTERS)
+async def test_what_was_written_under_protection_is_shown_after_it_and_its_delete_too(
+    tiny_buffer: World, asked: Asked
+) -> None:
+    world, asked = tiny_buffer, asked | {"kinds": KINDS}
+    world.publish("protect", user=user_json("7"))
+    start = world.hub.head
+    post = world.post("red secret", uid="7", audience="followers:7")
+    world.comment("red indeed", "8", post, "followers:7")
+    world.publish("like", "followers:7", source=user_json("8"), status=json.loads(post.wire)["status"])
+    assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == []
+    world.publish("unprotect", user=user_json("7"))
+    end = world.hub.head
+    shown = {"track": ["post", "comment"], "sample": ["post", "comment", "like"]}
+    expected = shown.get(next(iter(asked)), ["post", "comment", "like", "unprotect"])
+    assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == expected
+    _, live = world.open(end, **asked)
+    world.delete(post, "public")
+    await live.expect_kinds("hello", "delete")
+    assert await replayed_kinds(world, end, **asked) == kinds_of(await polled(world, end, **asked)) == ["delete"]
+
+
+@pytest.mark.parametrize("ended", ["7", "8", "7,8"])
+async def test_a_reaction_between_protected_users_is_shown_when_neither_is_protected(world: World, ended: str) -> None:
+    for uid in ("7", "8"):
+        world.publish("protect", user=user_json(uid))
+    start = world.hub.head
+    post = world.post("red secret", uid="7", audience="followers:7")
+    world.comment("red indeed", "8", post, "users:8,7")
+    for uid in ended.split(","):
+        world.publish("unprotect", user=user_json(uid))
+    shown = ["comment"] if ended == "7,8" else []
+    world.graphs["1"] = Graph(following={"7": 1, "8": 1})
+    for user in ("1", "2"):
+        for asked in ({"track": "indeed"}, {"follow": "8"}):
+            assert await replayed_kinds(world, start, user=user, kinds="comment", **asked) == shown
+    assert await replayed_kinds(world, start, firehose="true", kinds="comment") == shown
+    _, own = world.open_user_stream("8", start)
+    await world.until_live(6)
+    assert own.kinds().count("comment") == 1
+
+
+@pytest.mark.parametrize("asked", [{"follow": "7"}, {"firehose": "true"}])
+@pytest.mark.parametrize("relations", [Graph(), Graph(mutes={"9": 1})])
+async def test_the_begin_and_end_of_a_protection_reach_polls_that_wait_and_replays(
+    world: World, asked: Asked, relations: Graph
+) -> None:
+    """The user may be protected when they are read, and the client be a stranger."""
+    asked |= {"kinds": "protect,unprotect"}
+    world.graphs["1"] = relations
+    start = world.hub.head
+    for kind in ("protect", "unprotect", "protect"):
+        poll = asyncio.create_task(world.poll(world.request(None, **asked)).run(30))
+        await world.until_live()
+        world.publish(kind, user=user_json("7"))
+        assert kinds_of(await poll) == [kind]
+    expected = ["protect", "unprotect", "protect"]
+    assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == expected
+
+
+async def test_the_own_unfollow_of_a_protected_user_reaches_polls_that_wait_and_replays(world: World) -> None:
+    asked: Asked = {"follow": "7", "kinds": "unfollow"}
+    world.graphs["1"], start = Graph(following={"7": 1}), world.hub.head
+    world.publish("protect", user=user_json("7"))
+    poll = asyncio.create_task(world.poll(world.request(None, **asked)).run(30))
+    await world.until_live()
+    world.relate("unfollow", "1", "7")
+    assert kinds_of(await poll) == ["unfollow"]
+    assert await replayed_kinds(world, start, **asked) == kinds_of(await polled(world, start, **asked)) == ["unfollow"]
+    assert await replayed_kinds(world, start, user="2", **asked) == []
+
+
+async def test_the_end_of_a_group_reaches_replays_of_its_former_members(world: World) -> None:
+    world.graphs["1"], world.graphs["2"] = Graph(groups={"91": 1}), Graph(ended={"91": (1, 2)})
+    start, members = world.hub.head, [world.viewer("1"), world.viewer("2")]
+    world.post("in the group", uid="7", audience="group:91")
+    world.publish("group_delete", "group:91", group={"id": "91", "uid": "7"})
+    streams = [world.open_user_stream(uid, start)[1] for uid in "123"]
+    await world.until_live(3)
+    assert [socket.kinds()[1:] for socket in streams] == [["group_delete"], [], []]
+    assert len(members) == 2
+
+
+def _block(world: World) -> None:
+    world.relate("unfollow", "1", "7")
+    world.publish("block", "users:1", source=user_json("1"), target=user_json("7"))
+
+
+def _mute(world: World) -> None:
+    world.publish("mute", "users:1", source=user_json("1"), target=user_json("7"))
+
+
+def _protect_again(world: World) -> None:
+    for kind in ("unprotect", "protect"):
+        world.publish(kind, user=user_json("7"))
+
+
+CHANGES: dict[str, Callable[[World], Any]] = {
+    "unfollow": lambda world: world.relate("unfollow", "1", "7"),
+    "block": _block,
+    "mute": _mute,
+    "protect": lambda world: world.publish("protect", user=user_json("7")),
+    "protect again": _protect_again,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("audience", ["public", "followers:7"])
+@pytest.mark.parametrize("kept", [True, False], ids=["viewer kept", "viewer read again"])
+async def test_a_poll_gets_the_delete_of_what_an_earlier_poll_was_sent(
+    tiny_buffer: World, change: str, audience: str, *, kept: bool
+) -> None:
+    """Also if the post is hidden from its user by then. Others who could not see it do not get the delete."""
+    world = tiny_buffer
+    world.graphs["1"] = Graph(following={"7": 1})
+    if audience != "public":
+        world.publish("protect", user=user_json("7"))
+    post = world.post("red", uid="7", audience=audience)
+    asked: Asked = {"track": "red", "kinds": "post,delete"}
+    first = await polled(world, LOG_START, **asked)
+    assert kinds_of(first) == ["post"]
+    stranger = await polled(world, LOG_START, user="2", **asked)
+    before = world.now_ms
+    CHANGES[change](world)
+    if not kept:
+        world.graphs["1"] = _relations_after(change, before, world)
+        world.hub.viewer_cache.clear()
+    second = await polled(world, first.position, **asked)
+    assert kinds_of(second) == []
+    world.delete(post)
+    for since in (first, second):
+        assert kinds_of(await polled(world, since.position, **asked)) == ["delete"]
+        assert await replayed_kinds(world, since.position, **asked) == ["delete"]
+    sees_it = ["delete"] if audience == "public" else []
+    assert kinds_of(await polled(world, stranger.position, user="2", **asked)) == sees_it
+
+
+def _relations_after(change: str, before: int, world: World) -> Graph:
+    """What a store has of user 1 after the change."""
+    head, ended = world.hub.head, {"7": (1, before + 1)}
+    if change == "unfollow":
+        return Graph(ended=ended, head=head)
+    if change == "block":
+        return Graph(ended=ended, blocks={"7": before + 2}, head=head)
+    return Graph(following={"7": 1}, mutes={"7": before + 1} if change == "mute" else {}, head=head)
+
+
+async def test_a_delete_from_before_a_follow_is_not_sent(world: World) -> None:
+    """The posts of a protected user that were gone before the follow could never be seen."""
+    world.publish("protect", user=user_json("7"))
+    world.delete(world.post("red", uid="7", audience="followers:7"))
+    for kind in ("follow", "unfollow"):
+        world.graphs["1"] = Graph(following={"7": world.now_ms + 1})
+        world.relate(kind, "1", "7")
+        world.hub.viewer_cache.clear()
+        if kind == "unfollow":
+            world.graphs["1"] = Graph(ended={"7": (world.now_ms - 1, world.now_ms)}, head=world.hub.head)
+        else:
+            world.graphs["1"].head = world.hub.head
+        assert kinds_of(await polled(world, LOG_START, track="red")) == []
+
+
+@pytest.mark.parametrize("asked", FILTERS)
+async def test_a_quote_of_a_user_who_is_protected_now_comes_without_its_original(
+    tiny_buffer: World, asked: Asked
+) -> None:
+    """Also on a firehose and a sample. A repost without words does not come, and their deletes do."""
+    world, start = tiny_buffer, tiny_buffer.hub.head
+    original = world.post("secret", uid="7")
+    quote, repost = world.post("red quote", "8", original), world.post("", "8", original)
+    end = world.hub.head
+    world.publish("protect", user=user_json("7"))
+    if asked != {"follow": "7"}:
+        answer = await polled(world, start, **asked)
+        (shown,) = deliveries(answer)
+        status = json.loads(shown.entry.wire)["status"]
+        assert (status["message"], status["original"]) == ("red quote", None)
+    for post in (quote, repost):
+        world.delete(post)
+    assert kinds_of(await polled(world, end, firehose="true")) == ["delete", "delete"]
