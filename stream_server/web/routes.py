@@ -31,7 +31,7 @@ from stream_server.web.api import (
     users,
 )
 from stream_server.web.dialects import v1, v2, v2_rules
-from stream_server.web.http.app_keys import ROUTES
+from stream_server.web.http.app_keys import FIXED_PATHS, ROUTES
 from stream_server.web.http.paging import IdsQuery, NumberedPageQuery, PageAnswer, PageQuery
 from stream_server.web.limits.rate_limit import (
     FILES,
@@ -269,10 +269,12 @@ ROUTE_TABLE: tuple[Route, ...] = (
 
 
 def add_routes(app: web.Application, table: tuple[Route, ...] = ROUTE_TABLE) -> None:
-    """Register the routes in ``app``, with HEAD for each GET. Store their rows in ``app[ROUTES]``."""
+    """Register the routes in ``app``, with HEAD for each GET. Fill ``app[ROUTES]`` and ``app[FIXED_PATHS]``."""
     rows: dict[web.AbstractRoute, Route] = {}
+    fixed_paths: dict[str, set[str]] = {row.path: set() for row in table if "{" not in row.path}
     for row in table:
-        rows[app.router.add_route(row.method, row.path, row.handler)] = row
-        if row.method == "GET":
-            rows[app.router.add_route("HEAD", row.path, row.handler)] = row
-    app[ROUTES] = rows
+        for method in ("GET", "HEAD") if row.method == "GET" else (row.method,):
+            rows[app.router.add_route(method, row.path, row.handler)] = row
+            if row.path in fixed_paths:
+                fixed_paths[row.path].add(method)
+    app[ROUTES], app[FIXED_PATHS] = rows, fixed_paths

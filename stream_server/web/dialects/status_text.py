@@ -1,4 +1,7 @@
-"""The text and the place of a status, as the dialects render them. A repost's text begins with ``RT @login: ``."""
+"""What both dialects say of a status: its text, media, place, and the user whom it answers.
+
+A repost shows its original: its text is ``RT @login: `` and the original's text, and its media are the original's.
+"""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -18,10 +21,23 @@ class StatusText(NamedTuple):
     entities: Json
 
 
+class AnsweredUser(NamedTuple):
+    """The user whom a status answers. ``login`` is None if the status does not tell it."""
+
+    uid: str
+    login: str | None
+
+
+def reposted_status(status: Json) -> Json | None:
+    """Return the original of a repost that embeds it. Return None for another status, and for a quote."""
+    original: Json | None = status.get("original")
+    return None if status["message"] else original or None
+
+
 def status_text(status: Json) -> StatusText:
     """Return text and entities of a status. A repost's text is ``RT @login: `` and the text of the original."""
-    original = status.get("original")
-    if not original or status["message"]:
+    original = reposted_status(status)
+    if original is None:
         return StatusText(status["message"], status["entities"])
     prefix = REPOST_PREFIX.format(original["login"])
     shift, found = len(prefix), original["entities"].items()
@@ -34,6 +50,31 @@ def status_text(status: Json) -> StatusText:
 def _shift_entity(entity: Json, by: int) -> Json:
     start, end = entity["indices"]
     return {**entity, "indices": [start + by, end + by]}
+
+
+def shown_media(status: Json) -> list[Json]:
+    """Return the media of a status; those of its original for a repost. Each has ``url`` and ``type``."""
+    media: list[Json] = (reposted_status(status) or status)["media"]
+    return media
+
+
+def media_id(url: str) -> int:
+    """Return an id for a media URL: 53 bits of its hash, because JavaScript numbers hold only 53 bits exactly."""
+    return int.from_bytes(hashlib.blake2b(url.encode(errors="surrogatepass"), digest_size=8).digest()) >> 11
+
+
+def answered_user(status: Json, reply_to_login: str | None) -> AnsweredUser | None:
+    """Return the user whom a status answers, or None. A text that begins with a mention is an answer to that user.
+
+    ``reply_to_login`` is the login of the author of the status that this status answers, or None if it is unknown.
+    """
+    mentions, uid = status["entities"]["mentions"], status["in_reply_to_uid"]
+    if uid is None and mentions and not status["message"][: mentions[0]["indices"][0]].strip():
+        uid = mentions[0].get("id")
+    if uid is None:
+        return None
+    known = {mention.get("id"): mention["login"] for mention in mentions} | {status["uid"]: status["login"]}
+    return AnsweredUser(uid, reply_to_login or known.get(uid))
 
 
 def place_id(place: Json) -> str:

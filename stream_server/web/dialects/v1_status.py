@@ -4,7 +4,6 @@ Texts stay as written: ``&`` is not escaped and no text is truncated. Indices co
 this server does not know have Twitter's defaults: no picture, no time zone, the initial colours, and 0 for counts.
 """
 
-import hashlib
 from datetime import datetime
 from functools import lru_cache
 from time import gmtime
@@ -12,7 +11,16 @@ from time import gmtime
 from filters.entities import Url, extract_entities
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.events.position import created_ms
-from stream_server.web.dialects.status_text import Json, StatusText, place_id, status_text
+from stream_server.web.dialects.status_text import (
+    Json,
+    StatusText,
+    answered_user,
+    media_id,
+    place_id,
+    reposted_status,
+    shown_media,
+    status_text,
+)
 
 SOURCE = "web"
 """The app that posted a status. This server does not record it."""
@@ -49,12 +57,9 @@ def render_tweet(status: Json, facts: EntryFacts) -> Json:
     """Return a posted status in v1.1 format. ``facts`` has what its native JSON lacks, such as its author's profile."""
     tweet = _render_status(status, facts.author, facts.reply_to_login)
     original = status.get("original")
-    if original and not status["message"]:
-        tweet["retweeted_status"] = _render_status(original, facts.original_author, None)
-    elif status["origin"] is not None:
-        tweet |= {"is_quote_status": True, **_id_members("quoted_status_id", status["origin"])}
-        if original:
-            tweet["quoted_status"] = _render_status(original, facts.original_author, None)
+    if original:
+        member = "quoted_status" if status["message"] else "retweeted_status"
+        tweet[member] = _render_status(original, facts.original_author, None)
     tweet["timestamp_ms"] = str(parse_iso_ms(status["posted"]))
     return tweet
 
@@ -78,7 +83,9 @@ def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: 
         "user": render_user(status["uid"], status["login"], author),
         **_geo_members(status),
         "contributors": None,
-        "is_quote_status": False,
+        **_quote_members(reposted_status(status) or status),
+        "quote_count": 0,
+        "reply_count": status["comments"],
         "retweet_count": status["reposts"],
         "favorite_count": status["likes"],
         **_render_entities(status, words),
@@ -90,18 +97,20 @@ def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: 
 
 
 def _reply_members(status: Json, reply_to_login: str | None) -> Json:
-    """Return the five ``in_reply_to_…`` members. A status that begins with a mention counts as a reply to that user."""
-    mentions = status["entities"]["mentions"]
-    uid = status["in_reply_to_uid"]
-    if uid is None and mentions and not status["message"][: mentions[0]["indices"][0]].strip():
-        uid = mentions[0].get("id")
-    if uid is not None and reply_to_login is None:
-        reply_to_login = next((mention["login"] for mention in mentions if mention.get("id") == uid), None)
+    """Return the five ``in_reply_to_…`` members."""
+    answered = answered_user(status, reply_to_login)
     return {
         **_id_members("in_reply_to_status_id", status["in_reply_to"]),
-        **_id_members("in_reply_to_user_id", uid),
-        "in_reply_to_screen_name": reply_to_login,
+        **_id_members("in_reply_to_user_id", None if answered is None else answered.uid),
+        "in_reply_to_screen_name": None if answered is None else answered.login,
     }
+
+
+def _quote_members(shown: Json) -> Json:
+    """Return whether a status quotes another, and which. ``shown`` is the original if the status is a repost."""
+    if shown["origin"] is None or not shown["message"]:
+        return {"is_quote_status": False}
+    return {"is_quote_status": True, **_id_members("quoted_status_id", shown["origin"])}
 
 
 def _id_members(name: str, text: str | None) -> Json:
@@ -142,7 +151,10 @@ def _render_place(place: Json) -> Json:
 def _render_entities(status: Json, status_words: StatusText) -> Json:
     """Return the entities and media of a status. Mentions of logins that no user has are left out."""
     found, text_length = status_words.entities, len(status_words.text)
-    media = [_render_media(medium, text_length) for medium in status["media"] if medium["type"] in MEDIA_TYPES]
+    original = reposted_status(status)
+    source = {} if original is None else _source_members(original)
+    shown = [medium for medium in shown_media(status) if medium["type"] in MEDIA_TYPES]
+    media = [_render_media(medium, text_length) | source for medium in shown]
     entities: Json = {
         "hashtags": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["hashtags"]],
         "symbols": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["cashtags"]],
@@ -168,7 +180,7 @@ def _render_media(medium: Json, text_length: int) -> Json:
     """Return a media link in v1.1 format. It is not in the text, so both indices point to the end of the text."""
     url = medium["url"]
     return {
-        **_id_members("id", str(_media_id(url))),
+        **_id_members("id", str(media_id(url))),
         "indices": [text_length, text_length],
         **dict.fromkeys(("media_url", "media_url_https", "url", "expanded_url"), url),
         "display_url": url.partition("://")[2],
@@ -177,9 +189,9 @@ def _render_media(medium: Json, text_length: int) -> Json:
     }
 
 
-def _media_id(url: str) -> int:
-    """Return an id for a media URL: 53 bits of its hash, because JavaScript numbers hold only 53 bits exactly."""
-    return int.from_bytes(hashlib.blake2b(url.encode(errors="surrogatepass"), digest_size=8).digest()) >> 11
+def _source_members(original: Json) -> Json:
+    """Return the members that say whose media a repost shows."""
+    return _id_members("source_status_id", original["id"]) | _id_members("source_user_id", original["uid"])
 
 
 def render_user(uid: str, login: str, person: AuthorSnapshot | None) -> Json:

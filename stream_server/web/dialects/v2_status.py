@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from stream_server.events.entry_fields import AuthorSnapshot
-from stream_server.web.dialects.status_text import Json, place_id, status_text
+from stream_server.web.dialects.status_text import (
+    Json,
+    answered_user,
+    media_id,
+    place_id,
+    shown_media,
+    status_text,
+)
 from stream_server.web.dialects.v2_parameters import FieldSelection
 
 _MEDIA_TYPES = {
@@ -44,7 +51,7 @@ def render_includes(status: Json, known_users: KnownUsers, fields: FieldSelectio
         "users": list(users.values()),
         "tweets": [render_tweet(original, fields.tweet)] if original and "referenced_tweets.id" in expansions else [],
         "places": [render_place(place, fields.place)] if place and "geo.place_id" in expansions else [],
-        "media": [render_media(*media, fields.media) for media in _included_media(status, expansions)],
+        "media": [render_media(*media, fields.media) for media in _included_media(status, expansions).items()],
     }
     return {name: objects for name, objects in includes.items() if objects}
 
@@ -78,32 +85,35 @@ def _included_users(
     status: Json, known_users: KnownUsers, expansions: frozenset[str]
 ) -> Iterable[tuple[str, str, AuthorSnapshot | None]]:
     """Yield id, login and profile of each user to include. If a user comes twice, the one with profile is first."""
-    original, reply_to_login = status.get("original"), known_users.reply_to_login
+    original, answered = status.get("original"), answered_user(status, known_users.reply_to_login)
     if "author_id" in expansions:
         yield status["uid"], status["login"], known_users.author
     if original and "referenced_tweets.id.author_id" in expansions:
         yield original["uid"], original["login"], known_users.original
-    if reply_to_login is not None and "in_reply_to_user_id" in expansions:
-        answered = known_users.author if reply_to_login == status["login"] else None
-        yield status["in_reply_to_uid"], reply_to_login, answered
+    if answered is not None and answered.login is not None and "in_reply_to_user_id" in expansions:
+        yield answered.uid, answered.login, known_users.author if answered.uid == status["uid"] else None
     if "entities.mentions.username" in expansions:
         for mention in status_text(status).entities["mentions"]:
             if "id" in mention:
                 yield mention["id"], mention["login"], None
 
 
-def _included_media(status: Json, expansions: frozenset[str]) -> Iterable[tuple[str, Json]]:
-    """Yield the media key and the JSON of each media attachment that the expansions request."""
-    if "attachments.media_keys" in expansions:
-        yield from zip(_media_keys(status), status["media"], strict=True)
+def _included_media(status: Json, expansions: frozenset[str]) -> Json:
+    """Return the JSON of each media attachment that the expansions request, by its media key."""
+    found = _media_by_key(status) if "attachments.media_keys" in expansions else {}
     original = status.get("original")
     if original and "referenced_tweets.id.attachments.media_keys" in expansions:
-        yield from zip(_media_keys(original), original["media"], strict=True)
+        found |= _media_by_key(original)
+    return found
 
 
-def _media_keys(status: Json) -> list[str]:
-    """Return the media keys of a status's attachments, such as ``3_12345`` + ``1``: type, ``_``, status id, number."""
-    return [f"{_MEDIA_TYPES[media['type']][0]}_{status['id']}{n}" for n, media in enumerate(status["media"], 1)]
+def _media_by_key(status: Json) -> Json:
+    """Return the attachments of a status, those of its original for a repost, by media key.
+
+    A media key, such as ``3_7450050662383796``, has the type, ``_``, and the media id of v1.1. So it is the same
+    wherever the same link occurs.
+    """
+    return {f"{_MEDIA_TYPES[media['type']][0]}_{media_id(media['url'])}": media for media in shown_media(status)}
 
 
 def _render_entities(status: Json) -> Json:
@@ -171,7 +181,7 @@ _TWEET_MEMBERS: dict[str, Callable[[Json], object]] = {
     "id": lambda s: s["id"],
     "text": lambda s: status_text(s).text,
     "edit_history_tweet_ids": lambda s: [s["id"]],
-    "attachments": lambda s: {"media_keys": _media_keys(s)} if s["media"] else None,
+    "attachments": lambda s: {"media_keys": list(_media_by_key(s))} if shown_media(s) else None,
     "author_id": lambda s: s["uid"],
     "conversation_id": lambda s: s["conversation"],
     "created_at": lambda s: s["posted"],
@@ -179,7 +189,7 @@ _TWEET_MEMBERS: dict[str, Callable[[Json], object]] = {
     "edit_controls": lambda s: {"edits_remaining": 0, "is_edit_eligible": False, "editable_until": s["posted"]},
     "entities": _render_entities,
     "geo": _render_geo,
-    "in_reply_to_user_id": lambda s: s["in_reply_to_uid"],
+    "in_reply_to_user_id": lambda s: (answered_user(s, None) or (None,))[0],
     "lang": lambda s: s["lang"],
     "public_metrics": _public_metrics,
     "referenced_tweets": _referenced_tweets,

@@ -1,7 +1,7 @@
 """Typed keys of the values that the aiohttp app and each request carry."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 from aiohttp import web
@@ -33,6 +33,9 @@ PASSWORDS = web.AppKey("passwords", Passwords)
 METRICS = web.AppKey("metrics", Metrics)
 OPERATIONS = web.AppKey("operations", Operations)
 ROUTES: web.AppKey[Mapping[web.AbstractRoute, Route]] = web.AppKey("routes")
+FIXED_PATHS: web.AppKey[Mapping[str, Collection[str]]] = web.AppKey("fixed_paths")
+"""The methods of each path without parameters. Such a path is no object of a route with a parameter in its place."""
+
 TOKEN_STATUSES = web.AppKey("token_statuses", TokenStatuses)
 KEY_SET = web.AppKey("key_set", RemoteKeySet)
 """Public keys that verify tokens, fetched from a URL. Present only if the settings name such a URL."""

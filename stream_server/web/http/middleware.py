@@ -28,6 +28,7 @@ from stream_server.store.redis.request_trace import RequestTrace
 from stream_server.web.http.app_keys import (
     CLAIMS,
     CONFIG,
+    FIXED_PATHS,
     HUB,
     METRICS,
     QUERY,
@@ -169,6 +170,9 @@ async def _check_and_answer(
     """
     if request.method == "OPTIONS" and (preflight := answer_preflight(request)) is not None:
         return preflight
+    methods = app[FIXED_PATHS].get(request.path)
+    if methods is not None and request.method not in methods:  # aiohttp may have found a route with a parameter
+        raise web.HTTPMethodNotAllowed(request.method, methods)
     if route is None:
         if request.match_info.http_exception is not None:
             return await handler(request)

@@ -68,6 +68,7 @@ def test_the_five_reply_members_are_always_present() -> None:
     assert answer("cid", in_reply_to="8", in_reply_to_uid="4", **at_bob) == [8, "8", 4, "4", "cid"]
     assert answer(**at_bob) == [None, None, 3, "3", "bob"]
     assert answer(message="a@bob hi", entities=entities) == [None] * 5
+    assert answer(in_reply_to="8", in_reply_to_uid="2") == [8, "8", 2, "2", "ada"]  # to oneself
 
 
 def test_points_and_places() -> None:
@@ -139,6 +140,34 @@ def test_a_repost_embeds_its_original_and_repeats_its_text() -> None:
     assert (made["user"]["screen_name"], made["is_quote_status"]) == ("ada", False)
 
 
+def test_a_repost_shows_the_media_of_its_original() -> None:
+    media = [{"url": "https://a.example/1.png", "type": "image"}, {"url": "https://a.example/2", "type": "audio"}]
+    original = status(id="9", uid="3", login="bob", message="tea", media=media)
+    made = render_tweet(status(message="", origin="9", original=original), EntryFacts())
+    (own,) = made["retweeted_status"]["entities"]["media"]
+    source = {"source_status_id": 9, "source_status_id_str": "9", "source_user_id": 3, "source_user_id_str": "3"}
+    assert made["entities"]["media"] == [{**own, "indices": [len("RT @bob: tea")] * 2, **source}]
+    assert made["extended_entities"]["media"] == made["entities"]["media"]
+    quote = render_tweet(status(message="coffee!", origin="9", original=original), EntryFacts())
+    assert ("media" in quote["entities"], quote["quoted_status"]["entities"]["media"]) == (False, [own])
+
+
+def test_a_repost_of_a_quote_is_a_quote_too() -> None:
+    quote = status(id="9", uid="3", login="bob", message="coffee!", origin="8")
+    made = render_tweet(status(message="", origin="9", original=quote), EntryFacts())
+    inner = made["retweeted_status"]
+    assert (inner["is_quote_status"], inner["quoted_status_id"], inner["quoted_status_id_str"]) == (True, 8, "8")
+    assert (made["is_quote_status"], made["quoted_status_id"], made["quoted_status_id_str"]) == (True, 8, "8")
+    assert "quoted_status" not in made
+    outer = render_tweet(status(message="indeed", origin="9", original=quote), EntryFacts())
+    assert (outer["quoted_status_id"], outer["quoted_status"]["quoted_status_id"]) == (9, 8)
+
+
+def test_a_repost_whose_original_is_hidden_is_no_quote() -> None:
+    made = rendered(message="", origin="9", original=None)
+    assert (made["is_quote_status"], "quoted_status_id" in made, made["text"]) == (False, False, "")
+
+
 def test_a_quote_embeds_its_original() -> None:
     original = status(id="9", uid="3", login="bob", message="tea?")
     made = render_tweet(status(message="coffee!", origin="9", original=original), EntryFacts(original_author=BOB))
@@ -154,8 +183,9 @@ def test_a_quote_of_a_deleted_status_keeps_its_id() -> None:
 
 
 def test_counts_and_flags() -> None:
-    made = rendered(likes=2, reposts=3)
+    made = rendered(likes=2, reposts=3, comments=4)
     assert (made["favorite_count"], made["retweet_count"], made["favorited"], made["retweeted"]) == (2, 3, False, False)
+    assert (made["reply_count"], made["quote_count"]) == (4, 0)
     assert (made["filter_level"], made["truncated"], made["lang"]) == ("low", False, "en")
 
 

@@ -1,9 +1,11 @@
 """A status as a Tweet of v2: its members, omissions, and included objects."""
 
+import hashlib
+
 import pytest
 
-from stream_server.events.entry_fields import AuthorSnapshot
-from stream_server.web.dialects import v2_parameters
+from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
+from stream_server.web.dialects import v1_status, v2_parameters
 from stream_server.web.dialects.v2_parameters import FieldSelection
 from stream_server.web.dialects.v2_status import KnownUsers, render_includes, render_tweet
 from tests.stream_server.web.dialects.status_json import EMPTY, status
@@ -20,6 +22,17 @@ EVERYTHING = FieldSelection(
     v2_parameters.MEDIA_FIELDS,
     frozenset(v2_parameters.EXPANSIONS),
 )
+
+
+def media_key(kind: str, url: str) -> str:
+    """Return the media key of a link by the rule of the documentation: the type, and 53 bits of a hash."""
+    return f"{kind}_{int.from_bytes(hashlib.blake2b(url.encode(), digest_size=8).digest()) >> 11}"
+
+
+def test_media_have_the_same_ids_in_v1() -> None:
+    media = [{"url": "https://a.example/1.png", "type": "image"}]
+    (medium,) = v1_status.render_tweet(status(media=media), EntryFacts())["entities"]["media"]
+    assert media_key("3", media[0]["url"]) == f"3_{medium['id_str']}"
 
 
 def test_a_status_has_three_members_unless_more_are_requested() -> None:
@@ -47,7 +60,8 @@ def test_all_members_have_their_names_in_v2() -> None:
     assert (len(place_id), int(place_id, 16) > 0) == (16, True)
     assert rendered == {
         "id": "10", "text": "@bob @nobody #tea $TEA a.example", "edit_history_tweet_ids": ["10"],
-        "attachments": {"media_keys": ["3_101"]}, "author_id": "2", "conversation_id": "8",
+        "attachments": {"media_keys": [media_key("3", "https://a.example/1.png")]}, "author_id": "2",
+        "conversation_id": "8",
         "created_at": "2026-11-21T22:00:00.000Z", "display_text_range": [0, 32],
         "edit_controls": {
             "edits_remaining": 0, "is_edit_eligible": False, "editable_until": "2026-11-21T22:00:00.000Z"
@@ -86,6 +100,31 @@ def test_a_quote_has_its_own_text_and_refers_to_its_original() -> None:
         assert (rendered["text"], rendered["referenced_tweets"]) == ("tea", [{"type": "quoted", "id": "9"}])
 
 
+@pytest.mark.parametrize(("kind", "key"), [("image", "3"), ("gif", "16"), ("video", "7"), ("audio", "7")])
+def test_a_repost_has_the_media_keys_of_its_original(kind: str, key: str) -> None:
+    """The same link has the same key in each status, and twice in one status it is one."""
+    media = [{"url": "https://b.example", "type": kind}]
+    original = status(id="9", uid="3", login="bob", message="coffee", media=media * 2)
+    attachments = {"media_keys": [media_key(key, "https://b.example")]}
+    for shown in (original, status(message="", origin="9", original=original), status(media=media)):
+        assert render_tweet(shown, v2_parameters.TWEET_FIELDS)["attachments"] == attachments
+    quote = render_tweet(status(message="tea", origin="9", original=original), v2_parameters.TWEET_FIELDS)
+    assert "attachments" not in quote
+
+
+def test_a_text_that_begins_with_a_mention_answers_that_user() -> None:
+    entities = {**EMPTY, "mentions": [{"login": "bob", "id": "3", "indices": [0, 4]}]}
+    written = status(message="@bob hi", entities=entities)
+    rendered = render_tweet(written, v2_parameters.TWEET_FIELDS)
+    assert (rendered["in_reply_to_user_id"], "referenced_tweets" in rendered) == ("3", False)
+    asked = FieldSelection(expansions=frozenset({"in_reply_to_user_id"}))
+    (user,) = render_includes(written, KnownUsers(ADA), asked)["users"]
+    assert user == {"id": "3", "name": "bob", "username": "bob"}
+    behind = {**EMPTY, "mentions": [{"login": "bob", "id": "3", "indices": [3, 7]}]}
+    for other in (status(message="hi @bob", entities=behind), status()):
+        assert "in_reply_to_user_id" not in render_tweet(other, v2_parameters.TWEET_FIELDS)
+
+
 def test_includes_have_each_object_of_the_entry_once() -> None:
     mentions = [{"login": "ada", "id": "2", "indices": [0, 4]}, {"login": "bob", "id": "3", "indices": [5, 9]}]
     written = status(
@@ -110,8 +149,11 @@ def test_includes_have_each_object_of_the_entry_once() -> None:
             {"id": "3", "name": "bob", "username": "bob"},
         ],
         "media": [
-            {"media_key": "3_101", "type": "photo", "url": "https://a.example/1.png"},
-            {"media_key": "7_102", "type": "video", "variants": [{"url": "https://a.example/2.mp4"}]},
+            {"media_key": media_key("3", "https://a.example/1.png"), "type": "photo", "url": "https://a.example/1.png"},
+            {
+                "media_key": media_key("7", "https://a.example/2.mp4"), "type": "video",
+                "variants": [{"url": "https://a.example/2.mp4"}],
+            },
         ],
     }  # fmt: skip
 
@@ -132,8 +174,10 @@ def test_an_original_is_included_with_its_author_and_media() -> None:
     assert render_includes(written, people, FieldSelection(expansions=asked)) == {
         "users": [{"id": "3", "name": "Bob", "username": "bob"}],
         "tweets": [{"id": "9", "text": "coffee", "edit_history_tweet_ids": ["9"]}],
-        "media": [{"media_key": "16_91", "type": "animated_gif"}],
+        "media": [{"media_key": media_key("16", "https://b.example"), "type": "animated_gif"}],
     }
+    everything = FieldSelection(expansions=frozenset(v2_parameters.EXPANSIONS))
+    assert len(render_includes(written, people, everything)["media"]) == 1
 
 
 @pytest.mark.parametrize("people", [KnownUsers(), KnownUsers(AuthorSnapshot(id="2", login="ada"))])

@@ -116,6 +116,27 @@ async def test_unknown_paths_and_methods(world: World) -> None:
     assert (await world.call("OPTIONS", "/v1/users")).error == (405, "method_not_allowed", None)
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/users/me", "GET,HEAD,PATCH"),
+        ("/v1/users/me/following", "POST"),
+        ("/v1/users/me/requests/sent", "GET,HEAD"),
+        ("/v1/streams/ticket", "POST"),
+        ("/v1/rules/delete", "POST"),
+        ("/v1/rules/1", "DELETE"),
+        ("/v1/statuses/1", "DELETE,GET,HEAD"),
+        ("/v1/stream", "GET,HEAD,POST"),
+    ],
+)
+async def test_a_path_allows_its_own_methods_only(world: World, path: str, allowed: str) -> None:
+    """A path such as `/v1/rules/delete` has not the methods of `/v1/rules/{id}`, and answers none of them."""
+    ann = await world.user("ann")
+    for method in {"GET", "PUT", "PATCH", "POST", "DELETE", "OPTIONS", "TRACE"} - set(allowed.split(",")):
+        refused = await world.call(method, path, ann)
+        assert (refused.error, refused.headers["Allow"]) == ((405, "method_not_allowed", None), allowed), method
+
+
 @pytest.mark.parametrize(("given", "kept"), [("abc-1", True), ("a" * 64, True), ("a" * 65, False), ("a b", False)])
 async def test_a_request_has_an_id(world: World, given: str, kept: bool) -> None:  # noqa: FBT001 - a table's column
     answer = await world.call("GET", "/v1/nothing", headers={"X-Request-Id": given})
