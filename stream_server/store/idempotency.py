@@ -1,4 +1,4 @@
-"""Idempotency keys: a script keeps the reply of a write under its key, so that a repeated write has no effect."""
+"""Idempotency keys: a script keeps the outcome of a write under its key, so that a repeated write has no effect."""
 
 import secrets
 from base64 import urlsafe_b64encode
@@ -16,7 +16,7 @@ Keeping the keys of all writes for a day would take most of the memory of a busy
 
 
 class IdempotencyKey(NamedTuple):
-    """Redis keeps a write's reply under this key for ``ttl_ms``. A write with another ``fingerprint`` cannot use it."""
+    """Redis keeps a write's outcome under this key for ``ttl_ms``. A write with another ``fingerprint`` cannot use it."""
 
     value: str
     fingerprint: str

@@ -65,7 +65,7 @@ CORE_KEYS: tuple[Key, ...] = (
     Key("asleep", "{core}:asleep", "", "ZSET", "user id -> since when the home timeline is not kept (ms)", USERS),
     Key("following", "{core}:following:", "<uid>", "ZSET", "user id -> when (ms)", CONTACTS),
     Key("followers", "{core}:followers:", "<uid>", "ZSET", "user id -> when (ms)", CONTACTS),
-    Key("request", "{core}:request:", "<key>", "STRING", "`<fingerprint> <answer>` of a write; expires", KEPT),
+    Key("request", "{core}:request:", "<key>", "STRING", "`<fingerprint> <position or id>` of a write; expires", KEPT),
     Key("revoked", "{core}:revoked:", "<uid>:<jti>", "STRING", "a revoked token without session; expires", TOKENS),
     Key(
         "sessions",

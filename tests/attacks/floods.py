@@ -68,6 +68,29 @@ async def fill_the_log(api: Api) -> int:
     return seen[201]
 
 
+async def fill_redis(api: Api) -> int:
+    """Let eight users write all that they may in five minutes, largest first. Return how many writes Redis refused."""
+    uids = [await api.user() for _ in range(8)]
+    body = {"message": "x" * 280, "meta": {"filler": "x" * 4000}}
+    liked = (await api.done("POST", "/v1/statuses", token=mint(uids[0]), json=body, headers=FROM_ATTACKER))["id"]
+    seen = Counter[int]()
+
+    async def write(uid: str) -> None:
+        token = mint(uid)
+        for number in range(1500):
+            headers = {**FROM_ATTACKER, "Idempotency-Key": f"key-{number:060d}"}
+            answers = [
+                await api.call("POST", "/v1/statuses", token=token, json=body, headers=headers),
+                await api.call("PUT" if number % 2 else "DELETE", f"/v1/users/me/likes/{liked}", token=token),
+            ]
+            seen.update(answer.status for answer in answers)
+            if any(answer.status in {429, 503} for answer in answers):
+                return
+
+    await asyncio.gather(*map(write, uids))
+    return seen[503]
+
+
 async def open_streams(api: Api) -> int:
     """Open 100 streams of one user. Return how many stay open."""
     uid = await api.user()

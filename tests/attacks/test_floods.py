@@ -79,6 +79,18 @@ async def test_one_user_cannot_push_the_events_of_others_out_of_the_log(tmp_path
         await stream.close()
 
 
+@pytest.mark.parametrize("defended", [False, True])
+async def test_eight_users_cannot_fill_a_small_redis(tmp_path: Path, *, defended: bool) -> None:
+    """The limits of a minute are those of five, so that the attack takes no five minutes."""
+    minutes = ("--limit-writes", "6000", "--limit-statuses", "1500")
+    async with arena(tmp_path, "--redis-memory-bytes", str(64 * 2**20), *minutes, defended=defended) as site:
+        await site.api.until_metric("redis_memory_limit_bytes", lambda size: size > 0)
+        refused = await floods.fill_redis(site.api)
+        assert bool(refused) is not defended
+        if defended:
+            await site.honest.round()
+
+
 async def test_five_hundred_slow_sockets_hurt_nobody(tmp_path: Path) -> None:
     async with arena(tmp_path, "--connections-per-address", "1000", defended=True) as site:
         seen = await site.suffer(floods.slow_sockets)
