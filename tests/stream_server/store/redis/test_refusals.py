@@ -71,14 +71,14 @@ async def test_the_error_says_why_redis_did_nothing(trouble: Trouble) -> None:
     """It is out of reach only if it is, and no text of Redis or address is in the answer."""
     run(trouble.server, "CONFIG", "SET", "requirepass", "hunter22")
     client = RedisClient(trouble.server.url, PATIENCE)
-    with pytest.raises(Unavailable, match="^the data store does not let this server in; nothing was written$"):
+    with pytest.raises(Unavailable, match=r"^the data store does not let this server in; nothing was written$"):
         await client.execute(("PING",))
     trouble.server.pause()
     client.timeout_seconds = 0.2
-    with pytest.raises(Unavailable, match="^the data store did not answer in time; nothing was written$"):
+    with pytest.raises(Unavailable, match=r"^the data store did not answer in time; nothing was written$"):
         await client.execute(("PING",))
     trouble.server.kill()
-    with pytest.raises(Unavailable, match="^the data store cannot be reached; nothing was written$"):
+    with pytest.raises(Unavailable, match=r"^the data store cannot be reached; nothing was written$"):
         await client.execute(("PING",))
     await client.close()
 
