@@ -78,7 +78,10 @@ def test_a_key_of_each_kind_has_a_way_to_a_token(own_folder: Path, key: str) -> 
     with Server(own_folder / "server", *options[key], variables={"STREAM_SERVER_JWT_SECRET": ""}) as server:
         outcome = ask_for_token(server, *options[key])
         tokens = [pair.sign(outcome) if key == "public" else printed(outcome)]
-        if key == "public":  # the command may also run where the private key is
+        if key == "public":
+            refused = run("sign-in", "--data-dir", server.data, "--user", "site", *options[key])
+            assert (refused.code, "private key" in refused.err) == (2, True), refused
+            # The command may also run where the private key is.
             tokens.append(printed(ask_for_token(server, *options["private"])))
         for token in tokens:
             assert asyncio.run(ingest(server, token))["id"]

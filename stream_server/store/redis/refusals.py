@@ -82,7 +82,7 @@ def describe_for_operator(error: ApiError) -> str:
     while cause.__cause__ is not None:
         cause = cause.__cause__
     if cause is error:
-        return f"does not do this: {error.message}"
+        return f"is unavailable: {error.message}"
     refuses = isinstance(cause, ResponseError | AuthenticationError | AuthorizationError | BusyLoadingError)
     return f"{'refuses' if refuses else 'cannot be reached'}: {str(cause).rstrip('.') or 'no answer in time'}"
 

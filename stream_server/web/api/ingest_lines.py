@@ -2,6 +2,7 @@
 
 import re
 import time
+from contextlib import suppress
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
@@ -24,6 +25,10 @@ MAX_FUTURE_SECONDS = 60
 
 _MEMBER = re.compile(r"(user|status)\.(\w+)")
 """The object and the member at the beginning of a parameter such as `status.place.name`."""
+
+_SURROGATES = re.compile(rb"(\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..)|\\u[dD][89a-fA-F]..", re.DOTALL)
+"""What to keep (group 1: an escaped backslash, and a whole pair), or half a pair in JSON: an emoji that a site cut in
+two. It becomes U+FFFD, as in browsers (Infra §4.6, "convert to a scalar value string")."""
 
 _TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$(?!\n)"
 PastTime = Annotated[str, Meta(pattern=_TIME, description="a time such as 2026-01-31T12:00:00Z, since 1970")]
@@ -137,9 +142,6 @@ _OPTIONAL = {
 invalid ``protected`` refuses the line: without it everybody would see what the user writes."""
 
 
-_NO_JSON = "the line is not JSON in UTF-8"
-
-
 def _op(line: type[msgspec.Struct] | msgspec.Struct) -> str:
     return str(line.__struct_config__.tag)
 
@@ -225,16 +227,12 @@ def _decode(text: bytes) -> tuple[AnyLine, tuple[ApiError, ...]]:
     Raises ApiError that names the wrong member if the line cannot do without it.
     """
     text = normalise_json(text)
-    try:
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):  # the line may do without what is wrong
         return _decoder.decode(text), ()
-    except msgspec.ValidationError:
-        pass  # the line may do without what is wrong
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise BadRequest(_NO_JSON, code="malformed_body") from None
     try:
-        members = msgspec.json.decode(text)
+        members = msgspec.json.decode(_SURROGATES.sub(lambda found: found[1] or rb"\ufffd", text))
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise BadRequest(_NO_JSON, code="malformed_body") from None
+        raise BadRequest("the line is not JSON in UTF-8", code="malformed_body") from None
     left_out = list[ApiError]()
     while True:
         try:

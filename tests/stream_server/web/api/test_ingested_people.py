@@ -250,6 +250,21 @@ async def test_a_post_does_without_what_only_describes_it(world: World) -> None:
     assert (status["message"], status["location"], status["place"], status["media"]) == ("a", None, None, [])
 
 
+async def test_half_an_emoji_costs_nothing(world: World) -> None:
+    """Sites that cut a text in the middle of an emoji send half of it. Whole ones and backslashes stay."""
+    site = await world.user("site")
+    cut = rb"\ud83c\udf75 tea \\ud83c \ud83c"
+    lines = [
+        b'{"op":"user","user":{"foreign_id":"u1","bio":"%b","place":"\\udf75","lang":"?"}}' % cut,
+        b'{"op":"post","status":{"foreign_id":"p1","author":"u1","message":"%b"}}' % cut,
+    ]
+    made, posted = await ingest(world, site, *lines)
+    found, status = await shown(world, made["id"]), await world.call("GET", f"/v1/statuses/{posted['id']}", site)
+    assert (found["bio"], found["place"]) == ("\U0001f375 tea \\ud83c \ufffd", "\ufffd")
+    assert status.json["message"] == found["bio"]
+    assert [fault["param"] for fault in made["left_out"]] == ["user.lang"]
+
+
 async def test_lines_of_windows_and_old_macs_are_taken(world: World) -> None:
     site = await world.user("site")
     body = b'\xef\xbb\xbf{"op":"user","user":{"foreign_id":"u1","bio":"a\\r\\nb\\u000d\\tc"}}\r\n\xef\xbb\xbf\r'
