@@ -30,8 +30,8 @@ USER stream-server
 WORKDIR /data
 VOLUME /data
 EXPOSE 8000
-# Alive, not ready: a server that waits for its Redis must not be restarted for it.
+# Alive, not ready: a server that waits for its Redis must not be restarted for it. A worker has no port to ask.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 \
-    CMD ["python", "-c", "import http.client as h, os, sys; c = h.HTTPConnection('127.0.0.1', int(os.environ['STREAM_SERVER_PORT']), timeout=2); c.request('GET', '/healthz'); sys.exit(c.getresponse().status != 200)"]
+    CMD ["python", "-c", "import http.client as h, os, sys; 'worker' in open('/proc/1/cmdline').read().split('\\0') and sys.exit(); c = h.HTTPConnection('127.0.0.1', int(os.environ['STREAM_SERVER_PORT']), timeout=2); c.request('GET', '/healthz'); sys.exit(c.getresponse().status != 200)"]
 # SIGTERM, the default, is the one that says goodbye to every stream.
 CMD ["stream-server", "serve"]

@@ -5,6 +5,7 @@
 ``__main__``    runs ``cli`` for ``python -m stream_server``
 ``cli``         the command line: the group of all commands, and how failures end them
 ``app``         builds the parts of one server process, connects them and stops them
+``build``       the version with a digest of the code, which tells builds apart
 ``errors``      every error that an API answer can have, with its code and status
 ``commands``    the commands of the command line, one per file
 ``config``      the settings: one table, the settings file, reload

@@ -8,7 +8,6 @@ import gc
 import logging
 import random
 import secrets
-import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -45,6 +44,7 @@ from stream_server.monitoring.recent_errors import RecentErrors
 from stream_server.monitoring.trace_export import start_export
 from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.runtime import listening, logs
+from stream_server.runtime.listening import Listeners
 from stream_server.runtime.loop_watch import LoopWatch
 from stream_server.security import bus_key, tokens
 from stream_server.security.key_set import RemoteKeySet
@@ -149,24 +149,25 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
 
 @asynccontextmanager
 async def serve_application(
-    config: Config, listen: Callable[[], socket.socket], workers: WorkerSockets = ONLY_PROCESS
+    config: Config, listen: Callable[[], Listeners], workers: WorkerSockets = ONLY_PROCESS
 ) -> AsyncIterator[web.Application]:
-    """Run a server on the socket that ``listen`` returns. After the block, send clients a ``goodbye`` and stop it.
+    """Run a server on the sockets that ``listen`` returns. After the block, send clients a ``goodbye`` and stop it.
 
     ``workers`` sends questions to the other workers of the server.
     """
     async with running_application(config, workers) as app, app[app_keys.OPERATIONS].offered():
         runner = http_connection.make_runner(app)
         await runner.setup()
-        listener = listen()
-        runner.accept_on(listener)
-        site = web.SockSite(runner, listener, backlog=listening.LISTEN_BACKLOG)
-        await site.start()
+        listeners = listen().sockets
+        runner.accept_on(listeners)
+        sites = [web.SockSite(runner, listener, backlog=listening.LISTEN_BACKLOG) for listener in listeners]
+        for site in sites:
+            await site.start()
         gc.freeze()  # existing objects live as long as the process, so no collection needs to visit them
         try:
             yield app
         finally:
-            await drain.drain(app, runner, site, config.shutdown_seconds)
+            await drain.drain(app, runner, sites, config.shutdown_seconds)
 
 
 def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> Store:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from stream_server import __version__
+from stream_server.build import full_version
 from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput
 
 COMMANDS: Mapping[str, str] = MappingProxyType({
@@ -113,8 +113,17 @@ class CommandGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+VERSION_HELP = "Show the version, with a digest of the code that tells builds apart, and exit."
+
+
+def _print_version(context: click.Context, _: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001 - click's call
+    if is_asked:
+        click.echo(f"stream-server, version {full_version()}")
+        context.exit()
+
+
 @click.group(cls=CommandGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="stream-server")
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help=VERSION_HELP)
 def cli() -> None:
     """Run a real-time streaming API, or work with a running server.
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import importlib
+import re
 import runpy
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -81,6 +83,16 @@ def test_the_outbox_sends_each_row_once(server: Server, jwt: str, tmp_path: Path
         assert sender.interrupt() == 0
     assert sender.out.splitlines()[:2] == [f"1 {first[0]['id']}", f"2 {first[1]['id']}"]
     assert site.unanswered() == []
+
+
+@pytest.mark.parametrize("program", ["browser/serve.py", "analytics/serve.py"])
+def test_a_port_in_use_is_one_sentence(program: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        command = [sys.executable, str(EXAMPLES / program), "http://127.0.0.1:9", str(port)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert ended.returncode == 1
+    assert re.fullmatch(rf"cannot listen on port {port}: .+; give another one as the last argument\n", ended.stderr)
 
 
 SECOND = b'{"line":2,"error":{"code":"%b","message":"the end"}}\n'

@@ -46,7 +46,10 @@ def main() -> None:
     if len(sys.argv) < 2:
         sys.exit(f"usage: {sys.argv[0]} FILE [PORT]")
     port = int(sys.argv[2]) if len(sys.argv) > 2 else 8081
-    server = ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, results=Path(sys.argv[1])))
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), partial(Handler, results=Path(sys.argv[1])))
+    except OSError as error:
+        sys.exit(f"cannot listen on port {port}: {error.strerror}; give another one as the last argument")
     print(f"http://127.0.0.1:{server.server_address[1]}/", flush=True)
     with suppress(KeyboardInterrupt):
         server.serve_forever()

@@ -74,7 +74,10 @@ def main(server: str, port: int = 8080) -> None:
     app.router.add_get("/", file)
     app.router.add_get("/{name:page[.]js}", file)
     app.router.add_route("*", "/v1/{rest:.*}", forward)
-    web.run_app(app, host="127.0.0.1", port=port, access_log=None, handler_cancellation=True)
+    try:
+        web.run_app(app, host="127.0.0.1", port=port, access_log=None, handler_cancellation=True)
+    except OSError as error:
+        sys.exit(f"cannot listen on port {port}: {error.strerror}; give another one as the last argument")
 
 
 if __name__ == "__main__":

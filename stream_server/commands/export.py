@@ -28,8 +28,8 @@ Examples:
   stream-server export --token-file t --since -1h --kinds post,delete,like --to hour.ndjson.gz --json
 
 \b
-The name of the file decides its form: .ndjson, .ndjson.gz, .ndjson.zst or .parquet. The last two need the extra
-`export`. The file gets its name when it is complete.
+The name of the file decides its form: .ndjson, .jsonl or .csv, also with .gz or .zst behind it, or .parquet. The forms
+.zst and .parquet need the extra `export`. The file gets its name when it is complete.
 """
 
 

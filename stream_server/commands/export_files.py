@@ -1,9 +1,11 @@
-"""The files of an export: JSON lines, plain or compressed, and Parquet. A file gets its name when it is complete."""
+"""The files of an export: JSON lines, CSV and Parquet. A file gets its name when it is complete."""
 
+import csv
 import gzip
+import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -47,6 +49,28 @@ class NdjsonFile(ExportFile):
     def close(self) -> None:
         """Close the stream."""
         self._stream.close()
+
+
+class CsvFile(ExportFile):
+    """Comma-separated values (RFC 4180) in UTF-8 with the columns of :class:`EventRow`, and a line with their names.
+
+    A list is its words with blanks between them. What an event lacks is empty.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        self._writer = csv.writer(self._text)
+        self._writer.writerow(EventRow._fields)
+
+    def write(self, events: Sequence[dict[str, Any]]) -> None:
+        """Add one row for each event."""
+        for event in events:
+            cells = row_of(event)._asdict() | {"at": event["at"]}
+            self._writer.writerow([" ".join(cell) if isinstance(cell, list) else cell for cell in cells.values()])
+
+    def close(self) -> None:
+        """Close the stream."""
+        self._text.close()
 
 
 class ParquetFile(ExportFile):
@@ -93,26 +117,35 @@ def _schema() -> "pa.Schema":
     return pa.schema([(name, types.get(name, pa.string())) for name in EventRow._fields])
 
 
-def _open_gzip(path: Path) -> ExportFile:
-    return NdjsonFile(cast("IO[bytes]", gzip.open(path, "wb", compresslevel=6)))
+def _open_plain(path: Path) -> IO[bytes]:
+    return path.open("wb")
 
 
-def _open_zstd(path: Path) -> ExportFile:
+def _open_gzip(path: Path) -> IO[bytes]:
+    return cast("IO[bytes]", gzip.open(path, "wb", compresslevel=6))
+
+
+def _open_zstd(path: Path) -> IO[bytes]:
     import pyarrow as pa  # noqa: PLC0415 - an extra
 
-    return NdjsonFile(cast("IO[bytes]", pa.CompressedOutputStream(str(path), "zstd")))
+    return cast("IO[bytes]", pa.CompressedOutputStream(str(path), "zstd"))
 
 
-_OPENERS = {
-    ".ndjson": lambda path: NdjsonFile(path.open("wb")),
-    ".ndjson.gz": _open_gzip,
-    ".ndjson.zst": _open_zstd,
-    ".parquet": ParquetFile,
-}
+_FORMS = {".ndjson": NdjsonFile, ".jsonl": NdjsonFile, ".csv": CsvFile}
+_CODINGS = {"": _open_plain, ".gz": _open_gzip, ".zst": _open_zstd}
 
-_NEED_EXTRA = frozenset({".ndjson.zst", ".parquet"})
+PARQUET = ".parquet"
+ENDINGS = ", ".join((*_FORMS, PARQUET))
 
-ENDINGS = ", ".join(_OPENERS)
+
+def _opener(name: str) -> Callable[[Path], ExportFile] | None:
+    """Return what opens a file of this name, or None if its ending is unknown."""
+    coding = Path(name).suffix if Path(name).suffix in _CODINGS else ""
+    stem = name.removesuffix(coding)
+    form = _FORMS.get(Path(stem).suffix)
+    if form is not None:
+        return lambda path: form(_CODINGS[coding](path))
+    return ParquetFile if not coding and Path(stem).suffix == PARQUET else None
 
 
 @contextmanager
@@ -122,16 +155,17 @@ def open_export(path: Path) -> Iterator[ExportFile]:
     Until then it has a temporary name beside it, and is deleted if the block raises. Raises :class:`CommandFailure` at
     once if the ending of the name is unknown, a library is missing, or the folder cannot be written.
     """
-    ending = next((one for one in _OPENERS if path.name.endswith(one) and path.name != one), None)
-    if ending is None:
-        raise CommandFailure(f"--to {path}: the name must end with one of {ENDINGS}", USAGE)
-    if ending in _NEED_EXTRA:
+    opener = _opener(path.name)
+    if opener is None:
+        allowed = f"one of {ENDINGS}, and .gz or .zst behind it for all but the last"
+        raise CommandFailure(f"--to {path}: the name must end with {allowed}", USAGE)
+    if path.suffix in {".zst", PARQUET}:
         _require_extra()
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         partial.unlink(missing_ok=True)
         partial.touch(exist_ok=False)  # in a folder of many users, somebody may have put a link to another file there
-        file = _OPENERS[ending](partial)
+        file = opener(partial)
     except OSError as error:
         raise CommandFailure(f"--to {path}: {error.strerror or error}") from None
     try:

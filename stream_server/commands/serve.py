@@ -29,7 +29,7 @@ Examples:
 @click.option("--demo", is_flag=True, help="Create sample content that keeps changing, and print commands to try.")
 @click.option("--supervised", type=click.INT, hidden=True)
 @click.option("--relay", type=click.INT, hidden=True)
-@click.option("--listening", type=click.INT, hidden=True)
+@click.option("--listening", type=click.INT, multiple=True, hidden=True)
 @click.option("--slot", type=click.INT, default=1, hidden=True)
 @click.option("--sockets", type=click.Path(path_type=Path), hidden=True)
 @setting_options.options()
@@ -40,7 +40,7 @@ def serve(
     demo: bool,  # noqa: FBT001 - click passes flags so
     supervised: int | None,
     relay: int | None,
-    listening: int | None,
+    listening: tuple[int, ...],
     slot: int,
     sockets: Path | None,
     **flags: Any,

@@ -22,6 +22,9 @@ STATS_SCOPES = frozenset({"admin"})
 WORKER_COLUMNS = (
     "worker", "", "streams", "behind", "in/s", "out/s", "lag", "hold", "memory", "CPU", "requests/s",
 )  # fmt: skip
+EVERY_SECONDS = 2.0
+"""Seconds between two looks on a terminal."""
+
 MAX_ROWS = 5
 """Most slow clients, limits and errors that are shown."""
 
@@ -34,29 +37,31 @@ Examples:
 
 \b
 A given token needs the scope admin. --json prints the answer of GET /v1/admin/operations, one line for each look.
+Without a terminal there is one look, unless --every is given.
 """
 
 
 @click.command(epilog=EPILOG)
-@click.option("--every", type=click.FloatRange(0.2, 3600), default=2.0, show_default=True, help="Seconds.")
+@click.option("--every", type=click.FloatRange(0.2, 3600), help="Seconds between two looks; 2 on a terminal.")
 @click.option("--once", is_flag=True, help="Print the state once and end; the default without a terminal.")
 @JSON_OPTION
 @credentials.credential_options
-def stats(*, every: float, once: bool, as_json: bool, **given: Any) -> None:
+def stats(*, every: float | None, once: bool, as_json: bool, **given: Any) -> None:
     """Show what a running server does: workers, streams, rates, lag, Redis, the log, slow clients, limits and errors.
 
     For each worker: its streams, those that are behind the log, entries of the log per second, events written per
     second, lag, longest hold of its event loop in the last minute, memory, and processor time. Rates are computed from
-    two answers of the server, so the first table has none. Without a terminal the command prints the state once.
+    two answers of the server, so the first table has none.
     """
     settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
     token = credentials.token_source(given, settings, STATS_SCOPES)
     client = Client(server_access.server_address(given["url"], settings), token)
     console = OutputConsole()
+    seconds = EVERY_SECONDS if every is None else every
     if as_json:
-        asyncio.run(_print_lines(client, every, once=once))
+        asyncio.run(_print_lines(client, seconds, once=once or (every is None and not console.is_terminal)))
     else:
-        asyncio.run(_show(client, every, console, once=once or not console.is_terminal))
+        asyncio.run(_show(client, seconds, console, once=once or not console.is_terminal))
 
 
 async def _print_lines(client: Client, every: float, *, once: bool) -> None:

@@ -79,7 +79,7 @@ secret = partial(row, is_secret=True)
 class Config:
     """The settings of one server, one field for each. :func:`~stream_server.config.config.load` creates the object."""
 
-    host: str = row("127.0.0.1", "address", "Address to listen on.")
+    host: str = row("127.0.0.1", "address", "Address to listen on; a name stands for all of its addresses.")
     port: int = row(8000, "port", "Port to listen on; 0 takes a free one and prints it.", 0, 65_535)
     workers: int = row(1, "processes", "Server processes that share the port; about one for each core.", 1, 256)
     redis: str = secret(

@@ -7,7 +7,6 @@ import asyncio
 import secrets
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
@@ -21,6 +20,7 @@ from stream_server.demo import walkthrough
 from stream_server.demo.child_processes import ChildProcesses, free_ports
 from stream_server.demo.front import find_nginx, start_front
 from stream_server.demo.local_cluster import HOST, LocalCluster, find_cluster_binary, start_cluster
+from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.runtime.sign_in_link import make_first_link
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store.social.sign_ins import SignIn
@@ -42,11 +42,12 @@ async def run(port: int, print_text: PrintText) -> None:
     binary = find_cluster_binary()
     with suppress(asyncio.CancelledError):
         async with AsyncExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stream-server-cluster-")))
-            children = await stack.enter_async_context(ChildProcesses(folder))
+            private = PrivateFolder()
+            stack.callback(private.remove)
+            children = await stack.enter_async_context(ChildProcesses(private.path))
             print_text("starting six Redis nodes")
             cluster = await start_cluster(binary, children, print_text)
-            settings = _settings(folder, cluster.url)
+            settings = _settings(private.path, cluster.url)
             print_text(f"starting {SERVERS} servers")
             servers = await _start_servers(settings, children)
             address = await _start_front(children, port, servers, print_text)

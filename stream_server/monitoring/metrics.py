@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from stream_server import __version__
+from stream_server.build import full_version
 from stream_server.hub.delivery_times import DeliveryTimes
 from stream_server.monitoring.delivery_latency import DELIVERY_LATENCY, latency_metric
 from stream_server.monitoring.http_counters import HTTP_METRICS, HttpCounters
@@ -142,7 +142,7 @@ class Metrics(Collector):
     def __init__(self, worker: int = 1) -> None:
         registry = self._registry = CollectorRegistry()
         self._worker = str(worker)
-        self._started_at = time.time()
+        self._started_at, self._version = time.time(), full_version()
         self._readers: dict[str, Callable[[], float | Mapping[str, float]]] = {}
         self._times: DeliveryTimes | None = None
         self.http = HttpCounters()
@@ -197,7 +197,7 @@ class Metrics(Collector):
             family = CounterMetricFamily if kind == "counter" else GaugeMetricFamily
             yield family(name, text, value=value)
         name, _, text = PROCESS_INFO
-        about = {"pid": str(os.getpid()), "version": __version__}
+        about = {"pid": str(os.getpid()), "version": self._version}
         yield InfoMetricFamily(name.removesuffix("_info"), text, value=about)
 
     def render(self) -> bytes:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from stream_server import __version__
+from stream_server.build import full_version
 from stream_server.events.position import format_iso_time
 from stream_server.hub.hub import Hub
 from stream_server.monitoring import relay_metrics
@@ -119,7 +119,7 @@ class Operations:
         value, http, usage = self._value, self._metrics.http, read_usage()
         live = self._hub.count_live_clients()
         return WorkerState(
-            self._sockets.slot, os.getpid(), __version__, self._started, self._is_ready(), self._streams(), live,
+            self._sockets.slot, os.getpid(), full_version(), self._started, self._is_ready(), self._streams(), live,
             max(0, len(self._hub.registry) - live), int(value("events_published_total")),
             int(value("events_delivered_total")), self._hub.lag_ms(), round(value("loop_blocked_max_seconds"), 6),
             int(value("loop_blocked_total")), usage.memory_bytes, round(usage.cpu_seconds, 3),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from stream_server import __version__
+from stream_server.build import full_version
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.hub.hub import Hub
 from stream_server.monitoring.tracing import Tracing
@@ -41,7 +42,7 @@ def make_provider(processor: "SpanProcessor", ratio: float, worker: int) -> "Tra
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - see above
     from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased  # noqa: PLC0415 - see above
 
-    about = {"service.name": "stream-server", "service.version": __version__, "service.instance.id": str(worker)}
+    about = {"service.name": "stream-server", "service.version": full_version(), "service.instance.id": str(worker)}
     sampler = ParentBased(TraceIdRatioBased(ratio))
     provider = TracerProvider(sampler, Resource.create(about), shutdown_on_exit=False)
     provider.add_span_processor(processor)

@@ -1,4 +1,4 @@
-"""Temporary folders for sockets and data of one run of the server, which only the server's user can open.
+"""Temporary folders for sockets and data of one run of a server or a demo, which only their user can open.
 
 A folder is locked as long as its process runs. So the next server on the machine finds the folders of processes that
 were killed, and removes them.
@@ -26,7 +26,7 @@ class PrivateFolder:
     Raises OSError if the machine's folder for temporary files cannot be used.
     """
 
-    def __init__(self, name_bytes: int) -> None:
+    def __init__(self, name_bytes: int = 0) -> None:
         parent = tempfile.gettempdir()
         length = len(os.fsencode(parent)) + len(PREFIX) + len("/12345678/") + name_bytes
         if length > MAX_SOCKET_PATH_BYTES:

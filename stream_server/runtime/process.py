@@ -8,7 +8,6 @@ import asyncio
 import gc
 import logging
 import signal
-import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
@@ -30,6 +29,7 @@ from stream_server.monitoring import trace_export
 from stream_server.monitoring.worker_sockets import RELAY_SOCKET, SOCKET_NAME_BYTES, WorkerSockets, bind_private
 from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
+from stream_server.runtime.listening import Listeners
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.runtime.sign_in_link import make_first_link
 from stream_server.runtime.tcp_keepalive import TcpKeepalive
@@ -94,13 +94,13 @@ class WorkerOptions(NamedTuple):
 
     Attributes:
         supervisor_fd: Descriptor of the worker's socket to the supervisor.
-        listening_fd: Descriptor of the listening socket, None if the worker binds its own.
+        listening_fds: Descriptors of the listening sockets; empty if the worker binds its own.
         slot: Number of the worker, from 1.
         sockets: Folder of the sockets by which the workers ask each other; None if they cannot.
     """
 
     supervisor_fd: int
-    listening_fd: int | None
+    listening_fds: tuple[int, ...]
     slot: int = 1
     sockets: Path | None = None
 
@@ -170,9 +170,9 @@ async def _run_first_process(
         raise InvalidSetting("--demo signs tokens, for which a public key or a key set does not suffice")
     trace_export.check_settings(config)
     several = config.workers > 1
-    listener = _reserve_or_listen(config, several=several)
+    listeners = _reserve_or_listen(config, several=several)
     config = replace(
-        config, port=listener.getsockname()[1], jwt_secret=secret, bus_secret=bus_key.derive(config, secret)
+        config, port=listeners.port, jwt_secret=secret, bus_secret=bus_key.derive(config, secret)
     )
     async with _embedded_redis(config) as embedded:
         config = config if embedded is None else replace(config, redis=embedded.url)
@@ -182,13 +182,13 @@ async def _run_first_process(
                 if stop_request.is_requested:  # the supervisor has signal handlers of its own and would never learn it
                     return 0
                 run_reloader = partial(reloader.run, report=report)
-                return await _run_supervisor(config, flags, listener, embedded, announce, run_reloader)
-            async with serve_application(config, lambda: listener) as app:
+                return await _run_supervisor(config, flags, listeners, embedded, announce, run_reloader)
+            async with serve_application(config, lambda: listeners) as app:
                 services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], report)
                 return await _wait_until_stopped(stop_request, *services, _wait_redis_exit(embedded), announce())
 
 
-def _reserve_or_listen(config: Config, *, several: bool) -> socket.socket:
+def _reserve_or_listen(config: Config, *, several: bool) -> Listeners:
     if several:
         return listening.reserve_port(config.host, config.port)
     return listening.listen_alone(config.host, config.port, _keepalive(config))
@@ -202,7 +202,7 @@ def _keepalive(config: Config) -> TcpKeepalive:
 async def _run_supervisor(
     config: Config,
     flags: Mapping[str, Any],
-    reserved: socket.socket,
+    reserved: Listeners,
     embedded: EmbeddedRedis | None,
     announce_address: Callable[[], Coroutine[Any, Any, None]],
     run_reloader: Callable[[Callable[[Config], None]], Coroutine[Any, Any, None]],
@@ -217,7 +217,7 @@ async def _run_supervisor(
         config.workers,
         stop_seconds=config.shutdown_seconds + WORKER_STOP_MARGIN_SECONDS,
         report=logger.warning,
-        listener=None if listening.WORKERS_BIND_SOCKETS else reserved,
+        listeners=() if listening.WORKERS_BIND_SOCKETS else reserved.sockets,
         slot_options=lambda slot: ("--slot", str(slot), "--sockets", str(private.path)),
         relay=relay,
     )
@@ -268,7 +268,7 @@ async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]
 async def _run_worker(config: Config, flags: Mapping[str, Any], worker: WorkerOptions) -> int:
     """Run this process as one of several workers, until a signal or the supervisor's end. Return the exit code."""
     stop_request, reloader = StopRequest(), SettingsReloader(config, partial(load_again, flags))
-    listen = partial(listening.listen_as_worker, config.host, config.port, worker.listening_fd, _keepalive(config))
+    listen = partial(listening.listen_as_worker, config.host, config.port, worker.listening_fds, _keepalive(config))
     heartbeat = supervisor.WorkerHeartbeat(worker.supervisor_fd)
     sockets = WorkerSockets(worker.sockets, worker.slot, config.workers)
     async with AsyncExitStack() as stack:

@@ -1,8 +1,8 @@
 """Supervising several worker processes: start, watch, restart and stop them. The module is independent of their work.
 
 The supervisor starts each worker with ``--supervised FD``, the worker's end of a socket pair, and with ``--listening
-FD`` if the workers inherit the listening socket (see ``listening``). The worker sends one byte per second from its
-event loop, and notices by the end of the socket that the supervisor is gone, however it died.
+FD`` for each listening socket that the workers inherit (see ``listening``). The worker sends one byte per second from
+its event loop, and notices by the end of the socket that the supervisor is gone, however it died.
 
 - The supervisor restarts a worker that ends, with a longer delay each time this repeats.
 - It kills a worker that sends no heartbeat, because new connections to a frozen worker would hang.
@@ -99,7 +99,7 @@ class Supervisor:
         beat_seconds: Longest time without a heartbeat before the supervisor kills a worker.
         stop_seconds: Time that a worker has to end after SIGTERM before the supervisor kills it.
         report: Receives a sentence about each worker that ends or is killed.
-        listener: Listening socket that the workers inherit; None if each binds its own.
+        listeners: Listening sockets that the workers inherit; empty if each binds its own.
         slot_options: Returns further options of ``command`` for the worker of this number, from 1, and for the relay.
         relay: Listening socket of one more process, the relay, which the workers can do without. It is number 0, and
             ends after the workers.
@@ -118,7 +118,7 @@ class Supervisor:
         beat_seconds: float = 10.0,
         stop_seconds: float = 8.0,
         report: Callable[[str], None],
-        listener: socket.socket | None = None,
+        listeners: Sequence[socket.socket] = (),
         slot_options: Callable[[int], Sequence[str]] = lambda _: (),
         relay: socket.socket | None = None,
     ) -> None:
@@ -126,7 +126,7 @@ class Supervisor:
         self.ready = asyncio.Event()
         self._command, self._env, self._slots = list(command), dict(env), range(1, workers + 1)
         self._beat_seconds, self._stop_seconds = beat_seconds, stop_seconds
-        self._report, self._listener, self._slot_options = report, listener, slot_options
+        self._report, self._listeners, self._slot_options = report, listeners, slot_options
         self._relay = relay
         self._served_slots: set[int] = set()
         self._running: set[WorkerProcess] = set()
@@ -205,16 +205,16 @@ class Supervisor:
     async def _start_worker(self, slot: int, env: Mapping[str, str]) -> WorkerProcess:
         own_end, worker_end = socket.socketpair()
         own_end.setblocking(False)
-        inherited = {"--supervised": worker_end.fileno()}
+        inherited = [("--supervised", worker_end.fileno())]
         if slot == RELAY_SLOT and self._relay is not None:
-            inherited["--relay"] = self._relay.fileno()
-        elif self._listener is not None:
-            inherited["--listening"] = self._listener.fileno()
-        options = [*self._slot_options(slot), *(word for name, fd in inherited.items() for word in (name, str(fd)))]
+            inherited.append(("--relay", self._relay.fileno()))
+        else:
+            inherited += [("--listening", listener.fileno()) for listener in self._listeners]
+        options = [*self._slot_options(slot), *(word for name, fd in inherited for word in (name, str(fd)))]
         try:
             process = await asyncio.create_subprocess_exec(
                 *self._command, *options, env=env,
-                stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=tuple(inherited.values()),
+                stdin=subprocess.DEVNULL, start_new_session=True, pass_fds=[fd for _, fd in inherited],
             )  # fmt: skip
         except BaseException:
             own_end.close()

@@ -67,6 +67,12 @@ def parse_state(info: Mapping[str, str]) -> RedisState:
 
 
 def count_replicas(info: Mapping[str, str]) -> int:
-    """Return how many replicas have the data and answer, by ``INFO replication`` of their primary."""
-    states = (_REPLICA_STATE.search(value) for name, value in info.items() if _REPLICA.fullmatch(name))
+    """Return how many replicas have the data and answer, by ``INFO replication`` of their primary.
+
+    A hosted Redis may only tell how many there are.
+    """
+    rows = [value for name, value in info.items() if _REPLICA.fullmatch(name)]
+    if not rows:
+        return int(info.get("connected_slaves", 0))
+    states = map(_REPLICA_STATE.search, rows)
     return sum(state is not None and int(state[1]) <= MAX_REPLICA_LAG_SECONDS for state in states)

@@ -1,6 +1,7 @@
 """What can be read without starting anything: names, ports, paths and times agree with the program and each other."""
 
 import configparser
+import json
 import re
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from stream_server.web.streaming.long_poll import WAIT_SECONDS_BOUNDS
 from tests.deploy.files import documents, paths, text, unknown_options, unknown_variables
 from tests.docs_examples import blocks
 from tests.end_to_end.server import ROOT
+from tests.redis_process import free_port
 
 GUIDE = ROOT / "docs" / "guide" / "deploying.md"
 DEFAULTS: dict[str, Any] = {setting.name: setting.default for setting in SETTINGS}
@@ -47,6 +49,35 @@ def test_a_unit_starts_an_existing_command(path: str) -> None:
     assert unknown_options(service["ExecStart"].split()) == set()
     assert service["KillMode"] == "mixed"
     assert float(service["TimeoutStopSec"]) > DEFAULTS["shutdown_seconds"] + 1
+    assert (service["Restart"], unit["Unit"]["StartLimitIntervalSec"]) == ("always", "0")  # it never gives up
+
+
+@pytest.mark.parametrize(("path", "name"), [("stream-server", "server-1"), ("stream-server-worker", "worker")])
+def test_a_unit_is_denied_what_the_container_is_denied(path: str, name: str) -> None:
+    """No capabilities, no new ones, a read-only system with a temporary folder of its own, and as many processes."""
+    unit = configparser.ConfigParser(strict=True, interpolation=None)
+    unit.read_string(text(f"systemd/{path}.service"))
+    service, container = unit["Service"], TestCompose.services[name]
+    assert (service["CapabilityBoundingSet"], container["cap_drop"]) == ("", ["ALL"])
+    assert (service["NoNewPrivileges"], container["security_opt"]) == ("yes", ["no-new-privileges:true"])
+    assert (service["ProtectSystem"], container["read_only"]) == ("strict", True)
+    assert (service["PrivateTmp"], container["tmpfs"]) == ("yes", ["/tmp"])
+    assert int(service["TasksMax"]) == container["pids_limit"]
+    assert service["MemoryMax"].lower() == container["mem_limit"]
+    assert service["StateDirectory"] == "stream-server"
+
+
+@pytest.mark.parametrize(("command", "is_healthy"), [("worker", True), ("serve", False)])
+def test_the_health_check_of_the_image_asks_only_a_server(tmp_path: Path, command: str, *, is_healthy: bool) -> None:
+    """No program listens on the port. A worker has none, and it is well as long as it runs."""
+    check = re.search(r"^HEALTHCHECK [^\n]*\n +CMD (\[.*\])$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert check is not None
+    _, option, code = json.loads(check[1])
+    first = tmp_path / "cmdline"
+    first.write_text(f"/sbin/docker-init -- stream-server {command} --port 8000 ".replace(" ", "\0"))
+    env = {"STREAM_SERVER_PORT": str(free_port())}
+    program = [sys.executable, option, code.replace("/proc/1/cmdline", str(first))]
+    assert (subprocess.run(program, env=env, stderr=subprocess.DEVNULL, check=False).returncode == 0) == is_healthy
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze on PATH")

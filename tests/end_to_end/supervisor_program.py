@@ -41,8 +41,9 @@ async def work(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end, number.name)
     loop.add_signal_handler(signal.SIGHUP, lambda: say(reloads=os.getpid()))
-    listener = listening.listen_as_worker("127.0.0.1", arguments.port, arguments.listening)
-    server = await asyncio.start_server(answer, sock=listener)
+    inherited = () if arguments.listening is None else (arguments.listening,)
+    listeners = listening.listen_as_worker("127.0.0.1", arguments.port, inherited)
+    server = await asyncio.start_server(answer, sock=listeners.sockets[0])
     beating = asyncio.create_task(beat(arguments.supervised, end))
     await ended.wait()
     beating.cancel()
@@ -75,7 +76,7 @@ async def supervise(arguments: argparse.Namespace) -> int:
     if embedded is not None:
         say(redis=embedded.redis_pid, shim=embedded.shim_pid)
     reserved = listening.reserve_port("127.0.0.1", 0, workers_bind_sockets=not arguments.inherit)
-    port = reserved.getsockname()[1]
+    port = reserved.port
     say(port=port)
     options = [word for name in ("loop", "frozen_seconds") for word in (f"--{name}", str(getattr(arguments, name)))]
     command = [sys.executable, "-W", "error", "-m", MODULE, *options, "--port", str(port)]
@@ -90,7 +91,7 @@ async def supervise(arguments: argparse.Namespace) -> int:
         beat_seconds=arguments.beat_seconds,
         stop_seconds=arguments.stop_seconds,
         report=lambda text: say(report=text),
-        listener=reserved if arguments.inherit else None,
+        listeners=reserved.sockets if arguments.inherit else (),
     )
 
     def renew() -> None:

@@ -6,16 +6,17 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from socket import AF_INET, AF_INET6, SOCK_STREAM
 from typing import Any
 
 import pytest
 
 from stream_server.runtime import supervisor
-from stream_server.runtime.listening import CannotListen, listen_alone, listen_as_worker, reserve_port
+from stream_server.runtime.listening import CannotListen, Listeners, listen_alone, listen_as_worker, reserve_port
 from stream_server.runtime.supervisor import Supervisor
 from tests.end_to_end.supervisor_program import MODULE
 from tests.processes import alive
@@ -224,7 +225,7 @@ async def test_an_absent_worker_command_raises() -> None:
 def test_a_port_in_use_is_refused(host: str) -> None:
     """The port is refused even if another server shares it among its workers, although the kernel would allow that."""
     with reserve_port(host, 0) as reserved:
-        port = reserved.getsockname()[1]
+        port = reserved.port
         with listen_as_worker(host, port), listen_as_worker(host, port):
             told = f"cannot listen on {host} port {port}: Address already in use (choose another --port"
             with pytest.raises(CannotListen, match=re.escape(told)):
@@ -233,10 +234,27 @@ def test_a_port_in_use_is_refused(host: str) -> None:
                 listen_alone(host, port)
 
 
+@pytest.mark.parametrize(
+    "open_port", [listen_alone, listen_as_worker, partial(reserve_port, workers_bind_sockets=False)]
+)
+def test_a_name_is_bound_on_each_address_that_this_machine_has(
+    monkeypatch: pytest.MonkeyPatch, open_port: Callable[[str, int], Listeners]
+) -> None:
+    """All have one port, and an address of another machine, or a repeated one, is left out."""
+    places = [("192.0.2.1", 0), ("127.0.0.1", 0), ("::1", 0, 0, 0), ("127.0.0.1", 0)]
+    found = [(AF_INET6 if ":" in str(place[0]) else AF_INET, SOCK_STREAM, 0, "", place) for place in places]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    with open_port("a.name", 0) as listeners:
+        assert {each.getsockname()[:2] for each in listeners.sockets} == {
+            ("127.0.0.1", listeners.port), ("::1", listeners.port)
+        }  # fmt: skip
+        assert all(each.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) for each in listeners.sockets)
+
+
 def test_a_reserved_port_takes_no_connection() -> None:
     """Only a worker's socket listens, so no connection waits where nobody accepts."""
     with reserve_port("127.0.0.1", 0) as reserved, pytest.raises(ConnectionRefusedError):
-        socket.create_connection(reserved.getsockname())
+        socket.create_connection(("127.0.0.1", reserved.port))
 
 
 def test_an_invalid_address_is_refused() -> None:

@@ -6,7 +6,7 @@ import msgspec
 from aiohttp import hdrs, web
 from msgspec import UNSET, Meta, UnsetType
 
-from stream_server import __version__
+from stream_server.build import full_version
 from stream_server.monitoring.metrics import CONTENT_TYPE
 from stream_server.web.http import operations_access
 from stream_server.web.http.app_keys import CONFIG, HUB, OPERATIONS, READINESS_CHECK, ROUTES
@@ -14,6 +14,7 @@ from stream_server.web.http.fields import NonNegativeInt
 from stream_server.web.http.responses import ErrorDetail, encode_response, json_response
 from stream_server.web.openapi.document import encoded_document
 
+_VERSION = "the version with a digest of the code, which differs between two builds"
 _LAG = "how far this server is behind the log, in milliseconds"
 
 
@@ -26,10 +27,11 @@ class LivenessAnswer(msgspec.Struct):
 class ReadinessAnswer(msgspec.Struct):
     """Whether this server receives new events for its streams. If not, ``error`` has the reason.
 
-    Only those who may read the metrics get the members ``lag_ms``, ``stopping``, ``cursor`` and ``warnings``.
+    Only those who may read the metrics get the members ``version``, ``lag_ms``, ``stopping``, ``cursor``, ``warnings``.
     """
 
     ready: bool
+    version: Annotated[str, Meta(description=_VERSION)] | UnsetType = UNSET
     lag_ms: Annotated[NonNegativeInt, Meta(description=_LAG)] | UnsetType = UNSET
     stopping: bool | UnsetType = UNSET
     cursor: Annotated[str, Meta(description="the newest entry of the log that this server has")] | UnsetType = UNSET
@@ -62,7 +64,7 @@ class ServerIndex(msgspec.Struct):
     poll: str
     metrics: str
     message_max_chars: Annotated[int, Meta(description="longest text of a status, in code points")]
-    version: Annotated[str, Meta(description="only for those who may read the metrics")] | UnsetType = UNSET
+    version: Annotated[str, Meta(description=f"{_VERSION}; only for readers of the metrics")] | UnsetType = UNSET
 
 
 async def liveness(request: web.Request) -> web.Response:  # noqa: ARG001 - a handler's signature
@@ -74,8 +76,7 @@ async def readiness(request: web.Request) -> web.Response:
     """``GET /readyz``: answer 200 if new events reach this server, 503 if they do not or if the server is stopping."""
     is_ready, detail = request.app[READINESS_CHECK]()
     reason = detail.pop("reason", "event delivery is interrupted")
-    if not await operations_access.may_read(request):
-        detail = {}
+    detail = {"version": full_version(), **detail} if await operations_access.may_read(request) else {}
     if is_ready:
         return encode_response({"ready": True, **detail})
     message = "this server is shutting down" if request.app[HUB].is_stopping else reason
@@ -96,7 +97,7 @@ async def describe(request: web.Request) -> web.Response:
     """Return the server's name and version, and the first requests of a new client, as JSON."""
     about = {"name": "stream-server", "docs": "/docs", "openapi": "/openapi.json"}
     if await operations_access.may_read(request):
-        about["version"] = __version__
+        about["version"] = full_version()
     writes = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
     reads = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}
     limits = {"message_max_chars": request.app[CONFIG].message_max_chars}

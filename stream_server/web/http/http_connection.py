@@ -9,7 +9,7 @@ import asyncio
 import math
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -300,18 +300,18 @@ class HttpServer(web.Server):
         self.inherited_keepalive: TcpKeepalive | None = None
         self._table = table
         self._start_queue = StartQueue(asyncio.get_running_loop())
-        self._acceptor: Acceptor | None = None
+        self._acceptors: tuple[Acceptor, ...] = ()
         table.evict_idle = self._evict_idle
 
-    def accept_on(self, listener: socket.socket) -> None:
-        """Learn what connections inherit from the socket, and accept from it what the loop leaves waiting."""
-        self.inherited_keepalive = inherited_keepalive(listener)
-        self._acceptor = Acceptor(listener, self._make_connection)
+    def accept_on(self, listeners: Sequence[socket.socket]) -> None:
+        """Learn what connections inherit from the sockets, and accept from them what the loop leaves waiting."""
+        self.inherited_keepalive = inherited_keepalive(listeners[0])
+        self._acceptors = tuple(Acceptor(listener, self._make_connection) for listener in listeners)
 
     def __call__(self) -> HttpConnection:
         """Return the protocol of a connection that the loop has accepted."""
-        if self._acceptor is not None:
-            self._acceptor.accept_waiting()
+        for acceptor in self._acceptors:
+            acceptor.accept_waiting()
         return self._make_connection()
 
     def _make_connection(self) -> HttpConnection:
@@ -364,10 +364,10 @@ class HttpRunner(web.AppRunner):
         self._timeouts = timeouts
         self._table = table
 
-    def accept_on(self, listener: socket.socket) -> None:
-        """Prepare for connections of this socket. Call this after :meth:`setup` and before the site starts."""
+    def accept_on(self, listeners: Sequence[socket.socket]) -> None:
+        """Prepare for connections of these sockets. Call this after :meth:`setup` and before the sites start."""
         assert isinstance(self.server, HttpServer)
-        self.server.accept_on(listener)
+        self.server.accept_on(listeners)
 
     async def wait_until_idle(self, timeout_seconds: float) -> None:
         """Wait until the server has answered all requests, at most ``timeout_seconds``.

@@ -1,7 +1,8 @@
 """The command ``export``: the files, the columns, the time span, and what happens when something fails."""
 
 import asyncio
-import gzip
+import csv
+import io
 import json
 import math
 import os
@@ -28,6 +29,8 @@ from tests.stream_server.client.scripted_server import Answer, scripted
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
+ENDINGS = [*(f"{form}{coding}" for form in ("ndjson", "jsonl", "csv") for coding in ("", ".gz", ".zst")), "parquet"]
+
 POST = {
     "kind": "post", "cursor": "c1", "at": "2026-05-01T11:00:00.250Z",
     "status": {
@@ -43,7 +46,7 @@ FOLLOW = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("ending", ["ndjson", "ndjson.gz", "ndjson.zst", "parquet"])
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_link_in_the_place_of_the_unfinished_file_is_not_followed(tmp_path: Path, ending: str) -> None:
     path, other = tmp_path / f"events.{ending}", tmp_path / "other"
     other.write_bytes(b"precious")
@@ -65,7 +68,7 @@ def test_a_row_has_the_columns_of_its_event() -> None:
     assert row_of(FOLLOW).id is None
 
 
-@pytest.mark.parametrize("ending", ["ndjson", "ndjson.gz", "ndjson.zst", "parquet"])
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_file_has_the_events_in_order(tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if they make several row groups. Nothing but the file is left."""
     monkeypatch.setattr(export_files, "MAX_GROUP_ROWS", 2)
@@ -78,15 +81,30 @@ def test_a_file_has_the_events_in_order(tmp_path: Path, ending: str, monkeypatch
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_table_of_text_has_the_columns_as_they_are(tmp_path: Path) -> None:
+    """Commas, quotes, lines and signs of formulas in a text stay as they are."""
+    text = '=1, "two"\nthree\r\n'
+    path = tmp_path / "events.csv"
+    with open_export(path) as file:
+        file.write([POST | {"status": POST["status"] | {"message": text}}, DELETE])  # type: ignore[operator]
+    with path.open(encoding="utf-8", newline="") as written:
+        post, delete = csv.DictReader(written)
+    assert list(post) == list(EventRow._fields)
+    assert (post["message"], post["at"], post["tags"], post["mentions"]) == (text, POST["at"], "Café", "bob")
+    assert (post["lon"], delete["lon"], delete["message"]) == ("2.5", "", "")
+
+
 def events_in(path: Path) -> list[dict[str, Any]]:
     """Read a file with the libraries that a notebook would use."""
     if path.suffix == ".parquet":
         lines = pq.read_table(path).column("json").to_pylist()
-    elif path.suffix == ".zst":
-        with pa.input_stream(str(path), compression="zstd") as stream:
-            lines = stream.read().splitlines()
     else:
-        lines = (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).splitlines()
+        with pa.input_stream(str(path), compression="detect") as stream:
+            content = stream.read().decode()
+        if ".csv" in path.suffixes:
+            lines = [row["json"] for row in csv.DictReader(io.StringIO(content, newline=""))]
+        else:
+            lines = content.splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -111,9 +129,9 @@ def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("name", ["events.csv", "events", ".parquet", "events.json"])
+@pytest.mark.parametrize("name", ["events.tsv", "events", ".parquet", ".csv.gz", "events.json", "events.parquet.gz"])
 def test_an_unknown_ending_is_refused(tmp_path: Path, name: str) -> None:
-    endings = r"must end with one of \.ndjson, \.ndjson\.gz, \.ndjson\.zst, \.parquet"
+    endings = r"must end with one of \.ndjson, \.jsonl, \.csv, \.parquet, and \.gz or \.zst behind it"
     with pytest.raises(CommandFailure, match=endings), open_export(tmp_path / name):
         pass
     assert list(tmp_path.iterdir()) == []

@@ -88,7 +88,7 @@ def test_json_of_commands_with_a_server(server: Server, tmp_path: Path) -> None:
     file.write_text('{"author": "ada", "message": "hi"}\n{}\n')
     replayed = ask(server, "replay", file, code=1)
     assert (replayed["lines"], replayed["posted"], replayed["unreadable"]) == (2, 1, 1)
-    state = ask(server, "stats", "--user", "ada", "--once")
+    state = ask(server, "stats", "--user", "ada")  # without a terminal, it looks once
     assert [worker["ready"] for worker in state["workers"]] == [True]
     with running(*COMMAND, "worker", "--json", "--data-dir", server.data, folder=tmp_path, env=environment()) as worker:
         worker.until(lambda: "processing jobs" in worker.err)

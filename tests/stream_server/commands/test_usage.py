@@ -1,6 +1,7 @@
 """The command line without a server: help, wrong usage, and an unreachable server."""
 
 import json
+import shutil
 import socket
 import unicodedata
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from typing import Any
 import click
 import pytest
 
+import stream_server
+from stream_server.build import PACKAGES, digest_of, full_version
 from stream_server.cli import cli
 from stream_server.config.settings import SETTINGS
 from tests.command_line import clean_environment, invoke, run
@@ -38,7 +41,17 @@ def test_every_setting_is_an_option_of_serve() -> None:
 
 
 def test_version() -> None:
-    assert invoke("--version").out.startswith("stream-server, version 0.")
+    assert invoke("--version").out == f"stream-server, version {full_version()}\n"
+
+
+def test_builds_of_other_code_have_another_version(tmp_path: Path) -> None:
+    """The same code has the same one, wherever it is, with or without what Python compiled."""
+    root = Path(stream_server.__file__).parents[1]
+    for package in PACKAGES:
+        shutil.copytree(root / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    assert full_version() == f"{stream_server.__version__}+{digest_of(tmp_path)}"
+    (tmp_path / "stream_server" / "store" / "lua" / "like.lua").write_text("-- another script\n")
+    assert digest_of(tmp_path) not in full_version()
 
 
 @pytest.mark.parametrize(

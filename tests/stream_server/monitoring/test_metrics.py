@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from stream_server import __version__
+from stream_server.build import full_version
 from stream_server.monitoring.metrics import WATCHED_METRICS, Metrics
 
 
@@ -62,4 +62,4 @@ def test_requests_are_counted_by_method_route_and_status_and_timed_by_route() ->
 
 def test_the_metrics_name_their_process() -> None:
     text = Metrics().render().decode()
-    assert f'stream_server_process_info{{pid="{os.getpid()}",version="{__version__}",worker="1"}} 1.0' in text
+    assert f'stream_server_process_info{{pid="{os.getpid()}",version="{full_version()}",worker="1"}} 1.0' in text

@@ -12,6 +12,7 @@ import pytest
 
 from stream_server.config.settings import Config
 from stream_server.runtime import process, supervisor
+from stream_server.runtime.listening import Listeners
 from tests.stream_server import tokens
 
 
@@ -36,7 +37,7 @@ async def test_the_supervisor_waits_for_the_shutdown_time_of_its_workers(
 
     config = tokens.config(workers=2, shutdown_seconds=shutdown_seconds)
     flags: dict[str, Any] = {}
-    with socket.socket() as reserved:
+    with Listeners([socket.socket()]) as reserved:
         assert await process._run_supervisor(config, flags, reserved, None, nothing, nothing) == 0
     assert RecordingSupervisor.stop_seconds == stop_seconds
 

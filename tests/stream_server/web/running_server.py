@@ -94,5 +94,5 @@ async def running_server(redis_url: str, settings: dict[str, Any]) -> AsyncItera
 async def _serve(config: Config, begun: "asyncio.Future[tuple[web.Application, int]]", leave: asyncio.Event) -> None:
     listening = listen_alone("127.0.0.1", 0)
     async with serve_application(config, lambda: listening) as app:
-        begun.set_result((app, listening.getsockname()[1]))
+        begun.set_result((app, listening.port))
         await leave.wait()

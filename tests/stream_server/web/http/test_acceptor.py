@@ -33,7 +33,7 @@ async def listener(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[socket.sock
     """A socket on which nobody else accepts."""
     monkeypatch.setattr(Echo, "made", 0)
     with listen_alone("127.0.0.1", 0) as listening:
-        yield listening
+        yield listening.sockets[0]
 
 
 def connect(stack: ExitStack, listener: socket.socket, count: int) -> list[socket.socket]:
@@ -101,7 +101,8 @@ def test_uvloop_alone_accepts_one_connection_in_an_iteration(monkeypatch: pytest
 async def iterations_to_accept(count: int) -> int:
     """Return the iterations of the loop from the moment at which ``count`` clients wait until all are accepted."""
     loop, before, iterations = asyncio.get_running_loop(), Echo.made, 0
-    with listen_alone("127.0.0.1", 0) as listener, ExitStack() as stack:
+    with listen_alone("127.0.0.1", 0) as listeners, ExitStack() as stack:
+        (listener,) = listeners.sockets
         accepting = Acceptor(listener, Echo)
 
         def make() -> Echo:

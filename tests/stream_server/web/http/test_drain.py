@@ -12,8 +12,10 @@ import pytest
 
 from stream_server import app
 from stream_server.hub.disconnect import MIN_RETRY_SECONDS, ReconnectSpread
+from stream_server.runtime.listening import Listeners, listen_alone
 from stream_server.web.http import app_keys
 from stream_server.web.http.http_connection import HttpConnection
+from tests.stream_server.web import running_server as module
 from tests.stream_server.web.running_server import RunningServer, running_server
 from tests.waiting import eventually
 
@@ -44,6 +46,27 @@ async def test_a_stopping_server_still_answers_requests(server: RunningServer) -
     assert (status, answer.headers["Connection"]) == (201, "close")
     client.transport.abort()
     await server.ended
+
+
+async def test_a_server_answers_on_each_of_its_addresses_and_leaves_all(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several connections wait at each address, so that the server accepts some of them by itself."""
+
+    def listen(host: str, port: int) -> Listeners:
+        first = listen_alone(host, port)
+        return Listeners([*first.sockets, *listen_alone("::1", first.port).sockets])
+
+    monkeypatch.setattr(module, "listen_alone", listen)
+    async with running_server(redis_url, {}) as server:
+        for host in ("127.0.0.1", "[::1]"):
+            address = f"http://{host}:{server.port}"
+            async with aiohttp.ClientSession(address, connector=aiohttp.TCPConnector(limit=0)) as session:
+                answers = await asyncio.gather(*(session.get("/healthz") for _ in range(20)))
+                assert {answer.status for answer in answers} == {200}
+    for host in ("127.0.0.1", "::1"):
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(host, server.port)
 
 
 @pytest.mark.parametrize("path", ASKED)

@@ -454,8 +454,8 @@ async def test_connections_inherit_the_keep_alive_of_the_listening_socket_until_
 
     runner = HttpRunner(app, table=app[LIMITS].connections, timeouts=lambda: timeouts[0], shutdown_seconds=0.5)
     await runner.setup()
-    listener = listen_alone("127.0.0.1", 0, TcpKeepalive(7, 9))
-    runner.accept_on(listener)
+    (listener,) = listen_alone("127.0.0.1", 0, TcpKeepalive(7, 9)).sockets
+    runner.accept_on([listener])
     await web.SockSite(runner, listener).start()
     monkeypatch.setattr(TcpKeepalive, "set_on", note)
     server = runner.server

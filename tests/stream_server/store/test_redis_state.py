@@ -1,0 +1,31 @@
+"""What a Redis says about its memory and its replicas."""
+
+import pytest
+
+from stream_server.store.redis.replies import parse_info
+from stream_server.store.redis_state import RedisState, count_replicas, parse_state
+
+ROW = "slave{}:ip=10.0.0.7,port=6379,state={},offset=4711,lag={}"
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"),
+    [
+        ([], 0),
+        ([ROW.format(0, "online", 0), ROW.format(1, "online", 5)], 2),
+        ([ROW.format(0, "online", 6), ROW.format(1, "wait_bgsave", 0), ROW.format(2, "send_bulk", 0)], 0),
+        (["connected_slaves:2"], 2),
+        (["connected_slaves:1", ROW.format(0, "wait_bgsave", 0)], 0),
+    ],
+    ids=["none", "two", "silent or without the data", "only their number is told", "one that has not the data"],
+)
+def test_only_replicas_that_could_confirm_a_write_count(rows: list[str], count: int) -> None:
+    """As `INFO replication` of Redis 6.2 and 7 describes them."""
+    assert count_replicas(parse_info("\r\n".join(["# Replication", "role:master", *rows]).encode())) == count
+
+
+def test_the_limit_of_memory_is_that_of_redis_else_that_of_its_machine() -> None:
+    told = {"used_memory": "50", "maxmemory": "0", "total_system_memory": "200"}
+    assert parse_state(told) == RedisState(50, 200, 0)
+    assert parse_state(told | {"maxmemory": "100"}).used_share == 0.5
+    assert parse_state({}).used_share == 0.0
