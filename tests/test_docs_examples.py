@@ -42,11 +42,13 @@ def page_id(page: Path) -> str:
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
-    """A reader of one page, whose user is ada."""
+    """A reader of one page, whose user is ada. Two users of the demo exist too."""
     server = Server(tmp_path / "server").start()
 
     async def sign_up() -> str:
         async with Client(server.address) as api:
+            for login in ("bob", "cyd"):
+                await api.sign_up(login, login.title(), f"{login}@example.org", "a good password")
             return (await api.sign_up("ada", "Ada", "ada@example.org", "a good password")).id
 
     (tmp_path / "page").mkdir()

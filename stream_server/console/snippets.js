@@ -73,7 +73,7 @@ export function showPrograms(app, filter) {
     const done = await navigator.clipboard.writeText(text.textContent ?? "").then(() => true, () => false);
     app.say(done ? "Copied" : "The browser keeps the clipboard closed: select the text instead", done ? "ok" : "warn");
   };
-  app.dialog("Copy as a program", h("div", { class: "stack" },
+  app.dialog("Copy as code", h("div", { class: "stack" },
     h("div", { class: "row", role: "group", "aria-label": "Language" }, buttons),
     text,
     h("p", { class: "row" }, h("label", { class: "check" }, withToken, "with my token, which ends within the hour"), h("span", { class: "grow" }), h("button", { class: "primary", onclick: copy }, icon("copy"), "Copy"))), { wide: true });

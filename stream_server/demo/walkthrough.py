@@ -10,34 +10,19 @@ import logging
 import random
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from stream_server.client import Client, ClientFailure
+from stream_server.demo import posts
 from stream_server.demo import world as demo_world
 from stream_server.demo.world import LOGIN, PASSWORD, DemoWorld, SignToken
 
 logger = logging.getLogger(__name__)
 
-POSTING_LOGINS = ("bob", "cyd", "eli", "fay")
-"""Users who keep posting. Ada follows the first two, so her home timeline gets new posts."""
-
 POST_INTERVAL_SECONDS = 2.0
 
-PLACES = (("Monterey", -121.89, 36.60), ("Lisbon", -9.14, 38.72), ("Kyoto", 135.77, 35.01), ("Nairobi", 36.82, -1.29))
-"""Name, longitude and latitude of the places that posts come from."""
-OPENINGS = ("Good morning", "Small win today", "Note to self", "Just saw", "Anyone else", "Finally", "Overheard")
-"""First words of the random posts."""
-
-SUBJECTS = (
-    "coffee on the terrace", "a train that left on time", "the redis log, read from end to end",
-    "sourdough that did rise", "rain over the harbour", "a bug that was a feature after all",
-)  # fmt: skip
-"""Middle parts of the random posts."""
-TAGS = ("#coffee", "#trains", "#redis", "#baking", "#weather", "#python")
-"""Hashtags of the random posts."""
 SCOPES = frozenset({"read", "write", "stream", "firehose"})  # of the token that the guide prints
 CONSOLE_SCOPES = SCOPES | {"admin"}
 """Scopes of the session that the guide's link begins, so that the console also shows the view for operators."""
@@ -118,23 +103,10 @@ def _render_guide(login: str, lines: list[str]) -> str:
 async def _keep_posting(api: Client, world: DemoWorld, sign_token: SignToken) -> None:
     """Post a status every :data:`POST_INTERVAL_SECONDS` as a random demo user. If a post fails, log it and go on."""
     chance = random.Random()
-    while True:
-        token = sign_token(world.user_ids[chance.choice(POSTING_LOGINS)], frozenset({"write"}))
+    for body in posts.demo_posts(chance, world.login):
+        token = sign_token(world.user_ids[chance.choice(posts.LOGINS)], frozenset({"write"}))
         try:
-            await api.request("POST", "/v1/statuses", body=random_post(chance, world.login), token=token)
+            await api.request("POST", "/v1/statuses", body=body, token=token)
         except ClientFailure as error:
             logger.warning("a demo post failed: %s", error)
         await asyncio.sleep(POST_INTERVAL_SECONDS)
-
-
-def random_post(random_source: random.Random, login: str) -> dict[str, Any]:
-    """Return the JSON body of a random status, sometimes with a location, sometimes with a mention of ``login``."""
-    words = [random_source.choice(OPENINGS) + ":", random_source.choice(SUBJECTS), random_source.choice(TAGS)]
-    if random_source.random() < 0.2:
-        words.insert(0, f"@{login}")
-    body: dict[str, Any] = {"message": " ".join(words), "lang": "en"}
-    if random_source.random() < 0.4:
-        place, lon, lat = random_source.choice(PLACES)
-        body["location"] = {"lon": round(lon + random_source.uniform(-0.1, 0.1), 4), "lat": round(lat, 4)}
-        body["place"] = {"name": place}
-    return body

@@ -4,11 +4,13 @@ The setup runs once. With a kept data directory the next start recognises the co
 last. If a setup was interrupted, the next one repeats it with the same idempotency keys, so that nothing exists twice.
 """
 
+import random
 import secrets
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from stream_server.client import Client, RequestRefused
+from stream_server.demo import posts
 
 SignToken = Callable[[str, frozenset[str]], str]
 """Signs a token for a user id and scopes."""
@@ -18,6 +20,7 @@ OTHER_LOGINS = ("bob", "cyd", "dora", "eli", "fay")
 """The other users. Dora is protected: she has approved Ada as a follower; Eli's request still waits."""
 LIST_NAME = "Bakers"  # Ada's public list
 LAST_LIST_NAME = "Close friends"  # Ada's private list, which is created last: if it exists, everything exists
+FIRST_POSTS = 32  # that are there from the beginning
 GROUP_NAME = "Sourdough club"  # Ada's group
 
 _SCOPES = frozenset({"read", "write"})
@@ -91,6 +94,7 @@ async def _find_or_create_user(api: Client, login: str) -> str:
 
 async def _create_content(actions: DemoActions, login: str) -> None:
     await _create_follows(actions)
+    await _create_first_posts(actions, login)
     await _create_conversation(actions, login)
     await _create_group(actions)
     await _create_talk(actions)
@@ -108,6 +112,13 @@ async def _create_follows(actions: DemoActions) -> None:
     for follower in ("ada", "eli"):
         await actions.request_as(follower, "PUT", "users/me/following/{dora}")
     await actions.request_as("dora", "PUT", "users/me/requests/{ada}")
+
+
+async def _create_first_posts(actions: DemoActions, login: str) -> None:
+    """Post what every stream and preview finds at once. A repeated setup sends the same posts."""
+    first = posts.demo_posts(random.Random(0), login)
+    for author in posts.LOGINS * (FIRST_POSTS // len(posts.LOGINS)):
+        await actions.post_as(author, **next(first))
 
 
 async def _create_conversation(actions: DemoActions, login: str) -> None:

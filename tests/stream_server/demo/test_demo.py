@@ -1,22 +1,29 @@
 """The demo: its printed commands, its output and its content."""
 
+import ast
 import json
 import random
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import AsyncExitStack, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
 from stream_server.client import Client, ClientFailure
 from stream_server.client.transport import Request
-from stream_server.demo import walkthrough
+from stream_server.demo import posts, walkthrough
 from stream_server.demo import world as demo_world
 from tests.command_line import COMMAND, ROOT, Running, running
+from tests.docs_examples import blocks
+from tests.end_to_end.api import Api
 from tests.end_to_end.api import mint as signed
 from tests.end_to_end.server import Server, environment
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
 
@@ -95,14 +102,67 @@ def test_the_output_fits_one_screen_and_begins_with_the_address(shown: Running) 
     assert "\x1b" not in shown.out
 
 
-def test_random_posts_are_valid() -> None:
-    chance = random.Random(7)
-    posts = [walkthrough.random_post(chance, "ada") for _ in range(500)]
-    assert all(0 < len(post["message"]) <= 280 and "#" in post["message"] for post in posts)
-    points = [post["location"] for post in posts if "location" in post]
+def test_the_posts_are_valid() -> None:
+    made = list(islice(posts.demo_posts(random.Random(7), "ada"), 500))
+    assert all(0 < len(post["message"]) <= 280 and "#" in post["message"] for post in made)
+    points = [post["location"] for post in made if "location" in post]
     assert points
     assert all(-180 <= point["lon"] <= 180 and -90 <= point["lat"] <= 90 for point in points)
-    assert any("@ada" in post["message"] for post in posts)
+    assert any("@ada" in post["message"] for post in made)
+    assert len({post["message"].removeprefix("@ada ") for post in made}) > 400
+
+
+PAGES = ("README.md", *(f"docs/guide/{page}.md" for page in ("filters", "first_listener", "resuming", "rules", "start")))
+
+EXAMPLE = re.compile(r"""stream "([^"$]+)"|/v1/(?:stream|events)\?([^"'` $]+)["`]|--data-urlencode '([^']+)'""")
+
+PROGRAM = re.compile(r"client\.stream\((.+?)\):")
+
+WINDOW = 10
+"""Posts among which each example finds one: twenty seconds of the demo."""
+
+MANY = 150
+"""Posts among which a sample of a tenth surely has one."""
+
+
+def examples() -> set[str]:
+    """Return the queries of all streams that the README and the guide show, without where they begin."""
+    queries: set[str] = set()
+    for page in PAGES:
+        queries |= {"".join(parts) for block in blocks(ROOT / page) for parts in EXAMPLE.findall(block.text)}
+        for arguments in PROGRAM.findall((ROOT / page).read_text(encoding="utf-8")):
+            call = ast.parse(f"f({arguments})", mode="eval").body
+            assert isinstance(call, ast.Call)
+            queries.add(urlencode({str(one.arg): str(ast.literal_eval(one.value)).lower() for one in call.keywords}))
+    queries = {re.sub(r"&?(since|wait|ticket)=[^&]*", "", query) for query in queries}
+    return {query for query in queries if query not in {"", "rules=saved"}}  # which need rules
+
+
+async def test_each_example_of_the_guide_shows_something(server: Server) -> None:
+    """Each stream finds one of a few posts of the demo. In a sample that is a matter of chance, and of many posts."""
+    queries = examples()
+    assert {"track=coffee,%23redis,good%20morning", "follow=@me", "rule=espresso&explain=true"} <= queries
+    assert len(queries) > 12
+    async with Client(server.address) as api, Api(server) as raw, AsyncExitStack() as stack:
+        world = await demo_world.find_or_create_world(api, mint)
+        token = mint(world.user_ids["ada"], walkthrough.SCOPES)
+        streams = {
+            query: await stack.enter_async_context(await raw.stream(parse_qsl(query), token=token)) for query in queries
+        }
+
+        async def until_all_show(some: set[str]) -> None:
+            with suppress(AssertionError):
+                await eventually(lambda: all(streams[query].of("post") for query in some))
+            assert {query for query in some if not streams[query].of("post")} == set()
+
+        by_chance = {query for query in queries if "sample=" in query}
+        chosen = random.Random(3)
+        for n, body in enumerate(islice(posts.demo_posts(chosen, world.login), MANY)):
+            if n == WINDOW:
+                await until_all_show(queries - by_chance)
+            author = mint(world.user_ids[chosen.choice(posts.LOGINS)], frozenset({"write"}))
+            await api.request("POST", "/v1/statuses", body=body, token=author)
+        await until_all_show(by_chance)
 
 
 @pytest.fixture
