@@ -110,11 +110,11 @@ class RequestLimits:
         redis_bytes: Returns the memory that Redis may use, 0 if it is not known.
     """
 
-    def __init__(self, config: Config, counters: RateCounters) -> None:
+    def __init__(self, config: Config, counters: RateCounters, redis_bytes: Callable[[], int] = int) -> None:
         """Raises `InvalidSetting` if ``trusted_proxies`` holds anything but addresses and networks."""
         self._config = config
         self.hits = LimitHits()
-        self.redis_bytes: Callable[[], int] = int
+        self.redis_bytes = redis_bytes
         self._limiter = RateLimiter(counters)
         self._counters = counters
         self.prepare()
