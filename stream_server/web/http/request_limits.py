@@ -41,7 +41,7 @@ ALLOWANCE = web.RequestKey("allowance", Allowance)
 ENTRY_BYTES = 512
 """Bytes that each write counts beside its body, because it also makes an entry of the log."""
 
-WRITE_BYTES_SHARE = 256
+WRITE_BYTES_SHARE = 512
 """The writes of one user in an hour may have one of this many parts of Redis' memory."""
 
 MAX_CONCURRENT_POLLS = 32
