@@ -115,7 +115,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[app_keys.TOKEN_STATUSES] = _make_token_statuses(store, hub, feed)
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
-    app[LIMITS] = RequestLimits(config, store.rate_counters)
+    app[LIMITS] = RequestLimits(config, store.rate_counters, lambda: services.write_guard.state.limit_bytes)
     app[UNPROVEN] = UnprovenSockets()
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     if config.jwt_jwks_url:
@@ -123,7 +123,6 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, console.load_console()
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
-    app[LIMITS].redis_bytes = lambda: services.write_guard.state.limit_bytes
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services)
     app[app_keys.REFUSE_WRITES], app[app_keys.TRENDS] = services.write_guard.refuse_writes, services.trends
     app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)

@@ -188,7 +188,7 @@ class Config:
     limit_writes: int = reloadable(1200, "a minute", "Writes of one user, of all kinds.", 0)
     limit_write_bytes: int = reloadable(
         8 * 2**20, "bytes an hour",
-        "Bytes of one user's writes, each with 512 for its entry; never more than 1/256 of Redis' memory.", 0,
+        "Bytes of one user's writes, each with 512 for its entry; never more than 1/512 of Redis' memory.", 0,
     )  # fmt: skip
     limit_idempotency_keys: int = reloadable(
         20_000, "a day", "Writes of one user with an `Idempotency-Key`, whose outcomes Redis keeps for 24 hours.", 0

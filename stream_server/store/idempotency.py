@@ -16,7 +16,7 @@ Keeping the keys of all writes for a day would take most of the memory of a busy
 
 
 class IdempotencyKey(NamedTuple):
-    """Redis keeps a write's outcome under this key for ``ttl_ms``. A write with another ``fingerprint`` cannot use it."""
+    """Redis keeps a write's outcome under this key for ``ttl_ms``. A write of another ``fingerprint`` cannot use it."""
 
     value: str
     fingerprint: str

@@ -2,7 +2,8 @@
 -- Add a member to a group. In a private group its owner does this, and users join other groups themselves. A user who
 -- does not follow the owner is only invited, and joins the group himself or herself. If the user is a member already, nothing
 -- changes, and there is no log entry.
--- ARGV: 3 user who acts, 4 group, 5 new member. Reply: position, `unchanged`, `invited` or `unchanged invited`; JSON of the group.
+-- ARGV: 3 user who acts, 4 group, 5 new member.
+-- Reply: position, `unchanged`, `invited` or `unchanged invited`; JSON of the group.
 local uid, other, user = actor.id, ARGV[5], actor
 local group, within = find_visible_group(uid, ARGV[4])
 if not group and uid == other then group = find_inviting_group(uid, ARGV[4]) end

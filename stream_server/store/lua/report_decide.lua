@@ -1,8 +1,8 @@
 -- parts: idempotent users actor statuses notifications sleepers jobs job_passes dependents step_timelines status_removal suspension reports audit
 -- Decide a report: delete the status, suspend its author, or dismiss the report. The first decision is final.
 -- ARGV: 3 administrator, 4 report, 5 outcome, 6 remark as JSON.
--- Reply: position, `decided` without an entry, or `unchanged`; JSON of the report, fence of the job that cleans up after a deleted status ('' for
--- none), the author's first followers and first lists, the reported user and status.
+-- Reply: position, `decided` without an entry, or `unchanged`; JSON of the report, fence of the job that cleans up after
+-- a deleted status ('' for none), the author's first followers and first lists, the reported user and status.
 local uid, id, outcome = actor.id, ARGV[4], ARGV[5]
 local kept = redis.call('HMGET', KEY.report .. id, 'uid', 'user', 'status', 'outcome')
 local reporter, user, status = kept[1], kept[2], kept[3]

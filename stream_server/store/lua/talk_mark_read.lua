@@ -4,7 +4,9 @@
 local uid, talk, id = actor.id, ARGV[4], ARGV[5]
 if not find_own_talk(uid, talk) then return refuse('NOT_FOUND talk id') end
 local author = redis.call('ZSCORE', KEY.messages .. talk, id) and redis.call('HGET', KEY.message .. id, 'uid')
-if not author or not is_shown(id, last_shown(uid, talk)) or message_visibility(uid, author) == HIDDEN then return refuse('NOT_FOUND message id') end
+if not author or not is_shown(id, last_shown(uid, talk)) or message_visibility(uid, author) == HIDDEN then
+  return refuse('NOT_FOUND message id')
+end
 local mark = redis.call('HGET', KEY.marks .. talk, uid)
 local is_newer = not mark or tonumber(id) > tonumber(mark)
 if is_newer then

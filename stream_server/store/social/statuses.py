@@ -17,6 +17,9 @@ from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, mention_arguments, read_wire_member
 from stream_server.store.timelines.syndication import FanOut, Syndication
 
+MAX_TAG_TIMELINES = 30
+"""Most tags in whose timelines a status stands. A text of 280 characters has room for 93, each with a key."""
+
 
 class StatusLocation(msgspec.Struct, frozen=True):
     """The location of the author of a status, as longitude and latitude in degrees (WGS 84)."""
@@ -132,7 +135,7 @@ def post_arguments(
     ``foreign_id`` and ``foreign_ms`` are the id and the time (ms since 1970) that another site gave the status.
     """
     entities = extract_entities(draft.message)
-    tags = dict.fromkeys(fold(tag.text) for tag in entities.hashtags)
+    tags = list(dict.fromkeys(fold(tag.text) for tag in entities.hashtags))[:MAX_TAG_TIMELINES]
     return [
         draft.in_reply_to or "",
         draft.origin or "",

@@ -34,8 +34,11 @@ LOGIN_SCOPES = frozenset({"read", "write", "stream"})
 """Scopes of a token that a log-in issues. Only the command line gives ``firehose`` and ``admin``: tokens and links."""
 
 
-LOG_IN_LIMITS = (LOG_INS, LOG_INS_OF_ADDRESS, LOG_INS_OF_ACCOUNT)
-"""Limits of log-ins with a password. A successful log-in is given back, so only guesses count."""
+LOG_IN_LIMITS = (LOG_INS_OF_ADDRESS, LOG_INS, LOG_INS_OF_ACCOUNT)
+"""Limits of log-ins with a password. A successful log-in is given back, so only guesses count.
+
+That of the address comes first: else an address could make Redis count any number of invented accounts.
+"""
 
 
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,32}")

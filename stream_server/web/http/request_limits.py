@@ -42,7 +42,7 @@ ALLOWANCE = web.RequestKey("allowance", Allowance)
 ENTRY_BYTES = 512
 """Bytes that each write counts beside its body, because it also makes an entry of the log."""
 
-WRITE_BYTES_SHARE = 256
+WRITE_BYTES_SHARE = 512
 """The writes of one user in an hour may have one of this many parts of Redis' memory."""
 
 MAX_CONCURRENT_POLLS = 32
@@ -111,11 +111,11 @@ class RequestLimits:
         redis_bytes: Returns the memory that Redis may use, 0 if it is not known.
     """
 
-    def __init__(self, config: Config, counters: RateCounters) -> None:
+    def __init__(self, config: Config, counters: RateCounters, redis_bytes: Callable[[], int] = int) -> None:
         """Raises `InvalidSetting` if ``trusted_proxies`` or ``forwarded_header`` is invalid."""
         self._config = config
         self.hits = LimitHits()
-        self.redis_bytes: Callable[[], int] = int
+        self.redis_bytes = redis_bytes
         self._limiter = RateLimiter(counters)
         self._counters = counters
         self.prepare()

@@ -11,7 +11,13 @@ from filters.event import Event
 from stream_server.errors import Forbidden, NotFound
 from stream_server.events.entry import Entry
 from stream_server.events.position import LOG_START, format_iso_time
-from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
+from stream_server.store.social.statuses import (
+    MAX_TAG_TIMELINES,
+    StatusDraft,
+    StatusLocation,
+    StatusMedia,
+    StatusPlace,
+)
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key
 
@@ -243,3 +249,16 @@ async def test_only_the_author_deletes_a_status(store: Store, people: People, ra
     with pytest.raises(NotFound):
         await store.statuses.delete(ann, first["id"], new_key())
     assert raw.xlen("{core}:log") == 2
+
+
+async def test_a_status_stands_in_the_timelines_of_its_first_tags(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann = await people.user("Ann")
+    tags = [f"t{number}" for number in range(MAX_TAG_TIMELINES + 20)]
+    made = await people.status(ann, " ".join(f"#{tag}" for tag in ["t0", *tags]))
+    assert len(made["entities"]["hashtags"]) == len(tags) + 1
+    kept = {f"{{core}}:tag:{tag}".encode() for tag in tags[:MAX_TAG_TIMELINES]}
+    assert set(raw.keys("{core}:tag:*")) == kept
+    await store.statuses.delete(ann, made["id"], new_key())
+    assert raw.keys("{core}:tag:*") == []

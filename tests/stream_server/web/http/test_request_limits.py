@@ -136,6 +136,12 @@ async def test_guesses_are_refused_before_a_password_is_hashed(
     assert other.status == 401
 
 
+async def test_an_address_makes_redis_count_few_invented_accounts(world: World) -> None:
+    for number in range(LOG_INS_OF_ADDRESS + 10):
+        await world.call("POST", "/v1/sessions", json={"login": f"invented{number}", "password": "a wrong one"})
+    assert len(world.redis.keys("rates:{*@*")) == LOG_INS_OF_ADDRESS
+
+
 async def test_right_passwords_are_not_counted(world: World) -> None:
     await world.user("ann")
     right = {"login": "ann", "password": PASSWORD}
