@@ -29,7 +29,7 @@ from tests.filters.data import FOLDER
 from tests.filters.rules.cases import CASES, REFUSED
 from tests.filters.test_entities import EXTRACT, TLDS
 from tests.filters.test_validation import VALIDATE
-from tests.test_reference import DOCUMENTED, OWN, UNSPACED
+from tests.test_reference import DOCUMENTED, EMOJI, OWN, UNSPACED
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """The header of a table and its rows."""
@@ -292,6 +292,7 @@ def _held(file: str, functions: dict[str, Callable[[str], Any]]) -> Iterator[tup
 TABLES: dict[str, Callable[[], Table | None]] = {
     "track": partial(_track_rows, DOCUMENTED),
     "track_further": partial(_track_rows, OWN),
+    "emoji": partial(_track_rows, EMOJI),
     "track_looks": looked_at,
     "unspaced": partial(_track_rows, UNSPACED),
     "follow": follow,

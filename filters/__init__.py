@@ -17,6 +17,7 @@ Files:
 ``urls``                  finds the links; ``tlds`` lists the top-level domains
 ``analyzed_text``         the terms of a text and its entities; ``occurrences`` finds the positions of a term
 ``tokens``                folding of case and Unicode form, and the words of a text
+``term_search``           searches a text for terms with punctuation; ``word_sequence`` searches it for phrases
 ``unspaced_scripts``      the words of scripts without spaces; ``unicode_classes`` lists the classes of characters
 ``index_keys``            the strings by which the index connects events and filters; ``grid`` makes those of the map
 ``base``                  the contract of a filter
@@ -26,7 +27,7 @@ Files:
 ``sample``                a percentage of all statuses
 ``firehose``              all public events; ``partition`` selects a part of their authors
 ``rule``                  the filters for rules; the package ``rules`` holds the rule language
-``language``              narrows by language; ``kind`` narrows by kind of event
+``language``              narrows by language, whose codes ``language_codes`` lists; ``kind`` narrows by kind of event
 ``subscription``          all filters of one client together
 ``params``                from query parameters to a subscription; ``error`` has the exception for a refusal
 ``registry``              finds built-in and installed filters by name
