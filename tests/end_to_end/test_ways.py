@@ -6,7 +6,7 @@ resumed streams and replays in each format, polls that wait, and previews.
 
 import asyncio
 import random
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -29,7 +29,7 @@ POLLED = ("track", "follow", "firehose")
 
 
 class Play:
-    """A history with its readers. ``cursors`` has where readers were after each step."""
+    """A history with its readers, which are closed at its end. ``cursors`` has where they were after each step."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -37,7 +37,18 @@ class Play:
         self.live: list[StreamReader] = []
         self.resuming: list[StreamReader] = []
         self.pollers: list[Poller] = []
+        self.replays: list[StreamReader] = []
         self.cursors: list[tuple[int, str]] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for reader in self.readers():
+            await reader.close()
+
+    def readers(self) -> list[StreamReader | Poller]:
+        return [*self.live, *self.resuming, *self.pollers, *self.replays]
 
     async def open(self) -> None:
         """Open all readers, at the begin of the history."""
@@ -80,28 +91,26 @@ class Play:
             if reader.consumer is None:
                 await self._return(reader)
         mark = await self.history.mark()
-        await asyncio.gather(*(poller.close() for poller in self.pollers))
         for reader in (*self.live, *self.resuming):
             await reader.reach(mark)
-            await reader.close()
+        for done in self.readers():
+            await done.close()
 
-    async def replay(self, count: int) -> list[StreamReader]:
+    async def replay(self, count: int) -> None:
         """Read the history again, from its begin and from random places, in all formats."""
-        replays: list[StreamReader] = []
         starts = [self.cursors[0], *self.source.choices(self.cursors, k=count)]
         for at, (start_n, cursor) in enumerate(starts):
             for user in self.history.readers:
                 for filters in all_filters(self.history, user):
-                    framing = FRAMINGS[(at + len(replays)) % len(FRAMINGS)]
+                    framing = FRAMINGS[(at + len(self.replays)) % len(FRAMINGS)]
                     model = filters.model(user, StreamModel, start_n, *present(self.history))
                     reader = StreamReader(self.history, user, filters, framing, model)
+                    self.replays.append(reader)
                     await reader.open(cursor)
-                    replays.append(reader)
         mark = await self.history.mark()
-        for reader in replays:
+        for reader in self.replays:
             await reader.reach(mark)
             await reader.close()
-        return replays
 
 
 async def previewed(api: Api, history: History, user: str) -> Any:
@@ -136,13 +145,12 @@ def _finds(history: History, post: Any, how: str) -> bool:
 @pytest.mark.parametrize("seed", seeds(12, first_tier=1, second_tier=4))
 async def test_each_way_shows_what_a_plain_model_of_the_rules_says(api: Api, seed: int) -> None:
     history = await History.begin(api, seed)
-    play = Play(history)
-    await play.open()
-    for _ in range(40 if quick() else 150):
-        await play.step()
-    await play.end()
-    replays = await play.replay(1 if quick() else 3)
-    received = [reader.check() for reader in (*play.live, *play.resuming, *play.pollers, *replays)]
-    assert sum(received) > 10 * len(history.entries)
+    async with Play(history) as play:
+        await play.open()
+        for _ in range(40 if quick() else 150):
+            await play.step()
+        await play.end()
+        await play.replay(1 if quick() else 3)
+        assert sum(reader.check() for reader in play.readers()) > 10 * len(history.entries)
     for user in history.readers:
         check_preview(history, user, await previewed(api, history, user))

@@ -21,9 +21,6 @@ TODAY_MS = 1 << 62
 NEVER_MS = TODAY_MS + 1
 """A time in ms later than `TODAY_MS`: the begin of a relation that does not exist."""
 
-NEVER = (NEVER_MS, -1)
-"""The begin and the end of a relation that did not exist."""
-
 _IS_SHOWN = tuple(digit == str(visibility.Visibility.VISIBLE.value) for digit in visibility.visibility_table())
 """Whether an author is visible, by the bits of the facts. A table of plain ints, because enum flags are slow."""
 
@@ -42,7 +39,7 @@ VIEWER_WEIGHT = 10
 class RelationSnapshot(Protocol):
     """A user's relations. Each maps ids to the ms since 1970 when it began. The viewer takes over the dicts.
 
-    ``ended`` maps users whom the user unfollowed, and groups that the user left, to the ms of its begin and end.
+    ``ended`` has the follows and memberships that ended: it maps the id of the other and their begin to their end.
     The log's head was ``applied_from`` before they were read, and ``head`` after that. They may change while they are
     read. So they are exact as soon as all entries between the two are applied.
     """
@@ -63,7 +60,7 @@ class RelationSnapshot(Protocol):
     def groups(self) -> dict[str, int]: ...
 
     @property
-    def ended(self) -> dict[str, tuple[int, int]]: ...
+    def ended(self) -> dict[tuple[str, int], int]: ...
 
     @property
     def applied_from(self) -> Position: ...
@@ -75,8 +72,8 @@ class RelationSnapshot(Protocol):
 class Viewer:
     """The relations of one user. Each relation maps ids to the time at which it began, in ms since 1970.
 
-    ``ended`` maps the users whom the user unfollowed, and the groups that the user left, to the begin and the end of
-    the last such relation, because deletes of what the user could read then may still come.
+    ``ended`` has the follows and memberships that ended last, because deletes of what the user could read then may
+    still come: it maps the id of the other and their begin to their end.
     The relations are empty until `load` sets them. `apply` changes them; changes that come before `load` are kept and
     applied by it. ``blockers`` are the users who block this user, ``groups`` are this user's user groups. ``read_at``
     is the log's head when the relations had been read: they are exact once the hub has reached it. ``applied_from`` is
@@ -97,7 +94,7 @@ class Viewer:
         self.blockers: dict[str, int] = {}
         self.mutes: dict[str, int] = {}
         self.groups: dict[str, int] = {}
-        self.ended: dict[str, tuple[int, int]] = {}
+        self.ended: dict[tuple[str, int], int] = {}
         self.applied_from = self.read_at = LOG_START
         self.is_loaded = False
         self._account_status = account_status
@@ -131,12 +128,13 @@ class Viewer:
         protected = self._account_status.protected
         if not protected:
             return True
-        was_follower = not (self.following.keys().isdisjoint(protected) and self.ended.keys().isdisjoint(protected))
-        return not was_follower and self.user_id not in protected
+        if self.user_id in protected or any(who in protected for who, _ in self.ended):
+            return False
+        return self.following.keys().isdisjoint(protected)
 
     def is_or_was_reader(self, owner: str) -> bool:
         """Return whether the user is ``owner``, follows ``owner``, or did so."""
-        return owner == self.user_id or owner in self.following or owner in self.ended
+        return owner == self.user_id or owner in self.following or any(who == owner for who, _ in self.ended)
 
     # Rendering.
 
@@ -208,7 +206,7 @@ class Viewer:
         if group is None:
             return self.user_id in entry.audience_users or self._account_status.is_public_today(entry)
         if entry.kind == "group_delete":  # it ended the memberships
-            return group in self.groups or self.ended.get(group, NEVER)[1] >= entry.position.ms
+            return group in self.groups or self._had(group, entry.position.ms, entry.position.ms)
         is_own_change = entry.kind in {"group_join", "group_leave", "group_create"}
         return group in self.groups or (is_own_change and entry.event.author == self.user_id)
 
@@ -221,9 +219,13 @@ class Viewer:
             relation, other = self.groups, entry.audience_group
         if other is None:
             return self.user_id in entry.audience_users
-        ended_begin_ms, ended_end_ms = self.ended.get(other, NEVER)
-        began_ms = ended_begin_ms if ended_end_ms >= begin_ms else relation.get(other, NEVER_MS)
-        return began_ms <= entry.position.ms
+        end_ms = entry.position.ms
+        return relation.get(other, NEVER_MS) <= end_ms or self._had(other, begin_ms, end_ms)
+
+    def _had(self, other: str, begin_ms: int, end_ms: int) -> bool:
+        """Return whether a follow of ``other``, or a membership of it, ended that held at some time of these."""
+        times = ((began, ended) for (who, began), ended in self.ended.items() if who == other)
+        return any(began <= end_ms and ended >= begin_ms for began, ended in times)
 
     def _context_facts(self, entry: Entry, *, own_stream: bool) -> int:
         """Return the `VisibilityFact` bits of the entry's audience and kind, which hold for each user that it names."""
@@ -278,8 +280,7 @@ class Viewer:
         if not has_ended:
             relation[other] = when_ms
         elif (began_ms := relation.pop(other, None)) is not None:
-            self.ended.pop(other, None)
-            self.ended[other] = began_ms, when_ms
+            self.ended[other, began_ms] = when_ms
             if len(self.ended) > MAX_ENDED:
                 del self.ended[next(iter(self.ended))]
 

@@ -36,11 +36,10 @@ MAX_LARGE_READS = 2
 class UserGraph(NamedTuple):
     """A user's relations up to ``head`` of the log. Each dict maps an id to the start of the relation in ms.
 
-    ``blockers`` are the users who block the user, ``groups`` the groups that have the user as member. ``ended`` maps
-    users whom the user unfollowed, and groups that the user left, to the start and the end of that relation in ms, the
-    last one if there were several. Who reads the relations must apply the log's entries after ``applied_from``. Then
-    they include all entries up to ``head`` and none after it. The two positions are equal if the relations were read in
-    one step.
+    ``blockers`` are the users who block the user, ``groups`` the groups that have the user as member. ``ended`` has
+    the follows and memberships that ended last: it maps the id of the other user or group and their start to their end.
+    Who reads the relations must apply the log's entries after ``applied_from``. Then they include all entries up to
+    ``head`` and none after it. The two positions are equal if the relations were read in one step.
     """
 
     following: dict[str, int]
@@ -48,7 +47,7 @@ class UserGraph(NamedTuple):
     blockers: dict[str, int]
     mutes: dict[str, int]
     groups: dict[str, int]
-    ended: dict[str, tuple[int, int]]
+    ended: dict[tuple[str, int], int]
     applied_from: Position
     head: Position
 
@@ -146,9 +145,9 @@ def _make_graph(relations: Sequence[dict[str, int]], applied_from: Position, hea
     """Make a graph of `RELATIONS`, each as Redis has it: members with their scores."""
     following, blocks, blockers, mutes, groups, ends = relations
     ended = {}
-    for member, end_ms in ends.items():  # in the order of their ends
+    for member, end_ms in ends.items():
         other, _, begin_ms = member.partition("-")
-        ended[other] = int(begin_ms), end_ms
+        ended[other, int(begin_ms)] = end_ms
     return UserGraph(following, blocks, blockers, mutes, groups, ended, applied_from, head)
 
 

@@ -242,7 +242,7 @@ class History:
     async def block(self) -> None:
         """Block, which ends both follows, or end a block. Nobody gets an entry of the block itself here."""
         one, other = self.source.sample(list(self.people), 2)
-        if {one, other} & self.state.suspended:
+        if {one, other} & self.state.suspended or (other, one) in self.state.blocks:
             return
         is_end = (one, other) in self.state.blocks
         await self.people[one].request("DELETE" if is_end else "PUT", f"users/me/blocks/{other}")
@@ -279,7 +279,8 @@ class History:
     async def change_membership(self) -> None:
         """Join or leave the group. Its owner stays."""
         uid = self.actor()
-        if uid == self.readers[0]:
+        owner = self.readers[0]
+        if uid == owner or {(uid, owner), (owner, uid)} & self.state.blocks:
             return
         is_end = (uid, self.group) in self.state.groups
         await self.people[uid].request("DELETE" if is_end else "PUT", f"groups/{self.group}/members/me")

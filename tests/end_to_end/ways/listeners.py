@@ -117,15 +117,18 @@ class StreamReader(Reader):
 
     async def close(self) -> None:
         """Close the stream. It must have reached the last of the herald's posts, so its cursor is known."""
-        if self.consumer is not None:
-            self.messages += [message for message in self.consumer.messages if message["kind"] not in CONTROL]
-            self.cursor = self.messages[-1]["cursor"]
-            consumer, self.consumer = self.consumer, None
+        consumer, self.consumer = self.consumer, None
+        if consumer is not None:
+            self.messages += [message for message in consumer.messages if message["kind"] not in CONTROL]
+            self.cursor = consumer.cursor
             await consumer.close()
 
 
 class Poller(Reader):
-    """A client that polls again and again. A poll waits while the next thing is done."""
+    """A client that polls again and again. A poll waits while the next thing is done.
+
+    An entry ends the wait if it is shown by the state before it. The answer then shows what is visible after it.
+    """
 
     def __init__(self, history: History, user: str, filters: Filters, model: ScannedModel, cursor: str) -> None:
         super().__init__(history, f"polls {filters.name} of {user}", model)
@@ -149,7 +152,8 @@ class Poller(Reader):
         first, last = self.history.steps[-1]
         for n in range(first, last + 1):
             self.scans.scans[n] = last, self.history.states[last]
-            self.scans.unsure |= {n} if last > first else set()
+            if last > first or self.history.entries[n - 1].kind == "follow":
+                self.scans.unsure.add(n)
 
     async def close(self) -> None:
         self._poll.cancel()

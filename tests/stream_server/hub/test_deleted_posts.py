@@ -117,11 +117,14 @@ async def test_an_uncomment_reaches_the_audience_of_its_comment(tiny_buffer: Wor
     middle = world.hub.head
     which = "groups" if audience.startswith("group") else "following"
     relations: dict[str, Any] = {
-        "2": {}, "3": {which: now + 50}, "4": {"ended": (1, now + 50)}, "5": {"ended": (1, now)},
+        "2": {}, "3": {which: now + 50}, "4": {"ended": now + 50}, "5": {"ended": now},
         "6": {which: now + 400},
     }  # fmt: skip
     for uid, relation in relations.items():
-        world.graphs[uid] = Graph(head=middle, **{name: {"7": when, "91": when} for name, when in relation.items()})
+        end = relation.pop("ended", None)
+        ended = {} if end is None else {("7", 1): end, ("91", 1): end}
+        now_held = {name: {"7": when, "91": when} for name, when in relation.items()}
+        world.graphs[uid] = Graph(head=middle, ended=ended, **now_held)
     world.now_ms += 200
     live = {uid: world.open_user_stream(uid)[1] for uid in "78234"}
     await world.until_live(5)

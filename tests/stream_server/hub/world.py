@@ -97,7 +97,7 @@ class Graph:
     blockers: dict[str, int] = field(default_factory=dict)
     mutes: dict[str, int] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
-    ended: dict[str, tuple[int, int]] = field(default_factory=dict)
+    ended: dict[tuple[str, int], int] = field(default_factory=dict)
     head: Position = LOG_START
 
     @property

@@ -36,7 +36,7 @@ class RandomHistory:
         self.source = random.Random(seed)
         self.state = State()
         self.since: dict[tuple[str, str, str], int] = {}
-        self.ended: dict[tuple[str, str], tuple[int, int]] = {}
+        self.ended: dict[tuple[str, str, int], int] = {}
         self.history: list[HistoryEntry] = []
         self.posts: list[tuple[Entry, HistoryEntry]] = []
         self.comments: list[tuple[Entry, HistoryEntry]] = []
@@ -126,7 +126,7 @@ class RandomHistory:
         pairs = getattr(self.state, RELATIONS[verb])
         (pairs.add if begins else pairs.discard)((one, other))
         if kind == "unfollow":
-            self.ended[one, other] = self.since["follows", one, other], entry.position.ms
+            self.ended[one, other, self.since["follows", one, other]] = entry.position.ms
         else:
             self.since[RELATIONS[verb], one, other] = entry.position.ms
 
@@ -195,7 +195,7 @@ class RandomHistory:
         self.record(entry, uid, [uid])
         self.state.groups ^= {(uid, gid)}
         if kind == "group_leave":
-            self.ended[uid, gid] = self.since["groups", uid, gid], entry.position.ms
+            self.ended[uid, gid, self.since["groups", uid, gid]] = entry.position.ms
         self.since["groups", uid, gid] = entry.position.ms
 
     def message(self) -> None:
@@ -253,7 +253,7 @@ class RandomHistory:
             return {b: self.since[relation, a, b] for a, b in pairs if a == user}
 
         blockers = {a: self.since["blocks", a, b] for a, b in self.state.blocks if b == user}
-        ended = {b: times for (a, b), times in self.ended.items() if a == user}
+        ended = {(b, began): end for (a, b, began), end in self.ended.items() if a == user}
         state, head = self.state, self.world.hub.head
         return Graph(
             since("follows", state.follows), since("blocks", state.blocks), blockers, since("mutes", state.mutes),

@@ -111,7 +111,7 @@ async def test_the_own_unfollow_of_a_protected_user_reaches_polls_that_wait_and_
 
 
 async def test_the_end_of_a_group_reaches_replays_of_its_former_members(world: World) -> None:
-    world.graphs["1"], world.graphs["2"] = Graph(groups={"91": 1}), Graph(ended={"91": (1, 2)})
+    world.graphs["1"], world.graphs["2"] = Graph(groups={"91": 1}), Graph(ended={("91", 1): 2})
     start, members = world.hub.head, [world.viewer("1"), world.viewer("2")]
     world.post("in the group", uid="7", audience="group:91")
     world.publish("group_delete", "group:91", group={"id": "91", "uid": "7"})
@@ -177,7 +177,7 @@ async def test_a_poll_gets_the_delete_of_what_an_earlier_poll_was_sent(
 
 def _relations_after(change: str, before: int, world: World) -> Graph:
     """What a store has of user 1 after the change."""
-    head, ended = world.hub.head, {"7": (1, before + 1)}
+    head, ended = world.hub.head, {("7", 1): before + 1}
     if change == "unfollow":
         return Graph(ended=ended, head=head)
     if change == "block":
@@ -194,7 +194,7 @@ async def test_a_delete_from_before_a_follow_is_not_sent(world: World) -> None:
         world.relate(kind, "1", "7")
         world.hub.viewer_cache.clear()
         if kind == "unfollow":
-            world.graphs["1"] = Graph(ended={"7": (world.now_ms - 1, world.now_ms)}, head=world.hub.head)
+            world.graphs["1"] = Graph(ended={("7", world.now_ms - 1): world.now_ms}, head=world.hub.head)
         else:
             world.graphs["1"].head = world.hub.head
         assert kinds_of(await polled(world, LOG_START, track="red")) == []

@@ -46,13 +46,13 @@ def stored(raw: "redis.Redis", uid: str) -> list[dict[str, int]]:
     return [{member.decode(): int(score) for member, score in pairs} for pairs in found]
 
 
-def last_ends(ended: dict[str, int]) -> dict[str, tuple[int, int]]:
-    """The begin and the end of each user's last relation that ended, of the set that Redis has."""
-    found = {}
-    for member, end in sorted(ended.items(), key=lambda item: item[1]):
+def ended_of(stored_ends: dict[str, int]) -> dict[tuple[str, int], int]:
+    """The relations that ended, of the set that Redis has."""
+    ended = {}
+    for member, end in stored_ends.items():
         other, _, begin = member.partition("-")
-        found[other] = int(begin), end
-    return found
+        ended[other, int(begin)] = end
+    return ended
 
 
 class Changes:
@@ -109,7 +109,7 @@ async def test_a_graph_read_in_pages_while_it_changes_is_exact_at_its_head(
             viewer.apply(entry)
     *relations, ended = stored(raw, me)
     assert [viewer.following, viewer.blocks, viewer.blockers, viewer.mutes, viewer.groups] == relations
-    assert viewer.ended == last_ends(ended) != {}
+    assert viewer.ended == ended_of(ended) != {}
 
 
 async def test_no_step_reads_more_than_its_share_and_large_sets_are_complete(
@@ -128,7 +128,7 @@ async def test_no_step_reads_more_than_its_share_and_large_sets_are_complete(
     watch_calls(store, monkeypatch, measure)
     graph = await store.user_graphs.get_graph("1")
     *relations, ended = stored(raw, "1")
-    assert (list(graph[:5]), graph.ended) == (relations, last_ends(ended))
+    assert (list(graph[:5]), graph.ended) == (relations, ended_of(ended))
     assert max(sizes) <= user_graph.MAX_STEP_RELATIONS
     assert len(sizes) > 30
 
