@@ -56,10 +56,11 @@ def _make_locked(parent: str) -> tuple[Path, int]:
 def _remove_leftovers(parent: Path) -> None:
     """Remove the folders in ``parent`` that belong to this user and whose processes have ended."""
     for path in _own_folders(parent):
-        lock = _lock(path)
-        if lock is not None:
-            shutil.rmtree(path, ignore_errors=True)
-            os.close(lock)
+        with suppress(OSError):
+            lock = _lock(path)
+            if lock is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                os.close(lock)
 
 
 def _own_folders(parent: Path) -> Iterator[Path]:
@@ -72,14 +73,19 @@ def _own_folders(parent: Path) -> Iterator[Path]:
 
 
 def _lock(folder: Path) -> int | None:
-    """Return a descriptor that holds the lock of the folder, or None if another process has it or it is gone."""
+    """Return a descriptor that holds the lock of the folder, or None if another process has it or it is gone.
+
+    Raises OSError for any other failure, such as a file system without locks.
+    """
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
+    except FileNotFoundError:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
         os.close(descriptor)
-        return None
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
     return descriptor

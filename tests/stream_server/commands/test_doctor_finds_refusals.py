@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,7 +21,7 @@ from stream_server.errors import ApiError
 from stream_server.jobs.write_guard import WriteGuard
 from stream_server.store.store import Store
 from tests import unprivileged
-from tests.command_line import COMMAND, clean_environment, invoke
+from tests.command_line import COMMAND, Outcome, clean_environment, invoke, run
 from tests.redis_process import RedisProcess, binaries
 from tests.stream_server.runtime.embedding import started_redis, write
 from tests.stream_server.store.people import People, open_store
@@ -38,10 +38,11 @@ class Place(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A state: further flags and variables of both commands."""
+    """A state: further flags and variables of both commands, and whether it is one only without root's rights."""
 
     flags: tuple[str, ...] = ()
     variables: Mapping[str, str] = MappingProxyType({})
+    needs_rights: bool = False
 
 
 def no_rights(name: str) -> Callable[[Place], AbstractContextManager[Prepared]]:
@@ -51,7 +52,7 @@ def no_rights(name: str) -> Callable[[Place], AbstractContextManager[Prepared]]:
         if not path.exists():
             path.write_text("x" * 64)
         path.chmod(0)
-        yield Prepared()
+        yield Prepared(needs_rights=True)
         path.chmod(0o700)
 
     return made
@@ -60,7 +61,7 @@ def no_rights(name: str) -> Callable[[Place], AbstractContextManager[Prepared]]:
 @contextmanager
 def closed_parent(place: Place) -> Iterator[Prepared]:
     place.other.chmod(0)
-    yield Prepared(("--data-dir", str(place.other / "data")))
+    yield Prepared(("--data-dir", str(place.other / "data")), needs_rights=True)
     place.other.chmod(0o700)
 
 
@@ -106,6 +107,26 @@ def given(*flags: str, **variables: str) -> Callable[[Place], AbstractContextMan
     return lambda _: nullcontext(Prepared(flags, named))
 
 
+def redis_that(spoil: Callable[[RedisProcess], None], scheme: str = "redis") -> Callable[[Place], Any]:
+    @contextmanager
+    def made(_: Place) -> Iterator[Prepared]:
+        with RedisProcess(BINARY, port=0) as server:
+            spoil(server)
+            yield Prepared(("--redis", server.url.replace("redis:", f"{scheme}:")))
+
+    return made
+
+
+def locked_out(server: RedisProcess) -> None:
+    with server.client() as client:
+        client.config_set("requirepass", "hunter22")
+
+
+def without_scripts(server: RedisProcess) -> None:
+    with server.client() as client:
+        client.execute_command("ACL", "SETUSER", "default", "-@scripting", "-set")
+
+
 NOBODY = "redis://127.0.0.1:1"
 
 MACHINE = {
@@ -126,6 +147,9 @@ MACHINE = {
     "the key of the bus is short": (given(bus_secret="short"), "bus_secret must be 32", "bus_secret must be 32"),
     "traces go nowhere": (given(otlp_endpoint="nowhere"), "--otlp-endpoint must be", "--otlp-endpoint must be"),
     "Redis is away": (given("--redis", NOBODY), "Redis of --redis cannot be reached", "Redis cannot be reached"),
+    "Redis has another password": (redis_that(locked_out), "Redis of --redis refuses to answer", "refuses to answer"),
+    "Redis gives no rights": (redis_that(without_scripts), "refuses to answer: .*permissions", "writes: .*permissions"),
+    "Redis is no cluster": (redis_that(lambda _: None, "redis+cluster"), "is not in a cluster", "cluster support dis"),
 }  # fmt: skip
 
 
@@ -148,15 +172,23 @@ def test_the_doctor_finds_why_serve_refuses(place: Place, state: str) -> None:
     with prepare(place) as prepared:
         variables = {"STREAM_SERVER_REDIS_TIMEOUT_SECONDS": "1", **prepared.variables}
         flags = ("--data-dir", str(place.data), "--port", "0", *prepared.flags)
-        served = unprivileged.run([*COMMAND, "serve", *flags], clean_environment(**variables))
+        served = serve(*flags, env=clean_environment(**variables), needs_rights=prepared.needs_rights)
         with unprivileged.without_rights():
             asked = invoke("doctor", "--json", *flags, env=variables)
-    assert served.returncode in {1, 2, 3}, served
-    assert "Traceback" not in served.stderr, served
+    assert served.code in {1, 2, 3}, served
     assert asked.code == 1, asked
     broken = [each["sentence"] for each in json.loads(asked.out) if each["state"] == "broken"]
-    assert re.search(refusal, served.stderr), served.stderr
+    assert re.search(refusal, served.err), served.err
     assert re.search(finding, "\n".join(broken)), broken
+
+
+def serve(*flags: str, env: Mapping[str, str], needs_rights: bool) -> Outcome:
+    """Run `serve` to its end. A start without root's rights imports the server anew, which takes a second."""
+    if not needs_rights:
+        return run("serve", *flags, env=env)
+    ended = unprivileged.run([*COMMAND, "serve", *flags], env)
+    assert "Traceback" not in ended.stderr, ended
+    return Outcome(ended.returncode, ended.stdout, ended.stderr)
 
 
 def replica(server: RedisProcess) -> None:
@@ -187,11 +219,6 @@ def broken_disk(server: RedisProcess) -> None:
         client.bgsave()
         while client.info("persistence")["rdb_bgsave_in_progress"]:
             pass
-
-
-def locked_out(server: RedisProcess) -> None:
-    with server.client() as client:
-        client.config_set("requirepass", "hunter22")
 
 
 def without_rights(server: RedisProcess) -> None:
