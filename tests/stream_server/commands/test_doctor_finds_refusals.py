@@ -147,8 +147,8 @@ MACHINE = {
     "the key of the bus is short": (given(bus_secret="short"), "bus_secret must be 32", "bus_secret must be 32"),
     "traces go nowhere": (given(otlp_endpoint="nowhere"), "--otlp-endpoint must be", "--otlp-endpoint must be"),
     "Redis is away": (given("--redis", NOBODY), "Redis of --redis cannot be reached", "Redis cannot be reached"),
-    "Redis has another password": (redis_that(locked_out), "Redis of --redis refuses to answer", "refuses to answer"),
-    "Redis gives no rights": (redis_that(without_scripts), "refuses to answer: .*permissions", "writes: .*permissions"),
+    "Redis has another password": (redis_that(locked_out), "Redis of --redis refuses", "Redis refuses"),
+    "Redis gives no rights": (redis_that(without_scripts), "refuses: .*permissions", "writes: .*permissions"),
     "Redis is no cluster": (redis_that(lambda _: None, "redis+cluster"), "is not in a cluster", "cluster support dis"),
 }  # fmt: skip
 
@@ -231,8 +231,8 @@ REDIS = {
     "nearly full": (nearly_full, "nearly full", "uses 95% of its memory"),
     "a replica": (replica, "accepts no writes", "refuses writes: .*read only replica"),
     "without the replicas that it wants": (setting("min-replicas-to-write", "1"), "accepts no writes", "NOREPLICAS"),
-    "unable to save": (broken_disk, "cannot be reached", "refuses to answer: MISCONF"),
-    "with another password": (locked_out, "cannot be reached", "refuses to answer: .*(NOAUTH|Authentication|password)"),
+    "unable to save": (broken_disk, "cannot be reached", "refuses: MISCONF"),
+    "with another password": (locked_out, "does not let this server in", "refuses: .*(NOAUTH|Authentication|password)"),
     "without rights": (without_rights, "refused a command|may have been made", "NOPERM|permissions"),
 }  # fmt: skip
 
