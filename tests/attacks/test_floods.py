@@ -2,16 +2,22 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
+from stream_server.web.http.held_heads import MAX_HELD_BYTES
 from tests.attacks import floods
 from tests.attacks.arena import HONEST_ADDRESS, Arena, arena
 from tests.end_to_end.api import Api, mint
+from tests.end_to_end.faults.clients import RawClient
+from tests.end_to_end.process_metrics import ProcessMetrics
 from tests.end_to_end.server import Server
 
 pytestmark = pytest.mark.extended
+
+HALF_HEADS = 400
 
 Attack = Callable[[Api], Awaitable[int]]
 
@@ -121,6 +127,19 @@ async def test_idle_connections_do_not_take_the_last_file(tmp_path: Path, *, def
         for _, writer in held:
             writer.close()
         assert served is defended
+
+
+async def test_half_heads_take_a_bounded_memory(tmp_path: Path) -> None:
+    """Each of them is nearly as long as a head may be. Together they are as many bytes as a process may not hold."""
+    with Server(tmp_path, "--limits", "on", "--operations", "open") as server:
+        async with AsyncExitStack() as stack, Api(server) as api:
+            before = await ProcessMetrics.of(server, 1)
+            for _ in range(HALF_HEADS):
+                client = await stack.enter_async_context(await RawClient.connect(server.address))
+                await client.send(b"GET / HTTP/1.1\r\nHost: a\r\n" + (b"X: ".ljust(998, b"x") + b"\r\n") * 120)
+            assert (await api.call("GET", "/healthz")).status == 200
+            after = await ProcessMetrics.of(server, 1)
+            assert after.memory - before.memory < 2 * MAX_HELD_BYTES < HALF_HEADS * 120_000
 
 
 async def test_a_copied_refresh_token_is_worth_nothing(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 
 ``parse_errors``       makes the record of bytes that are not HTTP small
 ``http_connection``    one connection: parse errors, deadlines for reading and writing; its server and its runner
+``held_heads``         holds half a request head, within a number of bytes for the whole process
 ``acceptor``           accepts the connections that the event loop leaves waiting
 ``connection_timeouts``  the time limits of one connection
 ``early_start``        handles a request without a task until the handler must wait

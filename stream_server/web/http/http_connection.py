@@ -21,14 +21,15 @@ from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.app_keys import CONFIG, ROUTES
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.dispatch import Dispatcher
-from stream_server.web.http.early_start import EarlyHandler, EarlyPaths, finish_early_start, take_early_request
-from stream_server.web.http.parse_errors import connection_error, shrink_last_error
+from stream_server.web.http.early_start import EarlyPaths, finish_early_start, take_early_request
+from stream_server.web.http.held_heads import HeldHeads, HoldingHandler
+from stream_server.web.http.parse_errors import connection_error
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.request_target import TargetLimit
 from stream_server.web.http.responses import JsonResponse, error_response, http_exception_to_api_error
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.tcp_peer import TcpPeer
-from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
+from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable
 
 KEEPALIVE_TIMEOUT_SECONDS = 75.0
 """Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
@@ -38,11 +39,6 @@ MAX_REQUEST_LINE_BYTES = 65_536
 
 MAX_HEADER_FIELD_BYTES = 16_384
 """Longest header field in bytes: twice the longest token, which has 8 KiB."""
-
-MAX_HEAD_BYTES = 131_072
-"""Longest request head in bytes: the longest request line and the longest header field, with as much again."""
-
-HEAD_TOO_LARGE = (413, "Content Too Large", "too_large", "the request line and headers are too long")
 
 LINGER_SECONDS = 2.0
 """Seconds in which the server reads and drops the rest of a refused body, so that its sender can read the refusal."""
@@ -59,7 +55,7 @@ EVICTED_AFTER_SECONDS = 5.0
 """Seconds for which a client must have left an answer unread before its connection may be closed to make room."""
 
 
-class HttpConnection(EarlyHandler):
+class HttpConnection(HoldingHandler):
     """One client connection with deadlines for request heads and for writing; a stream may take over its transport.
 
     Attributes:
@@ -67,7 +63,7 @@ class HttpConnection(EarlyHandler):
     """
 
     __slots__ = (
-        "_address", "_handed_over", "_head_bytes", "_is_broken", "_is_reading_head", "_keepalive_options", "_peer",
+        "_address", "_handed_over", "_is_reading_head", "_keepalive_options", "_peer",
         "_stall_timer", "_table", "_timeouts", "_unread_since", "last_heard_at",
     )  # fmt: skip
 
@@ -81,9 +77,8 @@ class HttpConnection(EarlyHandler):
         self._timeouts = timeouts
         self._table = table
         self._address: str | None = None
-        self._head_bytes = 0
         self.last_heard_at = self._unread_since = 0.0
-        self._is_reading_head = self._is_broken = self._handed_over = False
+        self._is_reading_head = self._handed_over = False
         self._stall_timer: asyncio.TimerHandle | None = None
         self._peer: TcpPeer | None = None
 
@@ -158,7 +153,7 @@ class HttpConnection(EarlyHandler):
         address = sys.intern(peer[0]) if isinstance(peer, tuple) else ""
         refusal = self._table.take(address)
         if refusal is not None:
-            self._refuse(refusal)
+            self.refuse(refusal)
             return
         self._address = address
         self._peer = TcpPeer(transport)
@@ -170,31 +165,15 @@ class HttpConnection(EarlyHandler):
         self._start_head_deadline()
 
     def data_received(self, data: bytes) -> None:
-        """Pass data to aiohttp. Start the deadline of an incomplete request head. Refuse a body with wrong framing.
-
-        Refuse a request head that is too long in all. aiohttp limits only each line, so many lines could fill memory.
-        """
+        """Pass data to aiohttp. Start the deadline of an incomplete request head."""
         self.last_heard_at = self._loop.time()
-        if self._is_broken:  # what comes behind bytes that are not HTTP has no meaning
-            return
         super().data_received(data)
         if self._handed_over:
             return
-        self._fail_broken_body()
         if not self.waits_for_request:
-            self._is_reading_head, self._head_bytes = False, 0
-            return
-        if not self._is_reading_head:  # only the first byte starts the deadline; further bytes do not extend it
+            self._is_reading_head = False
+        elif not self._is_reading_head:  # only the first byte starts the deadline; further bytes do not extend it
             self._start_head_deadline()
-        self._head_bytes += len(data)
-        if self._head_bytes > MAX_HEAD_BYTES:
-            self._refuse(Refusal(*HEAD_TOO_LARGE))
-
-    def _refuse(self, refusal: Refusal) -> None:
-        """Answer without a request handler, and close the connection."""
-        if self.transport is not None:
-            self.transport.write(refusal.encode())
-            self.transport.close()
 
     def hand_over(self, make_successor: Callable[[asyncio.Transport, Callable[[], None]], asyncio.Protocol]) -> None:
         """Give the transport to another protocol, such as a stream. End the HTTP protocol as if the client left.
@@ -217,16 +196,9 @@ class HttpConnection(EarlyHandler):
             transport.resume_reading()  # else the server would not notice the end of the connection
         self.transport = self._task_handler = None
         self._handed_over = True
-        early_bytes, self._message_tail = self._message_tail, b""
+        early_bytes, self._message_tail = self._message_tail + self.take_held(), b""
         self.connection_lost(None)
         successor.data_received(early_bytes)  # a client that asked for a WebSocket may not wait for the answer
-
-    def _fail_broken_body(self) -> None:
-        """Raise an error in the handler that waits for a body with invalid framing. aiohttp alone would let it wait."""
-        request = self._current_request
-        self._is_broken = shrink_last_error(self._messages)
-        if self._is_broken and request is not None and not request.content.is_eof():
-            request.content.set_exception(web.RequestPayloadError("the body has invalid HTTP framing"))
 
     def log_exception(self, *args: Any, **more: Any) -> None:
         """Log an exception, except that of a body with invalid framing, because it is the client's fault."""
@@ -265,9 +237,17 @@ class HttpConnection(EarlyHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the response. Turn an HTTP error that aiohttp itself raised into the server's JSON error."""
+        """Send the response, and pass on the next request."""
         if self._handed_over:
             return resp, True  # the stream ends the connection; True makes aiohttp think that the client has left
+        sent = await self._send_response(request, resp, start_time)
+        self.note_answer()
+        return sent
+
+    async def _send_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the response. Turn an HTTP error that aiohttp itself raised into the server's JSON error."""
         if isinstance(resp, web.HTTPException):
             refused = http_exception_to_api_error(request.method, resp)
             resp = error_response(refused or InternalError("internal error"))
@@ -287,6 +267,7 @@ def _hold_nothing() -> None:
 class HttpServer(web.Server):
     """Creates a :class:`HttpConnection` for each accepted connection, with the timeouts of the current settings.
 
+    ``held_heads`` counts the bytes of heads that are not whole.
     ``inherited_keepalive`` are the options that connections have from the listening socket, or None.
     """
 
@@ -299,6 +280,7 @@ class HttpServer(web.Server):
         self._keepalive = self._known_timeouts.keepalive
         self.inherited_keepalive: TcpKeepalive | None = None
         self._table = table
+        self.held_heads = HeldHeads()
         self._start_queue = StartQueue(asyncio.get_running_loop())
         self._acceptors: tuple[Acceptor, ...] = ()
         table.evict_idle = self._evict_idle
@@ -321,7 +303,7 @@ class HttpServer(web.Server):
         keepalive = None if self._keepalive == self.inherited_keepalive else self._keepalive
         return HttpConnection(
             self, loop=self._loop, **self._kwargs, timeouts=timeouts, keepalive=keepalive, table=self._table,
-            start_queue=self._start_queue,
+            start_queue=self._start_queue, held_heads=self.held_heads,
         )  # fmt: skip
 
     def _evict_idle(self, count: int) -> None:

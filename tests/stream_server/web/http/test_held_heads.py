@@ -1,0 +1,201 @@
+"""Half a request head takes its bytes alone, all of a process take a limited number, and no cut changes an answer."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from stream_server.web.http import app_keys, held_heads
+from stream_server.web.http.held_heads import MAX_HEAD_BYTES, HeldHeads
+from stream_server.web.http.http_connection import HttpRunner, HttpServer
+from stream_server.web.http.request_limits import LIMITS
+from tests.waiting import eventually
+
+GET = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+PUT = b"PUT /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 37\r\n\r\nGET /v1/nothing HTTP/1.1\r\nHost: b\r\n\r\n"
+DELETE = (
+    b"DELETE /v1/nothing HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n\r\n\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+)
+CLOSE = b"HEAD /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+STATUSES = {GET: b"200", PUT: b"405", b"\r\n" + GET: b"200"}
+
+Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+
+
+@pytest.fixture
+async def runner(app: web.Application) -> AsyncIterator[HttpRunner]:
+    made = HttpRunner(app, table=app[LIMITS].connections, shutdown_seconds=0.1)
+    await made.setup()
+    await web.TCPSite(made, "127.0.0.1", 0).start()
+    yield made
+    await made.cleanup()
+
+
+@pytest.fixture
+def held(runner: HttpRunner) -> HeldHeads:
+    assert isinstance(runner.server, HttpServer)
+    return runner.server.held_heads
+
+
+@pytest.fixture
+async def connect(runner: HttpRunner) -> AsyncIterator[Connect]:
+    """Return what opens a connection to the server."""
+    writers = []
+
+    async def connect() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection(*runner.addresses[0][:2])
+        writers.append(writer)
+        return reader, writer
+
+    yield connect
+    for writer in writers:
+        writer.close()
+
+
+@asynccontextmanager
+async def waiting_health_check(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[asyncio.Event]:
+    """Let `/healthz` wait for the event."""
+    go_on, began = asyncio.Event(), asyncio.Event()
+
+    async def wait(request: web.Request) -> web.StreamResponse:
+        began.set()
+        await go_on.wait()
+        return web.Response(text="at last")
+
+    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
+    monkeypatch.setattr(route, "_handler", wait)
+    yield go_on
+    assert began.is_set()
+
+
+def statuses(answers: bytes) -> list[bytes]:
+    return [part.split(b" ", 2)[1] for part in answers.split(b"HTTP/1.1")[1:] if part.startswith(b" ")]
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_no_cut_between_bytes_changes_an_answer(connect: Connect, held: HeldHeads, seed: int) -> None:
+    """Requests that come together, with bodies that look like requests, are answered one by one."""
+    chance = random.Random(seed)
+    requests = chance.choices(list(STATUSES), k=5)
+    sent = b"".join(requests) + CLOSE
+    reader, writer = await connect()
+    cuts = sorted(chance.choices(range(len(sent)), k=chance.choice([0, 3, 40])))
+    for start, end in zip([0, *cuts], [*cuts, len(sent)], strict=True):
+        writer.write(sent[start:end])
+        await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        answers = await reader.read()
+    assert statuses(answers) == [*(STATUSES[request] for request in requests), b"200"]
+    await eventually(lambda: not held.total)
+
+
+@pytest.mark.parametrize("cut", range(0, len(DELETE), 3))
+async def test_a_connection_goes_on_behind_chunks(connect: Connect, cut: int) -> None:
+    reader, writer = await connect()
+    writer.write(DELETE[:cut])
+    await asyncio.sleep(0)
+    writer.write(DELETE[cut:])
+    async with asyncio.timeout(10):
+        assert statuses(await reader.readuntil(b"}}")) == [b"404"]
+        writer.write(CLOSE)
+        assert statuses(await reader.read()) == [b"200"]
+
+
+async def test_half_a_head_behind_chunks_ends_the_connection(connect: Connect, held: HeldHeads) -> None:
+    """It is in the parser, where nobody could count it."""
+    reader, writer = await connect()
+    writer.write(DELETE + GET[:20])
+    async with asyncio.timeout(10):
+        assert statuses(await reader.read()) == [b"404"]
+    assert held.total == 0
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\nHost: a\n\n", b"get / HTTP/1.1\r\n", GET + b"\x00"],
+    ids=["TLS", "line feeds alone", "no method", "behind a request"],
+)
+async def test_bytes_that_are_no_head_are_refused_before_a_head_is_whole(connect: Connect, sent: bytes) -> None:
+    reader, writer = await connect()
+    writer.write(sent)
+    async with asyncio.timeout(10):
+        answers = await reader.read()
+    assert statuses(answers)[-1] == b"400"
+    assert b'"malformed_body"' in answers
+
+
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["unfinished", "whole"])
+async def test_a_head_that_is_too_long_is_refused(connect: Connect, held: HeldHeads, end: bytes) -> None:
+    reader, writer = await connect()
+    writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * (MAX_HEAD_BYTES // 6) + end)
+    async with asyncio.timeout(10):
+        assert statuses(await reader.read()) == [b"413"]
+    assert held.total == 0
+
+
+async def test_the_largest_unfinished_head_goes_first(
+    connect: Connect, held: HeldHeads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_heads, "MAX_HELD_BYTES", 40_000)
+    begin = b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: "
+    clients = []
+    for size in (20_000, 5_000, 12_000, 10_000):
+        reader, writer = await connect()
+        writer.write(begin + b"x" * (size - len(begin)))
+        clients.append((reader, writer))
+        expected = sum([20_000, 5_000, 12_000][: len(clients)]) if len(clients) < 4 else 27_000
+        await eventually(lambda expected=expected: held.total == expected)  # type: ignore[misc]  # a lambda with a default
+    async with asyncio.timeout(10):
+        assert statuses(await clients[0][0].read()) == [b"503"]
+    assert held.refused == 1
+    for reader, writer in clients[1:]:
+        writer.write(b"\r\nConnection: close\r\n\r\n")
+        async with asyncio.timeout(10):
+            assert statuses(await reader.read()) == [b"200"]
+    assert held.total == 0
+
+
+async def test_a_client_that_sends_on_before_its_answer_is_not_read(
+    connect: Connect, held: HeldHeads, app: web.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits behind a running request counts too, and a client that takes too much of it has no answer to lose."""
+    async with waiting_health_check(app, monkeypatch) as go_on:
+        reader, writer = await connect()
+        writer.write(GET + b"HEAD /readyz HTTP/1.1\r\nHost: a\r\n\r\n" * 30_000 + CLOSE)
+        await eventually(lambda: held.total > MAX_HEAD_BYTES)
+        most = held.total
+        assert most < MAX_HEAD_BYTES + 2**18, "no more than one read of the socket"
+        greedy_reader, greedy = await connect()
+        greedy.write(GET + b"X" * 1000)
+        await eventually(lambda: held.total > most)
+        monkeypatch.setattr(held_heads, "MAX_HELD_BYTES", most)
+        greedy.write(b"X" * MAX_HEAD_BYTES)
+        monkeypatch.setattr(held_heads, "HELD_SHARE_AFTER_EVICTION", 1)
+        async with asyncio.timeout(10):
+            with pytest.raises(ConnectionResetError):
+                await reader.readexactly(1)
+        assert 0 < held.total < most
+        go_on.set()
+        assert statuses(await greedy_reader.read())[0] == b"200"
+
+
+async def test_a_body_of_any_size_is_not_held(
+    connect: Connect, held: HeldHeads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes, note = [], HeldHeads.note
+
+    def note_and_keep(heads: HeldHeads, connection: Any, size: int) -> None:
+        sizes.append(size)
+        note(heads, connection, size)
+
+    monkeypatch.setattr(HeldHeads, "note", note_and_keep)
+    reader, writer = await connect()
+    writer.write(b"POST /v1/nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3000000\r\n\r\n")
+    writer.write(b"\r\n\r\n" * 750_000)
+    async with asyncio.timeout(10):
+        assert statuses(await reader.read()) == [b"404"]
+    assert max(sizes) == 0
