@@ -105,11 +105,6 @@ class Filter(ABC):
     def canonical_form(self) -> Hashable:
         """A hashable value, equal for all spellings of one meaning. Clients with equal forms share matching work."""
 
-    @property
-    def unmatchable_terms(self) -> Collection[str]:
-        """The terms or phrases of the value that can match no text, none by default. The stream is told of them."""
-        return ()
-
     def candidate_keys(self) -> frozenset[Key] | None:
         """Return index keys such that each matching event has at least one of them in ``Event.index_keys``.
 

@@ -7,6 +7,7 @@ from filters.event import Event
 from filters.follow import Follow
 from filters.index_keys import IndexTerms, Key
 from filters.kind import KINDS, Kinds
+from filters.track import Track
 
 
 class Subscription:
@@ -137,7 +138,8 @@ class Subscription:
     @property
     def unmatchable_terms(self) -> dict[str, Collection[str]]:
         """The terms and phrases that can match no text, by the name of their filter. Other filters are left out."""
-        return {base.name: terms for base in self.bases if (terms := base.unmatchable_terms)}
+        tracks = [base for base in self.bases if isinstance(base, Track)]
+        return {track.name: track.unmatchable_terms for track in tracks if track.unmatchable_terms}
 
     def index_terms(self) -> list[IndexTerms | None]:
         """Return the index terms of each filter in ``bases``, in their order. None stands for a filter without terms.

@@ -44,16 +44,19 @@ class Track(Filter):
     ``@x`` only in mentions, ``$x`` only in cashtags. A term with punctuation is found where the text has the same
     characters and no letter or digit beside them (:mod:`filters.term_search`). A term in a script without spaces is
     found at any position (:mod:`filters.unspaced_scripts`). A phrase needs a letter, digit or emoji.
+
+    Attributes:
+        unmatchable_terms: The terms, and the phrases without a word, that can match no text.
     """
 
-    __slots__ = ("_phrases", "_searched_phrases", "_single_terms", "_unmatchable", "_word_phrases")
+    __slots__ = ("_phrases", "_searched_phrases", "_single_terms", "_word_phrases", "unmatchable_terms")
 
     name: ClassVar[str] = "track"
     role: ClassVar[Role] = "combinable"
     help: ClassVar[str] = "Phrases: a comma is OR, a space is AND; `#x`, `@x`, `$x` match that kind of entity only."
 
     def __init__(self, phrases: Collection[Clause], unmatchable: Collection[str] = ()) -> None:
-        self._unmatchable = tuple(unmatchable)
+        self.unmatchable_terms = tuple(unmatchable)
         self._phrases = frozenset(phrases)
         self._searched_phrases = {
             phrase: found for phrase in self._phrases if (found := _searched_phrase(phrase)) is not None
@@ -72,10 +75,6 @@ class Track(Filter):
     @property
     def canonical_form(self) -> Hashable:
         return self._phrases
-
-    @property
-    def unmatchable_terms(self) -> Collection[str]:
-        return self._unmatchable
 
     def candidate_keys(self) -> frozenset[Key]:
         searched = (found.required for found in self._searched_phrases.values())

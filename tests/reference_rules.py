@@ -257,13 +257,15 @@ def _unquoted(value: str) -> str:
     return value.partition("~")[0].strip('"') if value.startswith('"') else value
 
 
-@lru_cache(maxsize=20_000)
 def sequence(text: str) -> Words:
-    """Return the words of a text. A pictograph and a character of a script without spaces are words of their own.
+    """Return the words of a text. The beginning of a link is left out, because links are compared without it."""
+    return sequence_of_link(re.sub(r"(?a)(?<!\w)(?i:https?://www\.|https?://|www\.)(?=(?u:\w))", " ", text))
 
-    The beginning of a link is left out, because links are compared without it.
-    """
-    folded = fold(re.sub(r"(?a)(?<!\w)(?i:https?://www\.|https?://|www\.)(?=(?u:\w))", " ", text))
+
+@lru_cache(maxsize=20_000)
+def sequence_of_link(text: str) -> Words:
+    """Return all words. A pictograph and a character of a script without spaces are words of their own."""
+    folded = fold(text)
     apart = [*reference.pictures(folded)]
     inside = {at for start, end in apart for at in range(start, end)}
     apart += [(at, at + 1) for at, c in enumerate(folded) if at not in inside and reference.is_unspaced(c)]
@@ -343,10 +345,14 @@ def _reposts_of(seen: Seen, value: str) -> bool:
 
 
 def _links(seen: Seen, value: str) -> bool:
-    words = sequence(_unquoted(value))
+    words = sequence_of_link(_bare(_unquoted(value)))
     urls = [url for text in seen.texts for url in text.entities["urls"]]
-    forms = [url[form].split("://", 1)[-1] for url in urls for form in ("expanded_url", "display_url")]
-    return any(in_a_row(words, sequence(form)) for form in forms)
+    forms = [_bare(url[form]) for url in urls for form in ("expanded_url", "display_url")]
+    return any(in_a_row(words, sequence_of_link(form)) for form in forms)
+
+
+def _bare(link: str) -> str:
+    return link.split("://", 1)[-1].removeprefix("www.")
 
 
 def _in_circle(seen: Seen, value: str) -> bool:

@@ -16,6 +16,7 @@ from filters.index_keys import Clause, Key, rarest_key
 from filters.registry import Registry
 from filters.rules import attributes, geo, words
 from filters.rules.condition import Condition, OperatorValue, format_value
+from filters.track import Track
 
 MIN_SIMILARITY = 0.6
 """Minimum similarity (difflib's ratio, 0 to 1) of an unknown name to an operator that an error message suggests."""
@@ -207,6 +208,6 @@ def parse_plugin_operator(filter_class: type[Filter], value: OperatorValue) -> C
         raise value.refusal(f"{name} raised {type(error).__name__}", f"another value of {name}") from error
     if isinstance(parsed, Follow) and parsed.includes_me:
         raise value.refusal(f"{ME} is allowed only in the parameter follow", "user ids")
-    for term in parsed.unmatchable_terms:
-        raise value.refusal(f"{term!r} can match no text", "a term that can")
+    if isinstance(parsed, Track) and parsed.unmatchable_terms:
+        raise value.refusal(f"{parsed.unmatchable_terms[0]!r} can match no text", "a term that can")
     return condition

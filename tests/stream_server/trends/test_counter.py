@@ -32,6 +32,10 @@ def test_words_of_a_post(text: str, expected: set[str]) -> None:
     assert found == {("word", "en", word) for word in expected}
 
 
+def test_a_language_counts_under_its_present_code() -> None:
+    assert terms_of(PostFields("1", "tea", "iw-IL")) == terms_of(PostFields("1", "tea", "he")) == {("word", "he", "tea")}
+
+
 def entry(n: int, ms: int, kind: str = "post", audience: str = "public", **members: object) -> Entry:
     position = Position(ms, n, n)
     status = {"id": str(position.status_number), "uid": str(n), "lang": "en", **members}
