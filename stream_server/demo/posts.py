@@ -1,4 +1,4 @@
-"""The posts of ``serve --demo``. Each example of the README and of the guide finds some of them within half a minute."""
+"""The posts of ``serve --demo``. Each example of the README and the guide finds one within half a minute."""
 
 import random
 from collections.abc import Iterator

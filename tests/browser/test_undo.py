@@ -1,4 +1,4 @@
-"""Deeds of the console that can be undone: what is undone never happens, and all else does, also if the page is left."""
+"""Deeds in the console: what is undone never happens, and all else does, also if the page is left."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -95,12 +95,13 @@ async def deeds(api: Api, una: dict[str, Any]) -> dict[str, Deed]:
     talk = (await call(tom, "POST", "talks", people=[uid]))["id"]
     await call(tom, "POST", f"talks/{talk}/messages", message="hello stranger")
     card, row = "article.status", ".user-row"
+    conversation = f"status/{commented}"
     names = {uid: login for login, uid in others.items()}
     return {
-        "like": Deed(("status/" + commented, "to comment on"), press("Like, 1 like"), f"users/me/likes/{commented}", "true"),
+        "like": Deed((conversation, "to comment on"), press("Like, 1 like"), f"users/me/likes/{commented}", "true"),
         "bookmark": Deed(("kept", "to comment on"), press("Bookmark"), f"users/me/favorites/{commented}", "true"),
         "comment": Deed(
-            ("status/" + commented, "a comment"), press("Delete this comment"), f"statuses/{commented}/comments", comment
+            (conversation, "a comment"), press("Delete this comment"), f"statuses/{commented}/comments", comment
         ),
         "member of a list": Deed(
             (f"lists/{lists[0]}/members", names[vic]), press("Remove"), f"lists/{lists[0]}/members", vic

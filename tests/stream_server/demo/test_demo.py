@@ -112,7 +112,9 @@ def test_the_posts_are_valid() -> None:
     assert len({post["message"].removeprefix("@ada ") for post in made}) > 400
 
 
-PAGES = ("README.md", *(f"docs/guide/{page}.md" for page in ("filters", "first_listener", "resuming", "rules", "start")))
+GUIDE = ("filters", "first_listener", "resuming", "rules", "start")
+
+PAGES = ("README.md", *(f"docs/guide/{page}.md" for page in GUIDE))
 
 EXAMPLE = re.compile(r"""stream "([^"$]+)"|/v1/(?:stream|events)\?([^"'` $]+)["`]|--data-urlencode '([^']+)'""")
 
