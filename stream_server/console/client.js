@@ -70,7 +70,7 @@ export class Client {
    */
   constructor(address = "", options = {}) {
     if (address && !/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(address)) {
-      throw new ApiError(400, { code: "invalid_address", message: "write the address of the server as http://HOST:PORT or https://HOST" });
+      throw new ApiError(400, { code: "invalid_address", message: "write the whole address of the server, such as http://127.0.0.1:8000" });
     }
     this.address = address.replace(/\/+$/, "");
     /** Whether the address has ever answered; the page's own has, since it sent the page. */ this.hasAnswered = !address;

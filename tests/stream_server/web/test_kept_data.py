@@ -31,8 +31,8 @@ def _is_repeated(row: Route) -> bool:
 KEYED = [row for row in routes.ROUTE_TABLE if _is_repeated(row)]
 ELSEWHERE = frozenset({
     "never", "rollbacks", "asleep", "ticket", "sign_in", "parked", "repair", "idle", "expiry", "expired", "weight",
-    "subjects", "foreign", "ingested", "processes", "answers", "rates", "streams", "visited", "revoked", "strangers", "sessions",
-    "talk_requests", "invitations", "invited",
+    "subjects", "foreign", "ingested", "processes", "answers", "rates", "streams", "visited", "revoked", "strangers",
+    "sessions", "talk_requests", "invitations", "invited",
 })  # fmt: skip
 """Rows of keys that these requests do not make: of the operator, an issuer, jobs, streams, log-ins and consent."""
 
