@@ -24,7 +24,6 @@ from stream_server.client.transport import RequestOptions, Transport
 Token = str | Callable[[], str | Awaitable[str]] | LogIn | SavedSession
 """A JWT, a function or coroutine function that returns one, or what is needed to log in."""
 
-
 class ClientOptions(TypedDict, total=False):
     """The options of a client; the constructor of :class:`Client` explains each."""
 
@@ -75,7 +74,9 @@ class Client(StatusCalls, PeopleCalls, ListCalls, GroupCalls, TalkCalls, NoticeC
             connections: Most connections open at the same time, apart from streams.
             backoff: Delays between attempts; by default about 0.1 s, doubling up to 5 s.
         """
-        super().__init__(Transport(url, attempts=attempts, seconds=seconds, connections=connections, backoff=backoff))
+        super().__init__(
+            Transport(url, attempts=attempts, seconds=seconds, connections=connections, backoff=backoff)
+        )
         self._session: LogInSession | None = None
         if isinstance(token, LogIn | SavedSession):
             self._session = LogInSession(self._transport, token)

@@ -126,3 +126,5 @@ class Poll:
 
     def _can_renew(self, goodbye: Goodbye) -> bool:
         return goodbye.code == "token_expired" and self._transport.tokens.can_renew
+
+

@@ -185,3 +185,5 @@ def _merge_limits(reports: Iterable[WorkerReport]) -> list[LimitState]:
 def _merge_errors(reports: Iterable[WorkerReport]) -> list[ErrorState]:
     found = (error for report in reports for error in report.errors)
     return nlargest(MAX_ERRORS, found, key=lambda error: error.at)
+
+

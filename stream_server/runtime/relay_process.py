@@ -30,7 +30,9 @@ from stream_server.security import bus_key
 from stream_server.store.store import Store
 
 
-def run(config: Config, flags: Mapping[str, Any], supervisor_fd: int, listening_fd: int, sockets: Path | None) -> int:
+def run(
+    config: Config, flags: Mapping[str, Any], supervisor_fd: int, listening_fd: int, sockets: Path | None
+) -> int:
     """Run the relay on the unix socket ``listening_fd`` until SIGTERM or the end of the supervisor. Return 0.
 
     The workers ask for its figures on a socket in the folder ``sockets``, as they ask each other.

@@ -1,12 +1,13 @@
 """The packages and libraries that each package may import."""
 
+import ast
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 
 import pytest
 
-from tests.architecture.source import imports, modules
+from tests.architecture.source import imports, modules, tree
 
 OURS = ("filters", "stream_server")
 
@@ -84,3 +85,25 @@ def test_an_import_has_no_side_effect(*, backwards: bool) -> None:
     command = [sys.executable, "-W", "error", "-c", code, *names]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+PARSED_BY_AIOHTTP = frozenset({
+    "charset", "content_length", "content_type", "cookies", "forwarded", "host", "http_range", "if_match",
+    "if_modified_since", "if_none_match", "if_range", "if_unmodified_since", "json", "multipart", "post", "query",
+    "remote", "text", "url",
+})  # fmt: skip
+"""Members of aiohttp's request that parse what the client sent, some of them in quadratic time."""
+
+
+def test_no_header_or_form_is_parsed_by_aiohttp() -> None:
+    """A parser that is slow for some bytes holds the loop for everybody. The attack table measures those in use."""
+    found = [
+        f"{name}: request.{node.attr}"
+        for name, path in modules().items()
+        if name.startswith("stream_server.web")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute)
+        and node.attr in PARSED_BY_AIOHTTP
+        and ast.unparse(node.value) in {"request", "self._request"}
+    ]
+    assert found == []

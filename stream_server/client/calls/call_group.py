@@ -65,3 +65,5 @@ class CallGroup:
 def path_of(template: str, *ids: str) -> str:
     """Return the path ``/v1/…``, in which each ``{}`` is one of the ids."""
     return "/v1/" + template.format(*(quote(each, safe="") for each in ids))
+
+

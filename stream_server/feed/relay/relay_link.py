@@ -74,3 +74,4 @@ class RelayLink(MessageDelivery):
             else:
                 self.entries += 1
                 self._take_message(line)
+

@@ -6,6 +6,7 @@ Text comes out in one form: line breaks are LF, and a byte order mark is skipped
 import asyncio
 import re
 from codecs import BOM_UTF8
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -76,12 +77,12 @@ def _malformed_content_type() -> UnsupportedMediaType:
     return UnsupportedMediaType("send a media type such as application/json", param="Content-Type")
 
 
-def declared_length(request: web.Request) -> int | None:
+def declared_length(headers: Mapping[str, str]) -> int | None:
     """Return the number of bytes that `Content-Length` declares, None without the header.
 
     The HTTP parser lets through digits only, but any number of zeros before them. Python refuses to read those.
     """
-    text = request.headers.get(hdrs.CONTENT_LENGTH)
+    text = headers.get(hdrs.CONTENT_LENGTH)
     return None if text is None else int(text.lstrip("0") or "0")
 
 
@@ -93,7 +94,7 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
     """
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
         raise UnsupportedMediaType("send the body without a content coding", param="Content-Encoding")
-    if (declared_length(request) or 0) > max_bytes:
+    if (declared_length(request.headers) or 0) > max_bytes:
         raise TooLarge(_TOO_LARGE.format(max_bytes))
     if TURN not in request or request.content.is_eof():
         return await _receive_body(request, max_bytes)

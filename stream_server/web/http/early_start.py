@@ -116,7 +116,7 @@ class EarlyPaths:
         return path in self._paths
 
     def has_whole_request(self, data: bytes) -> bool:
-        """Return whether ``data``, which begins with a request, is the whole head of a request for such a path."""
+        """Return whether ``data``, the first bytes of a request, is the whole head of a request for such a path."""
         return data.startswith(self._begins) and data.endswith(HEAD_END)
 
 

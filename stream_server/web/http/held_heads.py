@@ -8,9 +8,10 @@ above that, those that hold the most are closed first.
 import asyncio
 from typing import Any
 
-from aiohttp import StreamReader, hdrs, web
+from aiohttp import StreamReader, web
 from aiohttp.http_parser import RawRequestMessage
 
+from stream_server.web.http.body import declared_length
 from stream_server.web.http.early_start import HEAD_END, EarlyHandler
 from stream_server.web.http.parse_errors import shrink_last_error
 from stream_server.web.limits.connections import Refusal
@@ -50,8 +51,8 @@ class HeldHeads:
         self.total += size - self._sizes.pop(connection, 0)
         if size:
             self._sizes[connection] = size
-        if self.total > MAX_HELD_BYTES:
-            self._make_room()
+            if self.total > MAX_HELD_BYTES:
+                self._make_room()
 
     def _make_room(self) -> None:
         for connection in sorted(self._sizes, key=self._sizes.__getitem__, reverse=True):
@@ -69,16 +70,9 @@ class HoldingHandler(EarlyHandler):
     """
 
     __slots__ = (
-        "_body",
-        "_body_left",
-        "_chunk_end",
-        "_held",
-        "_held_heads",
-        "_is_answered",
-        "_is_broken",
-        "_is_paused",
+        "_body", "_body_left", "_chunk_end", "_held", "_held_heads", "_is_answered", "_is_broken", "_is_paused",
         "_searched",
-    )
+    )  # fmt: skip
 
     def __init__(self, manager: web.Server, *, held_heads: HeldHeads, **options: Any) -> None:
         super().__init__(manager, **options)
@@ -92,9 +86,7 @@ class HoldingHandler(EarlyHandler):
 
     def data_received(self, data: bytes) -> None:
         """Pass on what may be read now: a body, or a request whose head is whole. Hold the rest."""
-        if (
-            self._is_broken or self._force_close or self._close
-        ):  # what comes behind bytes that are not HTTP means nothing
+        if self._is_broken or self._force_close or self._close:  # bytes behind those that are not HTTP mean nothing
             return
         if not data or (not self._held and self._end_of_piece(data) == len(data)):
             self._pass_on(data)  # aiohttp goes on with what it has, or, the usual case, a request came in one piece
@@ -161,13 +153,14 @@ class HoldingHandler(EarlyHandler):
         """Learn from the newest request how long its body is."""
         message, body = self._messages[-1] if self._messages else (None, None)
         if isinstance(message, RawRequestMessage) and body is not self._body:
-            length = message.headers.get(hdrs.CONTENT_LENGTH)
-            self._body, self._body_left = body, None if length is None else int(length.lstrip("0") or "0")
+            self._body, self._body_left = body, declared_length(message.headers)
 
     def _fail_broken_body(self) -> None:
         """Raise an error in the handler that waits for a body with invalid framing. aiohttp alone would let it wait."""
-        self._is_broken = shrink_last_error(self._messages)
-        if self._is_broken and self._body is not None and not self._body.is_eof():
+        if not shrink_last_error(self._messages):
+            return
+        self._is_broken = True
+        if self._body is not None and self._is_in_body:
             self._body.set_exception(web.RequestPayloadError("the body has invalid HTTP framing"))
 
     def _begin(self) -> None:

@@ -267,7 +267,7 @@ def _amount(request: web.Request, limit: RateLimit, config: Config) -> int:
 
 def _body_bytes(request: web.Request, config: Config) -> int:
     """Return the size of the body. A body without Content-Length counts as the largest."""
-    length = declared_length(request)
+    length = declared_length(request.headers)
     if length is None:
         return config.body_max_bytes if hdrs.TRANSFER_ENCODING in request.headers else 0
     return min(length, config.body_max_bytes)
