@@ -133,9 +133,7 @@ class CatchUpReader:
     async def match(self, client: Client, entries: list[Entry]) -> CatchUpPage:
         """Return what a client receives of the first ``entries``: of all of them, or of fewer if the time is over."""
         before = entries[0].position.previous()
-        return await self._scheduler.read_in_turn(
-            before.n, partial(self._match_entries, client, entries, before, None)
-        )
+        return await self._scheduler.read_in_turn(before.n, partial(self._match_entries, client, entries, before, None))
 
     async def _read_page(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
         position = client.position
