@@ -124,6 +124,8 @@ class CatchUpReader:
         reached.
         """
         floor, last_number = self._ring.floor, end.n - 1
+        if last_number > self._ring.head.n:
+            return []
         if last_number > floor.n:
             return list(self._ring.iter_numbers(max(end.n - MAX_PAGE_ENTRIES, floor.n + 1), last_number))
         if last_number == floor.n:
