@@ -207,4 +207,3 @@ class Router:
                 self._live.remove(client, self._live.head)
                 client.use_private_view()
                 self._live.join(client)
-

@@ -47,9 +47,9 @@ async def test_posts_of_a_protected_user_reach_followers_only(api: Api) -> None:
 
 
 async def test_protection_begins_and_ends_at_once(api: Api) -> None:
-    """Live streams of strangers and the firehose receive what is posted while the author is not protected.
+    """Strangers' streams and the firehose receive public posts only while the author is not protected.
 
-    A replay goes by today's protection, so it hides and shows all posts of the author.
+    A replay after the end of the protection shows what was written under it.
     """
     author, follower, stranger = await create_people(api, 3)
     await follower.follow(author)
@@ -69,8 +69,11 @@ async def test_protection_begins_and_ends_at_once(api: Api) -> None:
     everybody = friends | {"stranger track", "stranger follow", "firehose"}
     heard = {when: receivers_of(live, ("post", status)) for when, status in said.items()}
     assert heard == {"before": everybody, "during": friends, "after": everybody}
-    assert received(shown) == [("post", status) for status in said.values()]
-    assert received(hidden) == [("post", said["after"])]
+    assert received(shown) == [("post", said[when]) for when in ("before", "during", "after")]
+    assert ("post", said["during"]) not in received(hidden)
+    await author.request("DELETE", f"statuses/{said['during']}")
+    await settle(api, shown)
+    assert received(shown, "delete") == [("delete", said["during"])]
     await close([hidden, shown, *live.values()])
 
 

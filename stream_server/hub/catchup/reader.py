@@ -124,6 +124,8 @@ class CatchUpReader:
         reached.
         """
         floor, last_number = self._ring.floor, end.n - 1
+        if last_number > self._ring.head.n:
+            return []
         if last_number > floor.n:
             return list(self._ring.iter_numbers(max(end.n - MAX_PAGE_ENTRIES, floor.n + 1), last_number))
         if last_number == floor.n:
@@ -133,9 +135,7 @@ class CatchUpReader:
     async def match(self, client: Client, entries: list[Entry]) -> CatchUpPage:
         """Return what a client receives of the first ``entries``: of all of them, or of fewer if the time is over."""
         before = entries[0].position.previous()
-        return await self._scheduler.read_in_turn(
-            before.n, partial(self._match_entries, client, entries, before, None)
-        )
+        return await self._scheduler.read_in_turn(before.n, partial(self._match_entries, client, entries, before, None))
 
     async def _read_page(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage:
         position = client.position

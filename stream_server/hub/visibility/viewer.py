@@ -281,7 +281,7 @@ class Viewer:
             relation[other] = when_ms
         elif (began_ms := relation.pop(other, None)) is not None:
             self.ended[other, began_ms] = when_ms
-            if len(self.ended) > MAX_ENDED:
+            while len(self.ended) > MAX_ENDED:
                 del self.ended[next(iter(self.ended))]
 
 

@@ -12,9 +12,11 @@ from stream_server.hub import preview
 from stream_server.hub.catchup.reader import MAX_PAGE_ENTRIES
 from stream_server.hub.client import StreamToken, SubscribeRequest
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS
+from stream_server.hub.messages import ROLLED_BACK
 from stream_server.hub.preview import PreviewResult, RulePreview
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from tests.stream_server.hub.world import REGISTRY, Graph, World
+from tests.waiting import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -155,3 +157,12 @@ async def test_few_previews_run_at_once(world: World) -> None:
     watching.cancel()
     assert max(here) == MAX_CONCURRENT_PREVIEWS
     assert {one.matched_count for one in found} == {2 * MAX_PAGE_ENTRIES}
+
+
+async def test_a_preview_of_a_log_that_lost_its_end_meanwhile_is_refused(world: World) -> None:
+    posts = [world.post(f"tea {number}") for number in range(2 * MAX_PAGE_ENTRIES)]
+    asked = asyncio.create_task(preview_tea(world))
+    await eventually(lambda: len(world.hub.registry) == 1, what="a running preview")
+    world.hub.move_head(posts[MAX_PAGE_ENTRIES // 2].position, ROLLED_BACK)
+    with pytest.raises(Unavailable):
+        await asked

@@ -9,7 +9,8 @@ local function change_follow(kind, source, target, ms, seq, n)
   if starts then
     redis.call('ZADD', KEY.following .. source.id, now, target.id)
   else
-    end_relation_with(KEY.following, source.id, target.id, now)
+    local began = redis.call('ZSCORE', KEY.following .. source.id, target.id)
+    end_relation_with(KEY.following, source.id, target.id, began, now)
   end
   set_member(KEY.followers .. target.id, source.id, starts and now)
   redis.call('HINCRBY', KEY.user .. source.id, 'following', by)

@@ -75,7 +75,7 @@ local function change_group_member(kind, group, user, ms, seq, n)
   if by > 0 then
     redis.call('ZADD', KEY.groups .. user.id, now, group.id)
   else
-    end_relation_with(KEY.groups, user.id, group.id, now)
+    end_relation_with(KEY.groups, user.id, group.id, redis.call('ZSCORE', KEY.groups .. user.id, group.id), now)
   end
   redis.call('HINCRBY', KEY.group .. group.id, 'members', by)
   return position

@@ -41,10 +41,9 @@ end
 -- How many ended follows and memberships of a user are known.
 local MAX_ENDED = 200
 
--- Ends a user's relation with a user or a group, which `relation` has until now. Its begin and end are kept, because
+-- Ends a user's relation with a user or a group, which `relation` has from `began` until now. The times are kept, because
 -- deletes of what the user could read meanwhile may still come.
-local function end_relation_with(relation, uid, other, now)
-  local began = redis.call('ZSCORE', relation .. uid, other)
+local function end_relation_with(relation, uid, other, began, now)
   redis.call('ZREM', relation .. uid, other)
   redis.call('ZADD', KEY.ended .. uid, now, other .. '-' .. began)
   redis.call('ZREMRANGEBYRANK', KEY.ended .. uid, 0, -(MAX_ENDED + 1))
