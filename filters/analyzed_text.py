@@ -17,14 +17,15 @@ class AnalyzedText:
     """
 
     __slots__ = (
-        "_folded", "_link_words", "_link_words_text", "_marked_text", "_terms", "_unspaced_runs", "_word_sequence",
-        "_words", "entities", "text",
+        "_folded", "_found", "_link_words", "_link_words_text", "_marked_text", "_terms", "_unspaced_runs",
+        "_word_sequence", "_words", "entities", "text",
     )  # fmt: skip
 
     def __init__(self, text: str, entities: Entities = NO_ENTITIES) -> None:
         self.text = text
         self.entities = entities
         self._folded: str | None = None
+        self._found: dict[str, bool] = {}
         self._words: frozenset[str] | None = None
         self._terms: frozenset[str] | None = None
         self._marked_text: str | None = None
@@ -41,9 +42,14 @@ class AnalyzedText:
         return searched is not None and self.contains_searched(searched)
 
     def contains_searched(self, searched: SearchedTerm) -> bool:
-        """Whether the text has this term, for which it must be searched."""
-        if searched.term in self.terms:  # a whole link or hashtag
-            return True
+        """Whether the text has this term, for which it must be searched. Thousands of filters may ask for the same."""
+        term = searched.term
+        found = self._found.get(term)
+        if found is None:
+            found = self._found[term] = term in self.terms or self._search(searched)  # the term may be a whole link
+        return found
+
+    def _search(self, searched: SearchedTerm) -> bool:
         if not searched.required <= self.terms:
             return False
         if not searched.marked:

@@ -9,6 +9,7 @@ from filters.analyzed_text import EMPTY_TEXT, AnalyzedText
 from filters.entities import NO_ENTITIES, Entities
 from filters.grid import Box, event_box_keys, event_point_keys
 from filters.index_keys import Key, user_key
+from filters.term_search import compounds
 from filters.tokens import fold
 from filters.word_sequence import WordSequence
 
@@ -102,12 +103,9 @@ class Event:
 
     @property
     def common_keys(self) -> frozenset[Key]:
-        """The index keys that most filters use: the words and entities of the text, and the keys of ``user_ids``."""
+        """The index keys that most filters use: words, compounds and entities of the text, keys of ``user_ids``."""
         if self._common_keys is None:
-            keys = self.terms
-            if self.user_ids:
-                keys = keys.union(map(user_key, self.user_ids))
-            self._common_keys = keys
+            self._common_keys = self.terms.union(compounds(self.analyzed_text.folded), map(user_key, self.user_ids))
         return self._common_keys
 
     @property

@@ -23,6 +23,7 @@ _FULLWIDTH_SIGNS = {"\uff03": "#", "\uff20": "@", "\uff04": "$"}
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
+_PLAIN_PHRASES = re.compile(r"[A-Za-z0-9_, ]+")
 _IN_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
 """Control characters that are no white space, and lone surrogates: no text has them."""
 
@@ -33,8 +34,17 @@ class _SearchedPhrase(NamedTuple):
     required: Clause
     searched: tuple[SearchedTerm, ...]
 
+    @property
+    def may_be_compounds(self) -> bool:
+        """Whether each term for which a text is searched begins and ends with a word."""
+        return all(each.marked and not each.begins_with_mark and not each.ends_with_mark for each in self.searched)
+
     def is_in(self, analyzed: AnalyzedText) -> bool:
-        return self.required <= analyzed.terms and all(map(analyzed.contains_searched, self.searched))
+        """Whether a text that has all words of ``required`` has the phrase."""
+        for term in self.searched:  # noqa: SIM110 - a generator takes longer
+            if not analyzed.contains_searched(term):
+                return False
+        return True
 
 
 class Track(Filter):
@@ -67,7 +77,12 @@ class Track(Filter):
     @classmethod
     def parse(cls, value: str) -> Self:
         texts = split_list(value, param="track", max_items=MAX_PHRASES, noun="phrases")
+        if found := _IN_NO_TEXT.search(value):
+            message = f"track must not contain U+{ord(found.group()):04X}, which no text has"
+            raise ParameterError(message, param="track")
         phrases = list(map(_parse_phrase, texts))
+        if _PLAIN_PHRASES.fullmatch(value):
+            return cls(phrases)
         unmatchable = {term for text in texts for term in text.split() if _is_unmatchable(term)}
         unmatchable.update(text.strip() for text, phrase in zip(texts, phrases, strict=True) if not _has_word(phrase))
         return cls(phrases, sorted(unmatchable))
@@ -85,16 +100,23 @@ class Track(Filter):
         return None if self._searched_phrases else self._phrases
 
     def index_terms(self) -> IndexTerms:
-        """Return a clause for each phrase: exact, or a candidate if the text must be searched for a term of it."""
+        """Return an exact clause for each phrase, and a candidate if the text must be searched for a term of it.
+
+        Such a phrase has an exact clause too if its terms may be compounds, which most texts with them have as keys.
+        """
         searched = (found.required for found in self._searched_phrases.values())
         candidates = [frozenset(sorted(keys, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:]) for keys in searched]
-        return IndexTerms(self._word_phrases, candidates)
+        compound = [phrase for phrase, found in self._searched_phrases.items() if found.may_be_compounds]
+        return IndexTerms([*self._word_phrases, *compound], candidates)
 
     def matches(self, event: Event) -> bool:
         terms = event.terms
         if not self._single_terms.isdisjoint(terms) or any(phrase <= terms for phrase in self._word_phrases):
             return True
-        return any(found.is_in(event.analyzed_text) for found in self._searched_phrases.values())
+        for found in self._searched_phrases.values():
+            if found.required <= terms and found.is_in(event.analyzed_text):
+                return True
+        return False
 
     def explain(self, event: Event) -> list[MatchedItem]:
         """Return the terms of all matching phrases with their positions in the text, or in a repost's original."""
@@ -105,8 +127,6 @@ class Track(Filter):
 
 
 def _parse_phrase(text: str) -> Clause:
-    if found := _IN_NO_TEXT.search(text):
-        raise ParameterError(f"track must not contain U+{ord(found.group()):04X}, which no text has", param="track")
     size = len(text.encode())
     if not 1 <= size <= MAX_PHRASE_BYTES:
         raise ParameterError(f"a phrase of track must have 1 to {MAX_PHRASE_BYTES} bytes, not {size}", param="track")
@@ -114,7 +134,9 @@ def _parse_phrase(text: str) -> Clause:
 
 
 def _searched_phrase(phrase: Clause) -> _SearchedPhrase | None:
-    searched = tuple(found for term in sorted(phrase) if (found := searched_term(term)) is not None)
+    if _PLAIN_PHRASES.fullmatch(" ".join(phrase)):
+        return None
+    searched = tuple(found for term in phrase if (found := searched_term(term)) is not None)
     if not searched:
         return None
     words = phrase.difference(found.term for found in searched).union(*(found.required for found in searched))
@@ -123,7 +145,9 @@ def _searched_phrase(phrase: Clause) -> _SearchedPhrase | None:
 
 
 def _has_word(phrase: Clause) -> bool:
-    return any((searched := searched_term(term)) is None or searched.required for term in phrase)
+    return any(
+        _PLAIN.fullmatch(term) or (searched := searched_term(term)) is None or searched.required for term in phrase
+    )
 
 
 def _is_unmatchable(term: str) -> bool:
