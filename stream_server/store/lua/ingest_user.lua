@@ -20,24 +20,24 @@ end
 
 local ms, seq, n = next_position()
 local id, signup, name = make_id(ms, seq), to_text(ms), login ~= '' and login or foreign_id:sub(1, 50)
-if login == '' or redis.call('HEXISTS', KEY.logins, login:lower()) == 1 then login = 'u' .. id end
-while redis.call('HEXISTS', KEY.logins, login:lower()) == 1 do
+local is_free = login ~= '' and redis.call('HEXISTS', KEY.logins, login:lower()) == 0
+if not is_free then login = 'u' .. id end
+while not is_free and redis.call('HEXISTS', KEY.logins, login) == 1 do
   login = login .. '_'
 end
-local who = {id = id, login = login, followers = 0, following = 0, posts = 0, signup = ms,
-  card = '"name":"' .. name .. '","bio":null,"url":null,"place":null,"lang":null,"protected":false'}
-fill_card(who, 5, rest)
-local reply = reply_of(nil, 'created', who)
+local who = {id = id, login = login, followers = 0, following = 0, posts = 0, signup = ms}
+fill_card(who, {'"' .. name .. '"', 'null', 'null', 'null', 'null', 'false', rest}, 5)
+local reply
 -- Streams learn from an entry who is protected.
 if who.protected then
   reply = reply_of(append_user_entry('protect', who, following_position(ms, seq, n)), 'created', who)
   redis.call('SADD', KEY.protected, id)
 else
+  reply = reply_of(nil, 'created', who)
   redis.call('HSET', KEY.meta, 'ms', signup, 'seq', to_text(seq))
 end
 redis.call('HSET', FOREIGN_USERS, foreign_id, id)
 redis.call('HSET', KEY.logins, login:lower(), id)
-redis.call('HSET', KEY.user .. id, 'id', id, 'login', login, 'name', name, 'followers', '0', 'following', '0', 'posts', '0',
-  'signup', signup, 'protected', '0')
-store_profile(who, 5)
+store_profile(who, 5, {'id', id, 'login', login, 'name', name, 'followers', '0', 'following', '0', 'posts', '0', 'signup', signup,
+  'protected', '0'})
 return keep_ingested(reply)
