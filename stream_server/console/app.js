@@ -43,8 +43,8 @@ const VIEWS = {
 };
 const THEMES = matchMedia("(prefers-color-scheme: dark)").matches ? ["", "light", "dark"] : ["", "dark", "light"]; // the first press changes something
 const KEYS = [
-  ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"],
-  ["c, /", "add a column"], ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
+  ["n", "write a post"], ["g s, g p, g o", "Streams, People, Operations"], ["?", "this list"], ["Esc", "close a window"], ["c, /", "add a column"],
+  ["1 to 9", "go to a column"], ["j, k", "next and previous post"], ["e", "why a post matched"],
   ["z", "undo what was just done"], ["space", "pause or resume a column"], ["l, r, f", "like, reply, follow"], [".", "back to the newest posts"],
 ];
 
@@ -70,14 +70,12 @@ export const app = {
   go: (hash) => void (location.hash = hash),
   /** @param {string} text */
   title: (text) => void (document.title = text ? `${text} · stream-server` : "stream-server"),
-  say,
   undo: new Undo(client, notes, (error) => say(explain(error), "danger")),
-  attempt,
   /** @param {Record<string, any>} [draft] */
   compose: (draft) => compose(app, draft),
   /** @param {string} text @param {string} [kind] */
   setStatus: (text, kind = "") => void (status.textContent !== text && fill(status, text), (status.dataset.state = kind)),
-  dialog,
+  say, attempt, dialog,
 };
 
 /** @param {string} text @param {string} [kind] */
@@ -185,7 +183,7 @@ function drawBar() {
     h("a", { href: `#/${name}`, "aria-current": name === state.view ? "page" : null }, withIcons && icon(VIEWS[name].icon), VIEWS[name].title));
   const user = client.user;
   fill(bar,
-    h("a", { class: "skip", href: "#main", onclick: focusMain }, "Skip to the content"),
+    h("a", { class: "skip", href: "#main", onclick: (/** @type {Event} */ event) => (event.preventDefault(), root.focus()) }, "Skip to the content"),
     h("a", { class: "brand", href: "#/streams", "aria-label": "stream-server, to the streams" }, h("img", { src: "/console/icon.svg", alt: "", width: 24, height: 24 }), h("span", {}, "stream-server")),
     user && h("nav", { class: "views", "aria-label": "Views" }, links(false)),
     status,
@@ -201,12 +199,6 @@ function drawBar() {
 /** @param {any} name @param {string} label @param {() => void} onclick */
 function tool(name, label, onclick) {
   return h("button", { class: "quiet", title: label, "aria-label": label, onclick }, icon(name));
-}
-
-/** @param {Event} event */
-function focusMain(event) {
-  event.preventDefault();
-  root.focus();
 }
 
 function changeTheme() {

@@ -66,12 +66,10 @@ export class Client {
    * @param {string} [address] the server, such as `http://127.0.0.1:8000`; "" means the page's own.
    * @param {{token?: string, store?: SessionStore, fetch?: typeof fetch, WebSocket?: any, EventSource?: any,
    *   random?: () => number}} [options] `token`: a fixed token instead of a session. The others replace the globals.
-   *   Throws ApiError `invalid_address` unless the address is `http://HOST` or `https://HOST`, maybe with a port and a path.
+   *   Throws ApiError `invalid_address` for an address that does not begin so, or has more than a path behind the host.
    */
   constructor(address = "", options = {}) {
-    if (address && !/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(address)) {
-      throw new ApiError(400, { code: "invalid_address", message: "write the whole address of the server, such as http://127.0.0.1:8000" });
-    }
+    if (address && !/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(address)) throw new ApiError(400, { code: "invalid_address", message: "write the address as http://127.0.0.1:8000" });
     this.address = address.replace(/\/+$/, "");
     /** Whether the address has ever answered; the page's own has, since it sent the page. */ this.hasAnswered = !address;
     this.options = options;
@@ -122,9 +120,10 @@ export class Client {
       text = await response.text();
       if (response.ok) return text ? JSON.parse(text) : null;
     } catch (error) {
-      if (init.signal?.aborted) throw error;
+      if (init.signal?.aborted) throw init.signal.reason;
       if (error instanceof SyntaxError) throw new ApiError(0, { code: "unreadable", message: "another program answered, such as a proxy" });
-      if (!response || response.ok) throw this.unreachable(error);
+      if (!response) throw error;
+      if (response.ok) throw this.unreachable(error);
     } finally {
       limit.end();
     }
@@ -133,7 +132,8 @@ export class Client {
 
   /** Asks the server, and returns its answer as soon as its head is there. @param {string} path @param {RequestInit} init */
   async ask(path, init) {
-    const response = await (this.options.fetch ?? fetch)(this.address + path, { credentials: "omit", redirect: "error", ...init });
+    const ask = this.options.fetch ?? fetch;
+    const response = await ask(this.address + path, { credentials: "omit", redirect: "error", ...init }).catch((error) => { throw this.unreachable(error); });
     this.hasAnswered = true;
     return response;
   }
@@ -519,8 +519,6 @@ export class Stream {
     try {
       const answer = await this.client.ask(path, { headers, signal: limit.signal });
       if (!answer.ok) throw new ApiError(answer.status, readError(answer, await answer.text().catch(() => "")));
-    } catch (error) {
-      throw error instanceof ApiError ? error : this.client.unreachable(error);
     } finally {
       limit.end();
     }

@@ -1,7 +1,8 @@
 // @ts-check
 // A post as a row: who, when, the text with its links and matched words, and why it matched.
 
-import { fill, h, icon, isolate, outside, time } from "./dom.js";
+import { fill, h, icon, isolate, time } from "./dom.js";
+import { textNodes } from "./people/text.js";
 import { explain } from "./session.js";
 
 /**
@@ -33,7 +34,7 @@ export function postRow(record, app, column) {
         status.in_reply_to && h("span", { class: "muted small" }, "reply"),
         status.lang && status.lang !== "und" && h("span", { class: "muted small" }, status.lang),
         time(status.posted)),
-      h("p", { class: "text", dir: "auto" }, textOf(shown, record.reasons)),
+      h("p", { class: "text", dir: "auto" }, textNodes(shown.message, shown.entities, record.reasons.flatMap((reason) => reason.indices ?? []))),
       shown === status && status.original && quote(status.original),
       status.place && h("p", { class: "place muted" }, icon("pin"), isolate(status.place.name)),
       h("footer", {},
@@ -68,48 +69,6 @@ async function like(button, status, app) {
 /** @param {any} original */
 function quote(original) {
   return h("blockquote", { dir: "auto" }, isolate(`@${original.login} `, { class: "muted" }), original.message);
-}
-
-/**
- * The text in pieces: places of matches and of entities are code points, which no string of JavaScript counts.
- * @param {any} status @param {Reason[]} reasons
- */
-function textOf(status, reasons) {
-  const letters = Array.from(String(status.message));
-  const marked = new Uint8Array(letters.length);
-  for (const [from, to] of reasons.flatMap((reason) => reason.indices ?? [])) marked.fill(1, from, to);
-  const entities = entitiesOf(status).filter(({ indices: [from, to] }) => from < to && to <= letters.length);
-  const pieces = [];
-  let place = 0;
-  for (const entity of entities) {
-    const [from, to] = entity.indices;
-    if (from < place) continue;
-    pieces.push(...marks(letters, marked, place, from), entity.wrap(marks(letters, marked, from, to)));
-    place = to;
-  }
-  return [...pieces, ...marks(letters, marked, place, letters.length)];
-}
-
-/** @param {any} status @returns {{indices: number[], wrap: (inside: any[]) => any}[]} in the order of the text */
-function entitiesOf(status) {
-  const { mentions = [], hashtags = [], urls = [] } = status.entities ?? {};
-  const found = [
-    ...mentions.map((/** @type {any} */ one) => ({ indices: one.indices, wrap: (/** @type {any} */ inside) => h("a", { href: `#/people/@${one.login}` }, inside) })),
-    ...hashtags.map((/** @type {any} */ one) => ({ indices: one.indices, wrap: (/** @type {any} */ inside) => h("span", { class: "tag" }, inside) })),
-    ...urls.map((/** @type {any} */ one) => ({ indices: one.indices, wrap: (/** @type {any} */ inside) => outside(one.expanded_url ?? one.url, inside) })),
-  ];
-  return found.sort((a, b) => a.indices[0] - b.indices[0]);
-}
-
-/** @param {string[]} letters @param {Uint8Array} marked @param {number} from @param {number} to */
-function marks(letters, marked, from, to) {
-  const pieces = [];
-  for (let start = from, end = from; start < to; start = end) {
-    while (end < to && marked[end] === marked[start]) end += 1;
-    const text = letters.slice(start, end).join("");
-    pieces.push(marked[start] ? h("mark", {}, text) : text);
-  }
-  return pieces;
 }
 
 /** @param {HTMLElement} toggle @param {HTMLElement} why @param {Record} record @param {any} app @param {{rule: string, why: string}} column */

@@ -187,6 +187,7 @@ async def test_a_deed_waits_while_its_note_is_looked_at(site_api: Api, windows: 
     await expect(window.post("gone for good")).to_be_hidden()
     await expect(window.page.get_by_role("status").filter(has_text="Post deleted")).to_be_visible()
     await expect(window.post("stays")).to_be_focused()
+    assert await window.faults() == []
     assert await window.page.evaluate("waits.size") == 1
     await window.button("Undo").focus()
     assert await window.page.evaluate("waits.size") == 0

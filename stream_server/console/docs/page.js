@@ -43,7 +43,7 @@ class Page {
   start(root) {
     if (this.account.scopes.includes("admin")) document.querySelector(".views [href='/docs']")?.before(h("a", { href: "/#/operations" }, "Operations"));
     fill(root, h("nav", { class: "docs-nav", "aria-label": "Routes" },
-      h("label", { for: "docs-search", class: "docs-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
+      h("label", { for: "docs-search", class: "visually-hidden" }, "Search routes"), this.search, this.count, this.links), this.main);
     this.filter();
     addEventListener("hashchange", () => this.follow());
     document.addEventListener("keydown", (event) => this.key(event));

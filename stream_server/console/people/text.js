@@ -7,23 +7,36 @@ import { h, isolate, outside } from "../dom.js";
 
 /** Return the text of a status or a comment as a paragraph. @param {string} message @param {Json | undefined} entities */
 export function richText(message, entities) {
-  return h("p", { class: "post-text", dir: "auto" }, ...pieces(message, entities ?? {}));
+  return h("p", { class: "post-text", dir: "auto" }, textNodes(message, entities));
 }
 
-/** @param {string} message @param {Json} entities @returns {(Node | string)[]} */
-function pieces(message, entities) {
+/** Return a text as nodes, with its links, and with marks where it matched. @param {string} message @param {Json | null} [entities] @param {number[][]} [matches] where each begins and ends @returns {(Node | string)[]} */
+export function textNodes(message, entities = {}, matches = []) {
   const characters = Array.from(message);  // indices count code points, and JavaScript's strings count UTF-16 units
+  const marked = new Uint8Array(characters.length);
+  for (const [start, end] of matches) marked.fill(1, start, end);
   const nodes = [];
   let at = 0;
-  for (const { start, end, make } of spans(entities)) {
+  for (const { start, end, make } of spans(entities ?? {})) {
     if (start < at || end > characters.length || end <= start) continue;
-    nodes.push(characters.slice(at, start).join(""), make(characters.slice(start, end).join("")));
+    nodes.push(...marks(characters, marked, at, start), make(marks(characters, marked, start, end)));
     at = end;
   }
-  return [...nodes, characters.slice(at).join("")];
+  return [...nodes, ...marks(characters, marked, at, characters.length)];
 }
 
-/** @param {Json} entities @returns {{start: number, end: number, make: (text: string) => Node}[]} */
+/** @param {string[]} characters @param {Uint8Array} marked @param {number} from @param {number} to */
+function marks(characters, marked, from, to) {
+  const nodes = [];
+  for (let start = from, end = from; start < to; start = end) {
+    while (end < to && marked[end] === marked[start]) end += 1;
+    const text = characters.slice(start, end).join("");
+    nodes.push(marked[start] ? h("mark", {}, text) : text);
+  }
+  return nodes;
+}
+
+/** @param {Json} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} */
 function spans(entities) {
   const all = [
     ...(entities.mentions ?? []).map((/** @type {Json} */ one) => span(one, (text) => mention(one, text))),
@@ -34,14 +47,14 @@ function spans(entities) {
   return all.sort((one, other) => one.start - other.start);
 }
 
-/** @param {Json} entity @param {(text: string) => Node} make */
+/** @param {Json} entity @param {(inside: any) => Node} make */
 function span(entity, make) {
   return { start: entity.indices[0], end: entity.indices[1], make };
 }
 
-/** @param {Json} entity @param {string} text */
-function mention(entity, text) {
-  return entity.id ? h("a", { href: userHref(entity.login) }, isolate(text)) : isolate(text);
+/** @param {Json} entity @param {any} inside */
+function mention(entity, inside) {
+  return entity.id ? h("a", { href: userHref(entity.login) }, isolate(inside)) : isolate(inside);
 }
 
 /** @param {string} login */
