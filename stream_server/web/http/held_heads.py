@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import StreamReader, web
 from aiohttp.http_parser import RawRequestMessage
 
+from stream_server.monitoring.limit_hits import LimitHits
 from stream_server.web.http.body import declared_length
 from stream_server.web.http.early_start import HEAD_END, EarlyHandler
 from stream_server.web.http.parse_errors import shrink_last_error
@@ -38,13 +39,13 @@ class HeldHeads:
 
     Attributes:
         total: The number of these bytes.
-        refused: Number of connections that were closed because they held the most.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hits: LimitHits) -> None:
+        """``hits`` counts the connections that are closed because they hold the most."""
+        self._hits = hits
         self._sizes: dict[HoldingHandler, int] = {}
         self.total = 0
-        self.refused = 0
 
     def note(self, connection: "HoldingHandler", size: int) -> None:
         """Note that ``connection`` holds ``size`` bytes now. Close the connections that hold the most if need be."""
@@ -58,7 +59,7 @@ class HeldHeads:
         for connection in sorted(self._sizes, key=self._sizes.__getitem__, reverse=True):
             if self.total <= MAX_HELD_BYTES * HELD_SHARE_AFTER_EVICTION:
                 return
-            self.refused += 1
+            self._hits.add("unfinished_heads")
             connection.refuse(NO_ROOM_FOR_HEAD)
 
 

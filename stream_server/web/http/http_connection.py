@@ -280,7 +280,7 @@ class HttpServer(web.Server):
         self._keepalive = self._known_timeouts.keepalive
         self.inherited_keepalive: TcpKeepalive | None = None
         self._table = table
-        self.held_heads = HeldHeads()
+        self.held_heads = HeldHeads(table.hits)
         self._start_queue = StartQueue(asyncio.get_running_loop())
         self._acceptors: tuple[Acceptor, ...] = ()
         table.evict_idle = self._evict_idle

@@ -34,10 +34,11 @@ class Refusal(NamedTuple):
 
     def encode(self) -> bytes:
         """Return the whole HTTP response. No request has been read, so it closes the connection."""
-        body = f'{{"error":{{"code":"{self.code}","message":"{self.message}","retry_after":1}}}}'
+        member, header = (',"retry_after":1', "Retry-After: 1\r\n") if self.status in {429, 503} else ("", "")
+        body = f'{{"error":{{"code":"{self.code}","message":"{self.message}"{member}}}}}'
         head = (
             f"HTTP/1.1 {self.status} {self.phrase}\r\nContent-Type: application/json; charset=utf-8\r\n"
-            f"Content-Length: {len(body)}\r\nRetry-After: 1\r\nConnection: close\r\n"
+            f"Content-Length: {len(body)}\r\n{header}Connection: close\r\n"
             "X-Content-Type-Options: nosniff\r\nContent-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"
             "Cache-Control: no-store\r\n\r\n"
         )
@@ -68,13 +69,16 @@ class ConnectionTable:
             Set by the HTTP server.
         evicted: Number of connections that were closed to make room.
         refused: Number of connections that were refused.
+        hits: The limits that were met.
     """
 
-    def __init__(self, config: Config, is_trusted_proxy: Callable[[str], bool], hits: LimitHits | None = None) -> None:
+    def __init__(
+        self, config: Config, is_trusted_proxy: Callable[[str], bool], hits: LimitHits | None = None
+    ) -> None:
         """``is_trusted_proxy`` says whether an address is that of a trusted proxy, which has no limit of its own."""
         self._config = config
         self._is_trusted_proxy = is_trusted_proxy
-        self._hits = hits or LimitHits()
+        self.hits = hits or LimitHits()
         self._count_by_address: Counter[str] = Counter()
         self._count = 0
         self._files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -104,7 +108,7 @@ class ConnectionTable:
         refusal = self._reason_to_refuse(address, maximum)
         if refusal is not None:
             self.refused += 1
-            self._hits.add("connections_per_address" if refusal.status == 429 else "connections_max")
+            self.hits.add("connections_per_address" if refusal.status == 429 else "connections_max")
             return refusal
         self._count += 1
         self._count_by_address[subject_of_peer(address)] += 1

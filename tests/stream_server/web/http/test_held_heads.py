@@ -138,7 +138,7 @@ async def test_a_head_that_is_too_long_is_refused(connect: Connect, held: HeldHe
 
 
 async def test_the_largest_unfinished_head_goes_first(
-    connect: Connect, held: HeldHeads, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, held: HeldHeads, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(held_heads, "MAX_HELD_BYTES", 40_000)
     begin = b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: "
@@ -151,7 +151,7 @@ async def test_the_largest_unfinished_head_goes_first(
         await eventually(lambda expected=expected: held.total == expected)  # type: ignore[misc]  # a lambda with a default
     async with asyncio.timeout(10):
         assert statuses(await clients[0][0].read()) == [b"503"]
-    assert held.refused == 1
+    assert app[LIMITS].hits.counts() == {"unfinished_heads": 1}
     for reader, writer in clients[1:]:
         writer.write(b"\r\nConnection: close\r\n\r\n")
         async with asyncio.timeout(10):

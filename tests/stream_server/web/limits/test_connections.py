@@ -86,3 +86,4 @@ def test_a_refusal_is_a_whole_http_answer() -> None:
     assert head.startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
     assert b"Retry-After: 1" in head
     assert f"Content-Length: {len(body)}".encode() in head
+    assert b"etry" not in Refusal(400, "Bad Request", "malformed_body", "no").encode(), "again is no better"
