@@ -144,10 +144,10 @@ def _finds(history: History, post: Any, how: str) -> bool:
 
 @pytest.mark.parametrize("seed", seeds(12, first_tier=1, second_tier=4))
 async def test_each_way_shows_what_a_plain_model_of_the_rules_says(api: Api, seed: int) -> None:
-    history = await History.begin(api, seed)
+    history = await History.begin(api, seed, 4 if quick() else 5)
     async with Play(history) as play:
         await play.open()
-        for _ in range(40 if quick() else 150):
+        for _ in range(30 if quick() else 120):
             await play.step()
         await play.end()
         await play.replay(1 if quick() else 3)

@@ -35,8 +35,9 @@ class History:
         self.comments: list[HistoryEntry] = []
 
     @classmethod
-    async def begin(cls, api: Api, seed: int) -> "History":
-        herald, *people = await create_people(api, 6)
+    async def begin(cls, api: Api, seed: int, count: int) -> "History":
+        """Create ``count`` users, who all follow the herald."""
+        herald, *people = await create_people(api, 1 + count)
         made = cls(api, seed, herald, people)
         for person in people:
             await person.follow(herald)
