@@ -21,7 +21,6 @@ MAX_CANDIDATE_KEYS = 3
 """Number of index keys of a phrase that must be searched in the text. Three leave few false candidates."""
 _FULLWIDTH_SIGNS = {"\uff03": "#", "\uff20": "@", "\uff04": "$"}
 
-
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 _PLAIN_PHRASES = re.compile(r"[A-Za-z0-9_, ]+")
 _IN_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
@@ -40,7 +39,8 @@ class _SearchedPhrase(NamedTuple):
         return all(each.marked and not each.begins_with_mark and not each.ends_with_mark for each in self.searched)
 
     def is_in(self, analyzed: AnalyzedText) -> bool:
-        """Whether a text that has all words of ``required`` has the phrase."""
+        if not self.required <= analyzed.terms:
+            return False
         for term in self.searched:  # noqa: SIM110 - a generator takes longer
             if not analyzed.contains_searched(term):
                 return False
@@ -113,15 +113,18 @@ class Track(Filter):
         terms = event.terms
         if not self._single_terms.isdisjoint(terms) or any(phrase <= terms for phrase in self._word_phrases):
             return True
-        for found in self._searched_phrases.values():
-            if found.required <= terms and found.is_in(event.analyzed_text):
+        analyzed = event.analyzed_text
+        for found in self._searched_phrases.values():  # noqa: SIM110 - a generator takes longer
+            if found.is_in(analyzed):
                 return True
         return False
 
     def explain(self, event: Event) -> list[MatchedItem]:
         """Return the terms of all matching phrases with their positions in the text, or in a repost's original."""
         analyzed = event.analyzed_text
-        terms = {term for phrase in self._phrases if all(map(analyzed.contains_term, phrase)) for term in phrase}
+        matching = [phrase for phrase in self._word_phrases if phrase <= analyzed.terms]
+        matching += [phrase for phrase, found in self._searched_phrases.items() if found.is_in(analyzed)]
+        terms = frozenset[str]().union(*matching)
         found = sorted((find_occurrences(analyzed, term), term) for term in terms)
         return [{"filter": "track", "term": term, "indices": [list(span) for span in spans]} for spans, term in found]
 

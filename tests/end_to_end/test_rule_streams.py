@@ -152,3 +152,14 @@ async def test_from_matches_every_kind_of_event_of_a_user(api: Api) -> None:
         for consumer in (by_id, by_login):
             await consumer.until(lambda c: c.of("post"))
             assert [event["kind"] for event in consumer.events] == ["follow", "like", "comment", "user_update", "post"]
+
+
+async def test_a_stream_is_told_of_terms_that_never_match_and_hears_the_others(api: Api) -> None:
+    """The warning comes with `hello`, and the words of the other phrases still match."""
+    uid = await api.user()
+    async with await api.stream({"track": "C# 1\ufe0f\u20e3 covid-19,#tag's,:)"}) as consumer:
+        post = await api.post(uid, "A COVID-19-related 1\ufe0f\u20e3 in C#, #tag's :)")
+        await consumer.until(lambda c: c.of("post"))
+        (told,) = consumer.of("warning")
+        assert (told["code"], told["filter"], told["terms"]) == ("never_matches", "track", ["#tag's", ":)"])
+        assert consumer.of("post")[0]["status"]["id"] == post["id"]

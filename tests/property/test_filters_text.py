@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from filters.entities import extract_entities
 from filters.error import ParameterError
 from filters.event import Event
-from filters.testing import check_match
+from filters.testing import check_explanations, check_match
 from filters.tokens import fold, words
 from filters.track import Track
 from tests import reference
@@ -71,6 +71,7 @@ def _told_or_found(text: str) -> None:
     alone = Event("post", text=text, entities=extract_entities(text))
     assert track.matches(alone) or track.unmatchable_terms
     check_match(track, alone)
+    check_explanations(track, alone)
 
 
 def test_a_phrase_without_a_warning_is_found_in_itself(holds: Holds) -> None:

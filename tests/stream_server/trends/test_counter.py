@@ -33,8 +33,8 @@ def test_words_of_a_post(text: str, expected: set[str]) -> None:
 
 
 def test_a_language_counts_under_its_present_code() -> None:
-    expected = {("word", "he", "tea")}
-    assert terms_of(PostFields("1", "tea", "iw-IL")) == terms_of(PostFields("1", "tea", "he")) == expected
+    for tag in ("iw-IL", "he"):
+        assert terms_of(PostFields("1", "tea", tag)) == {("word", "he", "tea")}
 
 
 def entry(n: int, ms: int, kind: str = "post", audience: str = "public", **members: object) -> Entry:
