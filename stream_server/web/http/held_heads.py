@@ -94,7 +94,7 @@ class HoldingHandler(EarlyHandler):
         elif not self._is_broken:
             self._held += data
             self._pass_on_held()
-        self._note_held()
+            self._note_held()
 
     def _pass_on_held(self) -> None:
         while self._held and self.transport is not None and not self._is_broken:
@@ -107,15 +107,16 @@ class HoldingHandler(EarlyHandler):
 
     def _pass_on(self, piece: bytes) -> None:
         """Give the parser a part of a body, or a whole head."""
-        is_chunk = self._is_in_body and self._body_left is None
-        if is_chunk:
+        is_chunk = False
+        if not self._is_in_body:
+            if self._is_answered and piece.strip(b"\r\n"):  # not a blank line, which may stand before a request
+                self._is_answered = False
+        elif self._body_left is None:
+            is_chunk = True
             self._chunk_end = (self._chunk_end + piece[-len(HEAD_END) :])[-len(HEAD_END) :]
-        elif self._is_in_body and self._body_left is not None:
+        else:
             self._body_left -= len(piece)
-        elif piece.strip(b"\r\n"):  # else it is a blank line, which may stand before a request
-            self._is_answered = False
         super().data_received(piece)
-        self._fail_broken_body()
         self._note_request()
         if is_chunk and not self._is_in_body and self._chunk_end != HEAD_END:
             self.close()  # the parser has got a part of the next head, of which nobody knows the size
@@ -151,16 +152,18 @@ class HoldingHandler(EarlyHandler):
         return 0
 
     def _note_request(self) -> None:
-        """Learn from the newest request how long its body is."""
-        message, body = self._messages[-1] if self._messages else (None, None)
-        if isinstance(message, RawRequestMessage) and body is not self._body:
-            self._body, self._body_left = body, declared_length(message.headers)
+        """Learn from the newest request how long its body is.
 
-    def _fail_broken_body(self) -> None:
-        """Raise an error in the handler that waits for a body with invalid framing. aiohttp alone would let it wait."""
-        if not shrink_last_error(self._messages):
+        If the bytes were not HTTP, raise an error in the handler that waits for the body. aiohttp would let it wait.
+        """
+        if not self._messages:
             return
-        self._is_broken = True
+        message, body = self._messages[-1]
+        if isinstance(message, RawRequestMessage):
+            if body is not self._body:
+                self._body, self._body_left = body, declared_length(message.headers)
+            return
+        self._is_broken = shrink_last_error(self._messages)
         if self._body is not None and self._is_in_body:
             self._body.set_exception(web.RequestPayloadError("the body has invalid HTTP framing"))
 
@@ -169,16 +172,16 @@ class HoldingHandler(EarlyHandler):
         super()._begin()
         if self.transport is not None:
             self._note_request()
-            self._go_on()
+            if self._held:
+                self._go_on()
 
     def note_answer(self) -> None:
         """Pass on the next request. Call this when the answer to the last one was sent."""
         self._is_answered = True
-        self._go_on()
+        if self._held:
+            self._go_on()
 
     def _go_on(self) -> None:
-        if not self._held:
-            return
         transport = self.transport
         if self._is_paused and transport is not None and not transport.is_closing():
             self._is_paused = False

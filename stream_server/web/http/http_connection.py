@@ -237,27 +237,25 @@ class HttpConnection(HoldingHandler):
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
-        """Send the response, and pass on the next request."""
+        """Send the response. Turn an HTTP error that aiohttp itself raised into the server's JSON error.
+
+        Then pass on the next request that the client has sent.
+        """
         if self._handed_over:
             return resp, True  # the stream ends the connection; True makes aiohttp think that the client has left
-        sent = await self._send_response(request, resp, start_time)
-        self.note_answer()
-        return sent
-
-    async def _send_response(
-        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
-    ) -> tuple[web.StreamResponse, bool]:
-        """Send the response. Turn an HTTP error that aiohttp itself raised into the server's JSON error."""
         if isinstance(resp, web.HTTPException):
             refused = http_exception_to_api_error(request.method, resp)
             resp = error_response(refused or InternalError("internal error"))
         if isinstance(resp, JsonResponse):
             try:
                 if await resp.send(request):
+                    self.note_answer()
                     return resp, False
             except ConnectionError:
                 return resp, True
-        return await super().finish_response(request, resp, start_time)
+        sent = await super().finish_response(request, resp, start_time)
+        self.note_answer()
+        return sent
 
 
 def _hold_nothing() -> None:
