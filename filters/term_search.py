@@ -77,6 +77,8 @@ def compounds(folded: str) -> Iterator[str]:
 
     These are terms that the text has. The index needs no search for them: it finds most terms with punctuation by them.
     """
+    if folded.replace(" ", "").isalnum():
+        return iter(())
     return filter(None, [_compound(piece) for piece in folded.split() if not piece.isalnum()])
 
 
