@@ -33,7 +33,7 @@ class Play:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self.source = random.Random(len(history.people))
+        self.source = random.Random(history.seed)
         self.live: list[StreamReader] = []
         self.resuming: list[StreamReader] = []
         self.pollers: list[Poller] = []
