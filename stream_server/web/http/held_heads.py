@@ -29,8 +29,11 @@ HEAD_TOO_LARGE = Refusal(413, "Content Too Large", "too_large", "the request lin
 NO_HTTP = Refusal(400, "Bad Request", "malformed_body", "the request is not valid HTTP")
 NO_ROOM_FOR_HEAD = Refusal(503, "Service Unavailable", "unavailable", "too many unfinished requests")
 
-_FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ\r\n")
-"""Bytes with which a request may begin: its method, or the blank lines before it (RFC 9112 §2.2)."""
+BLANK_LINES = b"\r\n"
+"""Bytes that may stand before a request, and mean nothing (RFC 9112 §2.2)."""
+
+_FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""Bytes with which a request may begin: those of its method."""
 
 
 class HeldHeads:
@@ -111,7 +114,9 @@ class HoldingHandler(EarlyHandler):
             self._chunk_end = (self._chunk_end + piece[-len(HEAD_END) :])[-len(HEAD_END) :]
         elif self._is_in_body and self._body_left is not None:
             self._body_left -= len(piece)
-        elif piece.strip(b"\r\n"):  # else it is a blank line, which may stand before a request
+        elif piece:
+            if piece[0] in BLANK_LINES:
+                return  # parsing each pair of them would take as long as parsing a request
             self._is_answered = False
         super().data_received(piece)
         self._fail_broken_body()
@@ -137,6 +142,8 @@ class HoldingHandler(EarlyHandler):
             return len(data) if self._body_left is None else min(len(data), self._body_left)
         if not (self._is_answered or self.waits_for_request):
             return 0
+        if data[0] in BLANK_LINES:
+            return len(data) - len(data.lstrip(BLANK_LINES))
         unseen = max(0, self._searched - len(HEAD_END) + 1)
         end = data.find(HEAD_END, unseen) + len(HEAD_END)
         is_whole = end >= len(HEAD_END)
