@@ -12,4 +12,5 @@ redis.call('HSET', KEY.group .. id, 'id', id, 'uid', actor.id, 'kind', ARGV[4], 
   'name_json', ARGV[7], 'description_json', ARGV[8], 'members', '1', 'created', now)
 set_member(KEY.joined .. id, actor.id, now)
 set_member(KEY.groups .. actor.id, id, now)
+trim_ended(actor.id)
 return keep_reply(position, json)

@@ -9,7 +9,7 @@ local position, now = append_entry('group_delete', 'group:' .. group.id, '{"wire
 redis.call('DEL', KEY.group .. group.id)
 local members = redis.call('ZRANGE', KEY.joined .. group.id, 0, -1, 'WITHSCORES')
 for at = 1, #members, 2 do
-  -- As end_relation_with does, without the cap: a user has few groups, and this must not take long.
+  -- As end_relation_with does, without the cap, because this must not take long. The user's next group brings the cap.
   redis.call('ZREM', KEY.groups .. members[at], group.id)
   redis.call('ZADD', KEY.ended .. members[at], now, group.id .. '-' .. members[at + 1])
 end

@@ -30,8 +30,11 @@ HEAD_TOO_LARGE = Refusal(413, "Content Too Large", "too_large", "the request lin
 NO_HTTP = Refusal(400, "Bad Request", "malformed_body", "the request is not valid HTTP")
 NO_ROOM_FOR_HEAD = Refusal(503, "Service Unavailable", "unavailable", "too many unfinished requests")
 
-_FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ\r\n")
-"""Bytes with which a request may begin: its method, or the blank lines before it (RFC 9112 §2.2)."""
+BLANK_LINES = b"\r\n"
+"""Bytes that may stand before a request, and mean nothing (RFC 9112 §2.2)."""
+
+_FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""Bytes with which a request may begin: those of its method."""
 
 
 class HeldHeads:
@@ -109,8 +112,9 @@ class HoldingHandler(EarlyHandler):
         """Give the parser a part of a body, or a whole head."""
         is_chunk = False
         if not self._is_in_body:
-            if self._is_answered and piece.strip(b"\r\n"):  # not a blank line, which may stand before a request
-                self._is_answered = False
+            if piece and piece[0] in BLANK_LINES:
+                return  # parsing each pair of them would take as long as parsing a request
+            self._is_answered = self._is_answered and not piece
         elif self._body_left is None:
             is_chunk = True
             self._chunk_end = (self._chunk_end + piece[-len(HEAD_END) :])[-len(HEAD_END) :]
@@ -139,6 +143,8 @@ class HoldingHandler(EarlyHandler):
             return len(data) if self._body_left is None else min(len(data), self._body_left)
         if not (self._is_answered or self.waits_for_request):
             return 0
+        if data[0] in BLANK_LINES:
+            return len(data) - len(data.lstrip(BLANK_LINES))
         unseen = max(0, self._searched - len(HEAD_END) + 1)
         end = data.find(HEAD_END, unseen) + len(HEAD_END)
         is_whole = end >= len(HEAD_END)

@@ -74,6 +74,7 @@ local function change_group_member(kind, group, user, ms, seq, n)
   set_member(KEY.joined .. group.id, user.id, by > 0 and now)
   if by > 0 then
     redis.call('ZADD', KEY.groups .. user.id, now, group.id)
+    trim_ended(user.id)
   else
     end_relation_with(KEY.groups, user.id, group.id, redis.call('ZSCORE', KEY.groups .. user.id, group.id), now)
   end

@@ -41,12 +41,17 @@ end
 -- How many ended follows and memberships of a user are known.
 local MAX_ENDED = 200
 
+-- Forgets what ended first of a user's follows and memberships.
+local function trim_ended(uid)
+  redis.call('ZREMRANGEBYRANK', KEY.ended .. uid, 0, -(MAX_ENDED + 1))
+end
+
 -- Ends a user's relation with a user or a group, which `relation` has from `began` until now. The times are kept, because
 -- deletes of what the user could read meanwhile may still come.
 local function end_relation_with(relation, uid, other, began, now)
   redis.call('ZREM', relation .. uid, other)
   redis.call('ZADD', KEY.ended .. uid, now, other .. '-' .. began)
-  redis.call('ZREMRANGEBYRANK', KEY.ended .. uid, 0, -(MAX_ENDED + 1))
+  trim_ended(uid)
 end
 
 -- The user who writes; or nil and the refusal. A token does not outlive its user or the user's good standing.

@@ -51,6 +51,19 @@ async def test_a_graph_has_the_begin_and_the_end_of_the_relations_that_ended_las
     assert raw.zcard(keys.key_for("ended", ann)) == MAX_ENDED
 
 
+async def test_groups_that_come_and_go_leave_no_more_than_the_relations_that_ended_last(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    """The owner creates each group, and a member joins it. Both lose it when it is deleted."""
+    ann, bob = await people.users(2)
+    for uid in (ann, bob):
+        raw.zadd(keys.key_for("ended", uid), {f"9-{number}": number for number in range(300)})
+    for _ in range(2):
+        await store.groups.delete(ann, await group(store, "public", ann, bob), new_key())
+    for uid in (ann, bob):
+        assert raw.zcard(keys.key_for("ended", uid)) == MAX_ENDED + 1
+
+
 async def test_graphs_asked_together_are_those_asked_one_by_one(store: Store, people: People) -> None:
     users = [*await people.users(3), "404"]
     await store.follows.follow(users[0], users[1], new_key())
