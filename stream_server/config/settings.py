@@ -190,9 +190,6 @@ class Config:
         8 * 2**20, "bytes an hour",
         "Bytes of one user's writes, each with 512 for its entry; never more than 1/512 of Redis' memory.", 0,
     )  # fmt: skip
-    limit_idempotency_keys: int = reloadable(
-        20_000, "a day", "Writes of one user with an `Idempotency-Key`, whose outcomes Redis keeps for 24 hours.", 0
-    )
     limit_statuses: int = reloadable(300, "a minute", "Statuses, comments and messages of one user.", 0)
     limit_follows: int = reloadable(2000, "a day", "People whom one user follows or adds to lists and groups.", 0)
     limit_reports: int = reloadable(200, "a day", "Reports of one user.", 0)

@@ -8,15 +8,7 @@ import msgspec
 from aiohttp import web
 
 from stream_server.errors import ApiError
-from stream_server.web.limits.rate_limit import (
-    ANONYMOUS,
-    CONNECTS,
-    IDEMPOTENCY_KEYS,
-    READS,
-    WRITE_BYTES,
-    WRITES,
-    RateLimit,
-)
+from stream_server.web.limits.rate_limit import ANONYMOUS, CONNECTS, READS, WRITE_BYTES, WRITES, RateLimit
 from stream_server.web.limits.rate_limiter import Allowance
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -105,14 +97,13 @@ class Route:
         object.__setattr__(self, "grows_data", self._may_grow_data())
 
     def _choose_limits(self) -> tuple[RateLimit, ...]:
-        keys = (IDEMPOTENCY_KEYS,) if self.accepts_idempotency_key else ()
         if self.limits is not None:
-            return self.limits + keys
+            return self.limits
         if self.scope == NO_TOKEN:
             return (ANONYMOUS,)
         if self.is_streaming:
             return (CONNECTS,)
-        return (READS,) if self.method == "GET" else (WRITES, WRITE_BYTES, *keys)
+        return (READS,) if self.method == "GET" else (WRITES, WRITE_BYTES)
 
     def _may_grow_data(self) -> bool:
         is_growing_method = self.method in {"POST", "PUT", "PATCH"}

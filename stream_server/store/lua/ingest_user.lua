@@ -38,6 +38,6 @@ else
 end
 redis.call('HSET', FOREIGN_USERS, foreign_id, id)
 redis.call('HSET', KEY.logins, login:lower(), id)
-store_profile(who, 5, {'id', id, 'login', login, 'name', name, 'followers', '0', 'following', '0', 'posts', '0', 'signup', signup,
-  'protected', '0'})
+store_profile(who, 5, {'id', id, 'login', login, 'name', name, 'followers', '0', 'following', '0', 'posts', '0',
+  'signup', signup, 'protected', '0'})
 return keep_ingested(reply)

@@ -17,8 +17,8 @@ class Blocks(Noun):
         """Let ``uid`` block a user. The statuses of each disappear from the other's home timeline.
 
         Follows, follow requests and invitations in both directions end, and each leaves the groups of the other. Raises
-        BadRequest if users block themselves. Raises NotFound for an unknown user and for a user who blocks ``uid``
-        already, so two users cannot block each other.
+        BadRequest if users block themselves. Raises NotFound for an unknown or suspended user, and for one who blocks
+        ``uid`` already. So two users block each other only if an ingest says so.
         """
         reply = await self._scripts.write("block", idempotency_key, uid, blocked_uid)
         if reply.is_repeat:
@@ -30,7 +30,10 @@ class Blocks(Noun):
         )
 
     async def unblock(self, uid: str, blocked_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """Unblock a user. Follows that ended with the block are not restored."""
+        """Unblock a user, also one who is suspended or blocks ``uid``. Without a block, raises as :meth:`block`.
+
+        Follows that ended with the block are not restored.
+        """
         await self._scripts.write("relation_change", idempotency_key, uid, blocked_uid, "unblock")
 
     async def list_blocked(self, uid: str, page_request: PageRequest) -> Page:
@@ -42,11 +45,11 @@ class Mutes(Noun):
     """Mutes and unmutes users, and lists the users whom a user mutes."""
 
     async def mute(self, uid: str, muted_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """Mute a user. Raises NotFound for an unknown user, and BadRequest if users mute themselves."""
+        """Mute a user. Raises as :meth:`Blocks.block`."""
         await self._scripts.write("relation_change", idempotency_key, uid, muted_uid, "mute")
 
     async def unmute(self, uid: str, muted_uid: str, idempotency_key: IdempotencyKey) -> None:
-        """Unmute a user. Raises NotFound for an unknown user, and BadRequest if both users are the same."""
+        """Unmute a user, also one who is suspended or blocks ``uid``. Without a mute, raises as :meth:`mute`."""
         await self._scripts.write("relation_change", idempotency_key, uid, muted_uid, "unmute")
 
     async def list_muted(self, uid: str, page_request: PageRequest) -> Page:

@@ -13,7 +13,7 @@ from stream_server.web.http.fields import Id
 from stream_server.web.http.idempotency import answer_write, read_idempotency_key, read_keyed_body
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response, json_response
-from stream_server.web.limits.rate_limit import FOLLOWS, IDEMPOTENCY_KEYS
+from stream_server.web.limits.rate_limit import FOLLOWS
 
 MAX_FOLLOW_BATCH = 200
 
@@ -83,8 +83,6 @@ async def follow_many(request: web.Request) -> web.Response:
     _check_batch(batch)
     if batch.follow:
         await request.app[LIMITS].use(request, FOLLOWS, len(batch.follow))
-    if key.is_clients:  # each change keeps an outcome of its own; the request itself was counted
-        await request.app[LIMITS].use(request, IDEMPOTENCY_KEYS, len(batch.follow) + len(batch.unfollow))
     results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, batch.follow, batch.unfollow, key)
     return encode_response({"results": [result._asdict() for result in results]})
 

@@ -10,9 +10,10 @@ from stream_server.errors import BadRequest
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.http.app_keys import CLAIMS
 from stream_server.web.http.query import read_path_id
-from stream_server.web.http.request_limits import IDEMPOTENCY_KEY_HEADER
 from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import BodyType, read_body_as
+
+IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
 
 _KEY_PATTERN = re.compile(r"[A-Za-z0-9_\-.:]{1,64}")
 

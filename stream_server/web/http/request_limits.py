@@ -23,15 +23,7 @@ from stream_server.web.http.body import declared_length
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.concurrency import Concurrency
 from stream_server.web.limits.connections import ConnectionTable
-from stream_server.web.limits.rate_limit import (
-    FOLLOWS,
-    IDEMPOTENCY_KEYS,
-    STATUSES,
-    WRITE_BYTES,
-    WRITES,
-    RateLimit,
-    Subject,
-)
+from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES, RateLimit, Subject
 from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
 from stream_server.web.limits.refusal_delay import RefusalDelay
 from stream_server.web.limits.turns import Turn, Turns
@@ -40,7 +32,7 @@ ALLOWANCE = web.RequestKey("allowance", Allowance)
 """The rest of the tightest limit of the request, for the ``RateLimit`` headers. Absent if no limit applies."""
 
 ENTRY_BYTES = 512
-"""Bytes that each write counts beside its body, because it also makes an entry of the log."""
+"""Bytes that each write counts beside its body: for its entry of the log, and for what Redis keeps under its key."""
 
 WRITE_BYTES_SHARE = 512
 """The writes of one user in an hour may have one of this many parts of Redis' memory."""
@@ -58,8 +50,7 @@ MAX_UNPROVEN_OF_ADDRESS, MAX_UNPROVEN = 32, 1024
 """Most WebSockets of one address, and in all, that have not sent their token yet. Each takes about 8 KiB."""
 
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
-IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
-INGEST_LIMITS = frozenset({WRITES, WRITE_BYTES, IDEMPOTENCY_KEYS, STATUSES, FOLLOWS})
+INGEST_LIMITS = frozenset({WRITES, WRITE_BYTES, STATUSES, FOLLOWS})
 """Limits that do not apply to a token with the scope `ingest`."""
 
 
@@ -191,8 +182,9 @@ class RequestLimits:
             return
         is_ingest = claims is not None and INGEST_SCOPE in claims.scopes
         for limit in limits:
-            maximum, amount = self._maximum(limit), _amount(request, limit, config)
-            if maximum and amount and not (is_ingest and limit in INGEST_LIMITS):
+            maximum = self._maximum(limit)
+            if maximum and not (is_ingest and limit in INGEST_LIMITS):
+                amount = ENTRY_BYTES + _body_bytes(request, config) if limit is WRITE_BYTES else 1
                 await self._count(request, limit, self._subject(request, limit, ""), maximum, amount)
 
     async def use(self, request: web.Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
@@ -256,13 +248,6 @@ def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
         "RateLimit-Remaining": str(allowance.remaining),
         "RateLimit-Reset": str(max(0, math.ceil(allowance.ends_at - time.time()))),
     }
-
-
-def _amount(request: web.Request, limit: RateLimit, config: Config) -> int:
-    """Return how many uses of a limit of its route a request is."""
-    if limit is WRITE_BYTES:
-        return ENTRY_BYTES + _body_bytes(request, config)
-    return int(limit is not IDEMPOTENCY_KEYS or IDEMPOTENCY_KEY_HEADER in request.headers)
 
 
 def _body_bytes(request: web.Request, config: Config) -> int:

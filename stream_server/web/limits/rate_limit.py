@@ -41,7 +41,6 @@ READS = RateLimit("limit_reads", MINUTE, Subject.USER, "reads")
 WRITES = RateLimit("limit_writes", MINUTE, Subject.USER, "writes")
 STATUSES = RateLimit("limit_statuses", MINUTE, Subject.USER, "statuses, comments and messages")
 WRITE_BYTES = RateLimit("limit_write_bytes", HOUR, Subject.USER, "bytes of writes")
-IDEMPOTENCY_KEYS = RateLimit("limit_idempotency_keys", DAY, Subject.USER, "writes with an Idempotency-Key")
 FOLLOWS = RateLimit("limit_follows", DAY, Subject.USER, "follows, and people added to lists and groups")
 REPORTS = RateLimit("limit_reports", DAY, Subject.USER, "reports")
 TALKS = RateLimit("limit_talks", DAY, Subject.USER, "new talks")
@@ -59,7 +58,7 @@ ANONYMOUS = RateLimit("limit_anonymous", MINUTE, Subject.ADDRESS, "requests with
 FILES = RateLimit("limit_files", MINUTE, Subject.ADDRESS, "files of the console from this address")
 
 RATE_LIMITS: tuple[RateLimit, ...] = (
-    READS, WRITES, WRITE_BYTES, IDEMPOTENCY_KEYS, STATUSES, FOLLOWS, REPORTS, TALKS, CONNECTS, DIALECT_CONNECTS, POLLS,
+    READS, WRITES, WRITE_BYTES, STATUSES, FOLLOWS, REPORTS, TALKS, CONNECTS, DIALECT_CONNECTS, POLLS,
     TICKETS, TRIALS, LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS, SIGN_UPS, LOOKUPS, ANONYMOUS, FILES,
 )  # fmt: skip
 """All rate limits."""

@@ -9,7 +9,7 @@ import msgspec
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.fields import Id, Login
-from stream_server.web.http.request_limits import IDEMPOTENCY_KEY_HEADER
+from stream_server.web.http.idempotency import IDEMPOTENCY_KEY_HEADER
 from stream_server.web.http.responses import ErrorResponse
 from stream_server.web.openapi import stream_parameters
 from stream_server.web.openapi.stream_parameters import Json

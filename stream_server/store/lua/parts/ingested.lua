@@ -1,8 +1,9 @@
 -- The start of every script of an ingested line. KEY.ingested keeps the reply of each line under the line's name
 -- `<op>:<foreign id>` forever. A reply begins with the position and ends with the own id. FINGERPRINT is the name of this
 -- line. A line that came before gets its reply again, and changes nothing. A name with a comma is that of a state, such as
--- a pair of users: the state decides whether such a line changes something. The script answers with one text and no array, because Redis would
--- write each array to the socket by itself. The lines of the text are the values of other writes. Needs no other part.
+-- a pair of users: the state decides whether such a line changes something. The script answers with one text and no
+-- array, because Redis would write each array to the socket by itself. The lines of the text are the values of other
+-- writes. Needs no other part.
 local ingested = redis.call('HGET', KEY.ingested, FINGERPRINT)
 if ingested and not FINGERPRINT:find(',', 1, true) then return '1\n' .. ingested end
 

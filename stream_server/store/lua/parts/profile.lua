@@ -25,8 +25,7 @@ local function store_profile(who, at, others)
   redis.call('HSET', key, unpack(others))
 end
 
--- Appends an entry about a user whom everybody sees. Returns the position and the
--- time in ms.
+-- Appends an entry about a user whom everybody sees. Returns the position and the time in ms.
 local function append_user_entry(kind, who, ms, seq, n)
   return append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(who) .. '}}', ms, seq, n)
 end
@@ -46,7 +45,9 @@ local function change_profile(who, at, rest)
     redis.call(who.protected and 'SADD' or 'SREM', KEY.protected, who.id)
     if not who.protected then redis.call('HSET', KEY.user .. who.id, 'opened', now) end
   end
-  if table.concat(values, ',', 1, 5) .. values[7] ~= before then position = append_user_entry('user_update', who, next_position()) end
+  if table.concat(values, ',', 1, 5) .. values[7] ~= before then
+    position = append_user_entry('user_update', who, next_position())
+  end
   if position then store_profile(who, at, {}) end
   return position
 end

@@ -170,6 +170,23 @@ async def test_lines_about_pairs_name_what_is_wrong_and_are_answered_as_then(wor
     assert world.kinds() == kinds
 
 
+@pytest.mark.parametrize(("path", "op"), [("blocks", "block"), ("mutes", "mute")])
+async def test_users_end_their_own_block_or_mute_while_the_other_blocks_them(world: World, path: str, op: str) -> None:
+    """To a user who began neither, the one who blocks looks like nobody. So it is after the end, too."""
+    site = await world.user("site")
+    made = await ingest(world, site, user("a"), user("b"), user("c"), pair(op, "a", "b"), pair("block", "b", "a"))
+    a, b, c = (answer["id"] for answer in made[:3])
+    await ingest(world, site, pair(op, "a", "c"), {"op": "suspend", "user": "c"})
+    for other in (b, c):
+        assert (await world.call("DELETE", f"/v1/users/me/{path}/{other}", a)).status == 200
+        assert (await world.call("DELETE", f"/v1/users/me/{path}/{other}", a)).error == (404, "not_found", "id")
+        assert (await world.call("PUT", f"/v1/users/me/{path}/{other}", a)).error == (404, "not_found", "id")
+    assert world.redis.zrange(f"{{core}}:{path}:{a}", 0, -1) == []
+    assert world.redis.zrange(f"{{core}}:blocks:{b}", 0, -1) == [a.encode()]
+    assert world.redis.zrange(f"{{core}}:blockers:{b}", 0, -1) == []
+    assert world.kinds().count(f"un{op}") == 2
+
+
 async def test_a_suspension_holds_at_once_where_it_was_ingested(world: World) -> None:
     site = await world.user("site")
     (made,) = await ingest(world, site, user())

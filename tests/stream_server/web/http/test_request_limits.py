@@ -11,6 +11,8 @@ from aiohttp import web
 from stream_server.store.social.sign_ins import SignIn
 from stream_server.web.http import app_keys
 from stream_server.web.http.request_limits import ENTRY_BYTES, LIMITS, WRITE_BYTES_SHARE
+from stream_server.web.limits import rate_limit
+from stream_server.web.routes import ROUTE_TABLE
 from tests.stream_server.web.world import PASSWORD, World
 from tests.waiting import eventually
 
@@ -24,8 +26,8 @@ def settings() -> dict[str, Any]:
     return {
         "limits": "on", "limit_reads": 40, "limit_writes": WRITES, "limit_log_ins": 3, "limit_lookups": 5,
         "limit_sign_ups": 4, "limit_anonymous": 30, "limit_rule_trials": 10, "limit_write_bytes": WRITE_BYTES,
-        "limit_follows": 3, "limit_reports": 2, "limit_idempotency_keys": 6,
-        "limit_log_ins_of_address": LOG_INS_OF_ADDRESS, "operations": "token", "limit_files": 3,
+        "limit_follows": 3, "limit_reports": 2, "limit_log_ins_of_address": LOG_INS_OF_ADDRESS, "operations": "token",
+        "limit_files": 3,
     }  # fmt: skip
 
 
@@ -94,19 +96,10 @@ async def test_a_small_redis_takes_fewer_bytes_of_each_user(world: World, app: w
     assert found == [201] * 3 + [429]
 
 
-async def test_idempotency_keys_are_counted_and_refuse_their_user_only(world: World) -> None:
-    ann, bob, carl = [await world.user(login) for login in ("ann", "bob", "carl")]
-    path, keys = f"/v1/users/me/mutes/{carl}", [{"Idempotency-Key": f"k{number}"} for number in range(7)]
-    assert [(await world.call("PUT", path, ann, headers=key)).status for key in keys] == [200] * 6 + [429]
-    refused = await world.call("PUT", path, ann, headers=keys[6])
-    assert refused.error == (429, "rate_limited", None)
-    assert b"Idempotency-Key" in refused.body
-    assert (await world.call("PUT", path, ann)).status == 200, "without a key nothing is kept for long"
-    assert (await world.call("GET", "/v1/users/me", ann, headers=keys[6])).status == 200
-    batch = {"follow": [], "unfollow": [ann, carl, "1", "2", "3", "4"]}
-    found = await world.call("POST", "/v1/users/me/following", bob, json=batch, headers=keys[0])
-    assert found.error == (429, "rate_limited", None), "each change of a batch counts"
-    assert (await world.call("PUT", path, bob, headers=keys[1])).status == 200
+def test_each_write_that_takes_a_key_counts_bytes() -> None:
+    """Redis keeps an outcome for each of them, so no route may be without a limit of bytes."""
+    keyed = [row for row in ROUTE_TABLE if row.accepts_idempotency_key]
+    assert [row for row in keyed if rate_limit.WRITE_BYTES not in row.rate_limits] == []
 
 
 async def test_reports_and_contacts_are_counted(world: World) -> None:
