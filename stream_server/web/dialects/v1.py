@@ -18,7 +18,7 @@ from stream_server.web.dialects.v1_parameters import TOKEN_PARAMETER, find_token
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
 from stream_server.web.http.body import read_content_type
 from stream_server.web.http.query import query_pairs
-from stream_server.web.http.request_limits import rate_limit_headers
+from stream_server.web.http.request_limits import LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.route import Dialect
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE
@@ -64,7 +64,11 @@ async def read_token(request: web.Request) -> str:
     if is_in_url and request.app[CONFIG].v1_url_credentials != "on":
         raise Unauthorized("a token goes into the Authorization header: a URL is logged (--v1-url-credentials)")
     may_have_form = not headers and read_content_type(request).media_type in {"", FORM_MEDIA_TYPE}
-    token = find_token(headers[0] if headers else "", await read_v1_parameters(request) if may_have_form else {})
+    parameters: dict[str, str] = {}
+    if may_have_form:
+        with request.app[LIMITS].take_unproven(request):  # a form may be large, and nobody knows its sender yet
+            parameters = await read_v1_parameters(request)
+    token = find_token(headers[0] if headers else "", parameters)
     if len(headers) > 1 or token is None:
         raise Unauthorized("send a token: as a Bearer, or as oauth_token of OAuth 1.0a")
     return token
