@@ -65,9 +65,13 @@ async def read_token(request: web.Request) -> str:
     if is_in_url and request.app[CONFIG].v1_url_credentials != "on":
         raise Unauthorized("a token goes into the Authorization header: a URL is logged (--v1-url-credentials)")
     may_have_form = not headers and read_content_type(request).media_type in {"", FORM_MEDIA_TYPE}
-    if may_have_form and request.can_read_body:  # up to 256 KiB that nobody has proved to be theirs
-        await request.app[LIMITS].use(request, ANONYMOUS)
-    token = find_token(headers[0] if headers else "", await read_v1_parameters(request) if may_have_form else {})
+    parameters: dict[str, str] = {}
+    if may_have_form:
+        if request.can_read_body:  # up to 256 KiB that nobody has proved to be theirs
+            await request.app[LIMITS].use(request, ANONYMOUS)
+        with request.app[LIMITS].take_unproven(request):
+            parameters = await read_v1_parameters(request)
+    token = find_token(headers[0] if headers else "", parameters)
     if len(headers) > 1 or token is None:
         raise Unauthorized("send a token: as a Bearer, or as oauth_token of OAuth 1.0a")
     return token

@@ -47,7 +47,10 @@ STREAM_RETRY_SECONDS = 10.0
 """Seconds after which a client may try again to open a stream that had no room."""
 
 MAX_UNPROVEN_OF_ADDRESS, MAX_UNPROVEN = 32, 1024
-"""Most WebSockets of one address, and in all, that have not sent their token yet. Each takes about 8 KiB."""
+"""Most WebSockets and forms of v1.1 of one address, and in all, whose token has not come yet.
+
+Such a WebSocket takes about 8 KiB, and half a form up to four times ``body_max_bytes``.
+"""
 
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
 INGEST_LIMITS = frozenset({WRITES, WRITE_BYTES, STATUSES, FOLLOWS})
@@ -61,6 +64,7 @@ LIMITS: "web.AppKey[RequestLimits]" = web.AppKey("limits")
 class StreamPlace:
     """The place of one open stream among those of its address. It takes few bytes, because each stream has one.
 
+    As a context manager, the place is that of a request, which has no connection to give back.
     ``release`` also gives the place of the connection back; it is set when the stream takes the connection over.
     ``address`` is the address as subject of a limit.
     """
@@ -72,6 +76,13 @@ class StreamPlace:
         self._streams: Counter[str] | None = streams
         self.address = address
         self.release: Callable[[], None] | None = None
+
+    def __enter__(self) -> None:
+        """Hold the place."""
+
+    def __exit__(self, *_: object) -> None:
+        """Give the place back."""
+        self()
 
     def __call__(self) -> None:
         """Count the end of the stream. A second call does nothing."""
@@ -94,7 +105,7 @@ class RequestLimits:
         ingests: The running ingests.
         connections: The open connections.
         streams: The open streams by address.
-        unproven: The WebSockets by address that have not sent their token yet.
+        unproven: The WebSockets and forms by address whose token has not come yet.
         turns: The requests of each address that run or wait for their turn.
         refusal_delay: Counts the refusals of each address in this second.
         proxies: The proxies that are believed when they name a client's address.
@@ -163,12 +174,15 @@ class RequestLimits:
         return StreamPlace(self.streams, address)
 
     def take_unproven(self, request: web.Request) -> "StreamPlace":
-        """Count a WebSocket without a token. Return its place. Raises `RateLimited` if there are too many of them."""
+        """Count a WebSocket, or a form of v1.1, whose token has not come yet. Return its place.
+
+        Raises `RateLimited` if there are too many of them.
+        """
         address = self.address_of(request)
         has_room = self.unproven[address] < MAX_UNPROVEN_OF_ADDRESS and self.unproven.total() < MAX_UNPROVEN
         if self.are_on and not has_room:
-            message = "too many WebSockets wait for their token"
-            raise RateLimited(message, limit="unproven_websockets", retry_after=STREAM_RETRY_SECONDS)
+            message = "too many connections have not sent their token yet"
+            raise RateLimited(message, limit="unproven_connections", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.unproven, address)
 
     def address_of(self, request: web.Request) -> str:

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from stream_server.store.social.sign_ins import SignIn
 from stream_server.web.http import app_keys
-from stream_server.web.http.request_limits import ENTRY_BYTES, LIMITS, WRITE_BYTES_SHARE
+from stream_server.web.http.request_limits import ENTRY_BYTES, LIMITS, MAX_UNPROVEN_OF_ADDRESS, WRITE_BYTES_SHARE
 from stream_server.web.limits import rate_limit
 from stream_server.web.routes import ROUTE_TABLE
 from tests.stream_server.web.world import PASSWORD, World
@@ -195,6 +195,27 @@ async def test_every_refusal_without_a_token_is_counted_by_address(
             found.append(answer.status)
     limited = 420 if path.startswith("/1.1/") else 429
     assert found == [status] * 30 + [limited]
+
+
+async def test_half_forms_that_may_bring_a_token_are_limited_by_address(
+    world: World, app: web.Application, address: tuple[str, int]
+) -> None:
+    limits, path = app[LIMITS], "/1.1/statuses/filter.json"
+    fields = "Host: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n"
+    half = f"POST {path} HTTP/1.1\r\n{fields}\r\ntrack=".encode()
+    writers = []
+    for _ in range(MAX_UNPROVEN_OF_ADDRESS):
+        _, writer = await asyncio.open_connection(*address)
+        writer.write(half)
+        writers.append(writer)
+    await eventually(lambda: limits.unproven.total() == MAX_UNPROVEN_OF_ADDRESS)
+    async with world.session.post(path, data={"track": "tea"}) as answer:
+        assert answer.status == 420
+    for writer in writers:
+        writer.close()
+    await eventually(lambda: not limits.unproven)
+    async with world.session.post(path, data={"track": "tea"}) as answer:
+        assert answer.status == 401
 
 
 @pytest.mark.parametrize("path", ["/docs", "/console/app.js", "/console/docs/page.js"])
