@@ -8,8 +8,9 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 from aiohttp import hdrs, web
 
 from stream_server.errors import BadRequest, TooLarge, UnsupportedMediaType
@@ -142,6 +143,20 @@ def normalise_json(body: bytes) -> bytes:
         hidden = body.replace(rb"\\", b"\0")  # else the `\r` of `\\r` would be taken for a line break
         body = _CARRIAGE_RETURN.sub(rb"\\n", hidden).replace(b"\0", rb"\\")
     return body
+
+
+def decode_object(text: bytes, noun: str) -> dict[str, Any]:
+    """Return the JSON object in ``text``, see :func:`normalise_json`.
+
+    Raises BadRequest for any other text. Its message calls the text ``noun``, such as "body".
+    """
+    try:
+        members = msgspec.json.decode(normalise_json(text))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise BadRequest(f"the {noun} is not JSON", code="malformed_body") from None
+    if not isinstance(members, dict):
+        raise BadRequest(f"the {noun} must be a JSON object", code="malformed_body")
+    return members
 
 
 def _refuse_deep_json(body: bytes) -> None:

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
 from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMediaType
 from stream_server.web.http.authentication import TICKET_PARAMETER
-from stream_server.web.http.body import normalise_json, read_body, read_content_type
+from stream_server.web.http.body import decode_object, read_body, read_content_type
 from stream_server.web.http.query import parse_pairs, query_pairs
 from stream_server.web.route import JSON_MEDIA_TYPE
 
@@ -53,19 +52,7 @@ async def _read_body_pairs(request: web.Request, max_bytes: int, separators: Map
             return parse_pairs(body.decode("utf-8-sig"))
         except UnicodeDecodeError:
             raise BadRequest("the form is not UTF-8", code="malformed_body") from None
-    return list(_read_json_pairs(body, separators))
-
-
-def _read_json_pairs(body: bytes, separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:
-    """Yield the members of a JSON object as parameters, without null members. Raises BadRequest for other JSON."""
-    body = normalise_json(body)
-    try:
-        members = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise BadRequest("the body is not JSON", code="malformed_body") from None
-    if not isinstance(members, dict):
-        raise BadRequest("the body must be a JSON object", code="malformed_body")
-    yield from member_pairs(members, separators)
+    return list(member_pairs(decode_object(body, "body"), separators))
 
 
 def member_pairs(members: Mapping[str, object], separators: Mapping[str, str]) -> Iterable[tuple[str, str]]:

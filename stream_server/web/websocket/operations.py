@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
-import msgspec
 from aiohttp import web
 
 from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, RateLimited
@@ -24,7 +23,7 @@ from stream_server.security.tokens import Claims
 from stream_server.store.redis import admission
 from stream_server.web.http.app_keys import HUB, METRICS, STORE
 from stream_server.web.http.authentication import authenticate_token
-from stream_server.web.http.body import normalise_json
+from stream_server.web.http.body import decode_object
 from stream_server.web.http.middleware import to_api_error
 from stream_server.web.http.request_limits import LIMITS, StreamPlace
 from stream_server.web.limits.rate_limit import ANONYMOUS, CONNECTS
@@ -74,23 +73,12 @@ class Grant(NamedTuple):
 
 def parse_operation(payload: bytes) -> Operation:
     """Parse a message of a client. Raises BadRequest unless it is a JSON object with a name and a short ``id``."""
-    members = _decode_object(payload)
+    members = decode_object(payload, "message")
     echo = _take_id(members)
     name = members.pop("op", None)
     if not isinstance(name, str):
         raise BadRequest("name the operation", code="missing_parameter", param="op")
     return Operation(name, members, echo)
-
-
-def _decode_object(payload: bytes) -> dict[str, Any]:
-    payload = normalise_json(payload)
-    try:
-        members = msgspec.json.decode(payload)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise BadRequest("the message is not JSON", code="malformed_body") from None
-    if not isinstance(members, dict):
-        raise BadRequest("the message must be a JSON object", code="malformed_body")
-    return members
 
 
 def _take_id(members: dict[str, Any]) -> dict[str, object]:
