@@ -76,10 +76,11 @@ async def test_the_redis_and_the_sentinels_of_compose_serve_a_server(tmp_path: P
         except TimeoutError as error:
             raise AssertionError(_said(tmp_path, (*REDIS, *SENTINELS))) from error
         async with Api(server) as api:
+
+            async def ready() -> bool:
+                return (await api.call("GET", "/readyz")).status == 200
+
+            await eventually(ready, seconds=20, what="a replica that can acknowledge a write")
             uid = await api.user()
-
-            async def posts() -> bool:
-                body = {"message": "three machines"}
-                return (await api.call("POST", "/v1/statuses", token=mint(uid), json=body)).status == 201
-
-            await eventually(posts, seconds=20, what="a write that a replica acknowledges")
+            body = {"message": "three machines"}
+            assert (await api.call("POST", "/v1/statuses", token=mint(uid), json=body)).status == 201
