@@ -43,7 +43,10 @@ LIMITS_OF_A_LOAD = {
         )
     },
 }  # fmt: skip
-"""All limits are on and counted, as in production, and so large that a load from one machine does not reach them."""
+"""All limits are on and counted, as in production, and so large that a load from one machine does not reach them.
+
+A version that is measured beside this one gets those that it knows.
+"""
 
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout."""
@@ -138,7 +141,9 @@ class Site:
     def _environment(self) -> dict[str, str]:
         own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
         secrets_of_site = {"STREAM_SERVER_JWT_SECRET": self.secret, "STREAM_SERVER_BUS_SECRET": self.bus_secret}
-        return own | LIMITS_OF_A_LOAD | secrets_of_site
+        settings = (self.checkout / "stream_server" / "config" / "settings.py").read_text(encoding="utf-8")
+        known = {k: v for k, v in LIMITS_OF_A_LOAD.items() if k.removeprefix("STREAM_SERVER_").lower() in settings}
+        return own | known | secrets_of_site
 
 
 @contextmanager
