@@ -4,8 +4,8 @@ Every step takes time linear in the length of the text, so no text can make it s
 """
 
 import re
-from collections.abc import Container, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from filters.unicode_classes import ACCENTED_LATIN, BIDI_CONTROLS, COMBINING_MARKS, NON_DECIMAL_NUMBERS
 from filters.urls import find_urls
@@ -142,13 +142,12 @@ def to_display_url(url: str) -> str:
 
 def _without_overlaps(found: Entities) -> Entities:
     """Return the entities without those that begin inside another one: a tag in a link, or a link in ``#日本a.com``."""
+    spans = sorted([entity.indices for family in found for entity in family])
     kept, free = set[Indices](), 0
-    for start, end in sorted(entity.indices for family in found for entity in family):
+    for start, end in spans:
         if start >= free:
             kept.add((start, end))
             free = end
-    return Entities(*(_select(family, kept) for family in found))
-
-
-def _select(family: tuple[Any, ...], kept: Container[Indices]) -> tuple[Any, ...]:
-    return tuple(entity for entity in family if entity.indices in kept)
+    if len(kept) == len(spans):
+        return found
+    return Entities._make(tuple(entity for entity in family if entity.indices in kept) for family in found)

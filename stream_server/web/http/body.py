@@ -7,6 +7,7 @@ import asyncio
 import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -58,8 +59,11 @@ def read_content_type(request: web.Request) -> ContentType:
     form of RFC 9110 §8.3.1 or has more than :data:`MAX_CONTENT_TYPE_CHARS` characters.
     """
     text = request.headers.get(hdrs.CONTENT_TYPE)
-    if text is None:
-        return NO_CONTENT_TYPE
+    return NO_CONTENT_TYPE if text is None else _parse_content_type(text)
+
+
+@lru_cache(64)  # clients send the same few
+def _parse_content_type(text: str) -> ContentType:
     found = _MEDIA_TYPE.match(text) if len(text) <= MAX_CONTENT_TYPE_CHARS else None
     if found is None:
         raise _malformed_content_type()
