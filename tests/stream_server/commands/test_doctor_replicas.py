@@ -9,9 +9,9 @@ from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.store.idempotency import IdempotencyKey
 from tests.redis_process import RedisProcess, binaries
-from tests.stream_server.store.replicas import linked, servers
+from tests.stream_server.store.replicas import linked, replication, servers
 from tests.stream_server.store.sentinels import watch
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, eventually
 
 BINARY = next(iter(binaries().values()))
 
@@ -30,6 +30,7 @@ async def test_replicas_are_checked_and_counted() -> None:
         alone = await doctor_redis.check_replicas(_settled(primary, replica, 1), primary.url)
         replica.replica_of(primary)
         await linked(replica)
+        await eventually(lambda: "state=online" in replication(primary).get("slave0", ""), what="an acknowledgement")
         paired = await doctor_redis.check_replicas(_settled(primary, replica, 1), primary.url)
         wanting = await doctor_redis.check_replicas(_settled(primary, replica, 2), primary.url)
         primary.kill()
