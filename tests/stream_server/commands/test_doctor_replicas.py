@@ -30,7 +30,7 @@ async def test_replicas_are_checked_and_counted() -> None:
         alone = await doctor_redis.check_replicas(_settled(primary, replica, 1), primary.url)
         replica.replica_of(primary)
         await linked(replica)
-        await eventually(lambda: "state=online" in replication(primary).get("slave0", ""), what="an acknowledgement")
+        await eventually(lambda: replication(primary)["slave0"]["state"] == "online", what="an acknowledgement")
         paired = await doctor_redis.check_replicas(_settled(primary, replica, 1), primary.url)
         wanting = await doctor_redis.check_replicas(_settled(primary, replica, 2), primary.url)
         primary.kill()
