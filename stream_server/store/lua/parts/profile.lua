@@ -25,7 +25,7 @@ local function store_profile(who, at, others)
   redis.call('HSET', key, unpack(others))
 end
 
--- Appends an entry about a user whom everybody sees. Returns the position and the time in ms.
+-- Appends an entry about a user whom everybody sees. Returns the position.
 local function append_user_entry(kind, who, ms, seq, n)
   return append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(who) .. '}}', ms, seq, n)
 end
@@ -40,10 +40,10 @@ local function change_profile(who, at, rest)
   fill_card(who, values, at)
   -- Protection changes first, so that later entries are made under it.
   if who.protected ~= was_protected then
-    local now
-    position, now = append_user_entry(who.protected and 'protect' or 'unprotect', who, next_position())
+    local ms, seq, n = next_position()
+    position = append_user_entry(who.protected and 'protect' or 'unprotect', who, ms, seq, n)
     redis.call(who.protected and 'SADD' or 'SREM', KEY.protected, who.id)
-    if not who.protected then redis.call('HSET', KEY.user .. who.id, 'opened', now) end
+    if not who.protected then redis.call('HSET', KEY.user .. who.id, 'opened', make_id(ms, seq)) end
   end
   if table.concat(values, ',', 1, 5) .. values[7] ~= before then
     position = append_user_entry('user_update', who, next_position())

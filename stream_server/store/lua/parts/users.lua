@@ -34,7 +34,7 @@ local function removal_audience(audience, id)
   if to == 'users' then return (is_protected(owner) or is_protected(other)) and audience or PUBLIC end
   if to ~= 'followers' then return audience end
   local kept = redis.call('HMGET', KEY.user .. owner, 'protected', 'opened')
-  local has_opened = kept[1] ~= '1' or (kept[2] and tonumber(make_id(tonumber(kept[2]), 4095)) > tonumber(id))
+  local has_opened = kept[1] ~= '1' or (kept[2] and tonumber(kept[2]) > tonumber(id))
   return has_opened and PUBLIC or audience
 end
 
