@@ -168,7 +168,8 @@ def _bodies() -> list[Input]:
         Input("chunk extensions", chunked("/v1/users", f"1;{fill('a=b;', BODY_BYTES)}\r\n \r\n0\r\n\r\n"), 400),
         Input("chunks, no route", chunked("/nowhere", fill("1\r\n \r\n", BODY_BYTES) + "0\r\n\r\n"), 404),
         Input("blank lines", fill("\r\n", 4 * BODY_BYTES).encode() + head("/healthz"), 200),
-        Input("no HTTP", b"\x16\x03" + b"\xff" * BODY_BYTES, 400),
+        # So few that they arrive together: the server closes behind its answer, and a reset could overtake the answer.
+        Input("no HTTP", b"\x16\x03" + b"\xff" * (BODY_BYTES // 4), 400),
     ]
 
 

@@ -40,7 +40,7 @@ _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 class ContentType(NamedTuple):
-    """What a `Content-Type` header says (RFC 9110 §8.3): the media type and the charset, both in lower case.
+    """The media type and the charset of a `Content-Type` header (RFC 9110 §8.3), both in lower case.
 
     ``charset`` is empty if the header names none.
     """

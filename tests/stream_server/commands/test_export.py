@@ -86,7 +86,7 @@ def test_a_table_of_text_has_the_columns_as_they_are(tmp_path: Path) -> None:
     text = '=1, "two"\nthree\r\n'
     path = tmp_path / "events.csv"
     with open_export(path) as file:
-        file.write([POST | {"status": POST["status"] | {"message": text}}, DELETE])  # type: ignore[operator]
+        file.write([POST | {"status": POST["status"] | {"message": text}}, DELETE])  # type: ignore[operator]  # the status is a dictionary
     with path.open(encoding="utf-8", newline="") as written:
         post, delete = csv.DictReader(written)
     assert list(post) == list(EventRow._fields)
