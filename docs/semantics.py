@@ -15,12 +15,11 @@ import yaml
 from filters.entities import extract_entities
 from filters.event import Event
 from filters.location import Location
-from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rules.operators import OperatorSpec, operator_specs
 from filters.rules.rule import Rule
 from filters.sample import Sample
-from filters.subscription import Subscription
+from filters.subscription import Subscription, parse_subscription
 from filters.track import Track
 from stream_server.events.entry_fields import NO_FACTS, EntryFacts, StatusFields, WireFields
 from stream_server.events.view import make_view

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from filters.follow import MAX_IDS
-from filters.language import MAX_LANGUAGES
 from filters.location import MAX_BOXES
+from filters.narrowing import MAX_LANGUAGES
 from filters.rule import MAX_RULES
 from filters.rules.parser import MAX_RULE_CHARS
 from filters.track import MAX_PHRASE_BYTES, MAX_PHRASES

@@ -5,7 +5,6 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +16,6 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
-from stream_server.feed.relay.entry_source import EntrySource
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.store import keys
@@ -138,7 +136,7 @@ class Node:
     """The feed and the hub of one server process, without HTTP."""
 
     def __init__(
-        self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, relay: Path | None = None, **store: Any
+        self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, **store: Any
     ) -> None:
         self.store = Store(
             url,
@@ -147,7 +145,6 @@ class Node:
         )
         self._canary_seconds = canary_seconds
         self._limits = limits
-        self._relay = relay
         self.jumps: list[tuple[Position, str, int | None]] = []
 
     async def open(self) -> None:
@@ -164,7 +161,7 @@ class Node:
             self.store.log, self.store.rollbacks, self.hub, self.store.user_graphs.get_restricted_accounts,
             last_written=lambda: self.store.last_written, link_health=health,
             on_log_readable=self.reader.mark_readable, canary_seconds=self._canary_seconds,
-            source=EntrySource(self.store.log, None, self._relay),
+            open_signed=lambda message: message,
         )  # fmt: skip
         self.task = asyncio.create_task(self.feed.run())
         await self.feed.wait_ready()
