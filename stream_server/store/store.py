@@ -101,7 +101,7 @@ class Store:
         self.job_runner = JobRunner(self._redis, self._derived, self.job_queue, size_limits)
         self.syndication = Syndication(self.job_queue, self.job_runner, size_limits)
         self.home_visits = HomeVisits(self._redis, self._scripts, self.job_runner)
-        self.timelines = Timelines(self._derived, self._scripts, self.home_visits)
+        self.timelines = Timelines(self._redis, self._derived, size_limits.timeline_max, self.home_visits)
         self.repair = Repair(self._redis, self._derived, self._scripts, self.job_queue)
         self.log = EventLog(self._redis, self._scripts, self._replica_router, verify_feed)
         self.expiry = StatusExpiry(self._redis, self._derived, self._scripts, self.log)
