@@ -17,6 +17,9 @@ CATCHUP_WRITE_BYTES = 16_384
 class HubLimits:
     """The limits of one hub, for each of its clients and for its ring (the newest entries in memory).
 
+    The defaults are no settings: ``ring_bytes`` is what an operator with little memory changes, ten minutes are longer
+    than a reconnect, and a minute is longer than what a machine that is merely busy needs to come nearer.
+
     Attributes:
         buffer_bytes: Most bytes that wait in this process for one client, live or catching up. Bytes in the kernel do
             not count. A larger single message is still written to a live client that has nothing unsent, and to a
@@ -36,7 +39,7 @@ class HubLimits:
     write_timeout_seconds: float
     goodbye_seconds: float
     ring_bytes: int
-    ring_seconds: float
+    ring_seconds: float = 600.0
     far_behind_entries: int = 100_000
     slow_window_seconds: float = 60.0
 
