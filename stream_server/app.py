@@ -98,7 +98,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
         read_relations=store.user_graphs.get_graph, parse_rule=subscriptions.parse_rule,
     )  # fmt: skip
     directory = StreamDirectory(
-        hub, store.open_streams, lambda: config.streams_per_user if config.has_limits else 0
+        hub, store.open_streams, lambda: config.streams_per_user if config.limits != "off" else 0
     )
     feed = Feed(
         store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts,
@@ -267,9 +267,11 @@ def _apply_settings(app: web.Application, newer: Config) -> None:
 
 
 def _client_limits(config: Config) -> HubLimits:
-    """Return the hub's limits. A client's buffer is ``client_buffer_bytes`` less the kernel's send buffer."""
+    """Return the hub's limits. A quarter of ``client_buffer_bytes`` is the kernel's, the rest is counted here."""
+    send_buffer_bytes = config.client_buffer_bytes // 4
     return HubLimits(
-        buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - config.send_buffer_bytes),
+        buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - send_buffer_bytes),
+        send_buffer_bytes=send_buffer_bytes,
         heartbeat_seconds=config.heartbeat_seconds,
         write_timeout_seconds=config.write_timeout_seconds,
         goodbye_seconds=min(GOODBYE_SECONDS, config.shutdown_seconds / 4),

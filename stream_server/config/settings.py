@@ -239,16 +239,6 @@ class Config:
         "info", "name", "Least severe log lines that are written.", choices=("debug", "info", "warning", "error")
     )
 
-    @property
-    def has_limits(self) -> bool:
-        """Whether the limits of users and addresses are on."""
-        return self.limits != "off"
-
-    @property
-    def send_buffer_bytes(self) -> int:
-        """Kernel send buffer of a stream: a quarter of ``client_buffer_bytes``, so most of these are counted here."""
-        return self.client_buffer_bytes // 4
-
     def __repr__(self) -> str:
         """Show all settings except the secret ones, so a log line with this object holds no secret."""
         shown = (f"{s.name}={getattr(self, s.name)!r}" for s in SETTINGS if not s.is_secret)

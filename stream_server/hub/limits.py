@@ -29,6 +29,7 @@ class HubLimits:
         write_timeout_seconds: The server drops a client that takes or acknowledges no byte for this long.
         goodbye_seconds: Time for a client to take the `goodbye` before its connection is dropped.
         ring_bytes: Most bytes of entries in the ring.
+        send_buffer_bytes: Size of the kernel's send buffer for a stream; 0 leaves it as the system makes it.
         ring_seconds: Greatest age of an entry in the ring.
         far_behind_entries: A client that catches up is far behind if it is more than this many entries behind the head.
         slow_window_seconds: A client that is far behind and keeps falling back for this long is disconnected.
@@ -39,6 +40,7 @@ class HubLimits:
     write_timeout_seconds: float
     goodbye_seconds: float
     ring_bytes: int
+    send_buffer_bytes: int = 0
     ring_seconds: float = 600.0
     far_behind_entries: int = 100_000
     slow_window_seconds: float = 60.0

@@ -14,7 +14,7 @@ from hashlib import sha256
 
 from aiohttp import hdrs, web
 
-from stream_server.config.settings import Config
+from stream_server.config.settings import Config, parse_limits
 from stream_server.errors import RateLimited
 from stream_server.monitoring.limit_hits import LimitHits
 from stream_server.store.rate_counters import RateCounters
@@ -139,7 +139,7 @@ class RequestLimits:
     @property
     def are_on(self) -> bool:
         """Whether the limits are on. A reload may change it."""
-        return self._config.has_limits
+        return self._config.limits != "off"
 
     def running(self, request: web.Request, running: Concurrency) -> AbstractContextManager[None]:
         """Return a context that holds one of the caller's slots of ``running``. It raises `RateLimited` without one."""
@@ -203,13 +203,13 @@ class RequestLimits:
 
         ``login`` is the login or e-mail address for a limit of log-ins.
         """
-        maximum = limit.maximum(self._config)
+        maximum = self._maximum(limit)
         if self.are_on and maximum:
             await self._count(request, limit, self._subject(request, limit, login), maximum, amount)
 
     async def use_without_request(self, limit: RateLimit, subject: str, scopes: Collection[str] = ()) -> None:
         """Count one use of a limit by an operation on an open WebSocket. Raises `RateLimited` if it is reached."""
-        maximum = limit.maximum(self._config)
+        maximum = self._maximum(limit)
         if self.are_on and maximum and UNLIMITED_SCOPE not in scopes:
             allowance = await self._limiter.use(limit, subject, maximum)
             if not allowance.admitted:
@@ -227,7 +227,7 @@ class RequestLimits:
 
     def _maximum(self, limit: RateLimit) -> int:
         """Return the uses of a limit in a window. The bytes of writes are fewer if Redis has little memory."""
-        maximum = limit.maximum(self._config)
+        maximum = parse_limits(self._config.limits)[limit.name]
         if limit is WRITE_BYTES and maximum:
             return min(maximum, self.redis_bytes() // WRITE_BYTES_SHARE or maximum)
         return maximum

@@ -3,8 +3,6 @@
 from enum import Enum
 from typing import NamedTuple
 
-from stream_server.config.settings import Config, parse_limits
-
 MINUTE, QUARTER_HOUR, HOUR, DAY = 60, 900, 3600, 86_400
 """Lengths of windows in seconds."""
 
@@ -31,10 +29,6 @@ class RateLimit(NamedTuple):
     window_seconds: int
     subject: Subject
     noun: str
-
-    def maximum(self, config: Config) -> int:
-        """Return the number of uses that the settings allow in a window; 0 means any number."""
-        return parse_limits(config.limits)[self.name]
 
 
 READS = RateLimit("reads", MINUTE, Subject.USER, "reads")

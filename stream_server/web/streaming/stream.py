@@ -188,8 +188,8 @@ def _make_connection(
     ``first_bytes`` are the head of the response and the first messages.
     The stream gives ``place`` and, by ``release``, that of the connection back when the connection has ended.
     """
-    hub, config = request.app[HUB], request.app[CONFIG]
-    sizes = {"buffer_bytes": hub.limits.buffer_bytes, "send_buffer_bytes": config.send_buffer_bytes}
+    hub, limits = request.app[HUB], request.app[HUB].limits
+    sizes = {"buffer_bytes": limits.buffer_bytes, "send_buffer_bytes": limits.send_buffer_bytes}
     connection = StreamConnection(transport, chunked=supports_chunked(request), **sizes)
     connection.write(first_bytes)
     place.release = release
