@@ -14,7 +14,7 @@ from stream_server.store.social.ingest import Ingested
 from stream_server.web.api.ingest_lines import LineAnswer, ParsedLine, name_parameter, parse_line
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REFUSE_WRITES, REQUEST_ID, SHUTDOWN, STORE
 from stream_server.web.http.authentication import check_token_again, token_digest
-from stream_server.web.http.body import read_content_type
+from stream_server.web.http.body import MAX_BODY_BYTES, read_content_type
 from stream_server.web.http.cors import add_cors_headers
 from stream_server.web.http.line_reader import Line, LineReader
 from stream_server.web.http.middleware import X_REQUEST_ID
@@ -70,11 +70,10 @@ class IngestExchange:
     """
 
     def __init__(self, request: web.Request) -> None:
-        config = request.app[CONFIG]
         self._request = request
         self._ingest = request.app[STORE].ingest
-        self._message_max_chars = config.message_max_chars
-        self._lines = LineReader(request.content, config.body_max_bytes)
+        self._message_max_chars = request.app[CONFIG].message_max_chars
+        self._lines = LineReader(request.content, MAX_BODY_BYTES)
         self._response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: NDJSON, **STREAM_HEADERS})
         self._next_line = 1
         self._reading: asyncio.Task[Batch] | None = None
