@@ -111,13 +111,15 @@ class LogWriter:
         positions = self.positions()
         kept, lost = positions[: len(positions) - count], positions[len(positions) - count :]
         last = kept[-1] if kept else LOG_START
+        rows = self.client.xrange(keys.LOG)[: len(kept)]
         with self.client.pipeline() as step:
+            step.delete(keys.LOG)  # and written again: XDEL leaves the ids of the lost entries used up
+            for entry_id, fields in rows:
+                step.xadd(keys.LOG, fields, id=entry_id)
             if kept:
-                step.xdel(keys.LOG, *(position.entry_id for position in lost))
-                step.execute_command("XSETID", keys.LOG, last.entry_id)
                 step.hset(keys.META, mapping={"ms": last.ms, "seq": last.seq, "n": last.n})
             else:
-                step.delete(keys.LOG, keys.META)
+                step.delete(keys.META)
             step.zremrangebyscore(keys.ROLLBACKS, f"({last.status_number}", "+inf")
             step.execute()
         if links:
