@@ -156,7 +156,7 @@ class Metrics(Collector):
         self._readers[name] = read
 
     def watch_times(self, times: DeliveryTimes) -> None:
-        """Register the measured times from the log to the sockets."""
+        """Register the function that returns the measured times from Redis' log to the sockets of the streams."""
         self._times = times
 
     def read(self, name: str, default: Any) -> Any:
