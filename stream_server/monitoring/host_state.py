@@ -51,7 +51,7 @@ class RedisState(msgspec.Struct):
 
 
 class LogState(msgspec.Struct):
-    """The length, size and age of the log of events."""
+    """The number of the newest entry, and the length, size and age of the log."""
 
     number: Annotated[int, Meta(description="the number of the newest entry that a worker has")] = 0
     entries: int = 0
@@ -60,7 +60,7 @@ class LogState(msgspec.Struct):
 
 
 class JobState(msgspec.Struct):
-    """The numbers of background jobs: waiting, parked, done and failed."""
+    """The numbers of background jobs that are due, and that are parked."""
 
     due: int = 0
     parked: Annotated[int, Meta(description="jobs that failed too often and wait for `stream-server repair`")] = 0

@@ -24,7 +24,7 @@ class LikeCount(msgspec.Struct):
 
 
 class FavoriteState(msgspec.Struct):
-    """Whether the status is a favorite of the caller."""
+    """The answer of the routes of favorites: whether the status is a favorite of the caller."""
 
     favorite: bool
 
