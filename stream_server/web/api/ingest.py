@@ -64,10 +64,10 @@ class Batch(NamedTuple):
 
 
 class IngestExchange:
-    """One ingest: reads lines in batches, writes each batch in one round trip, and sends the answers of the batch.
+    """One request of ingest. It reads lines in batches, writes each batch in one round trip, and sends its answers.
 
-    While Redis writes a batch, the next one is read and parsed. It is written after the answers of the first were sent,
-    and only if none of them is a failure. While the client takes no answers, sending waits, and so no third batch is
+    While Redis writes one batch, the next one is read and parsed. The next one is written after the answers of the
+    first were sent, if none of them is a failure of the server. While the client takes no answers, no third batch is
     read.
     """
 
@@ -104,7 +104,7 @@ class IngestExchange:
             await self._answer(batch)
 
     def _read_ahead(self) -> None:
-        """Begin to read the next batch, if there is one."""
+        """Begin to read the next batch in a task, unless the body has ended."""
         self._reading = None if self._lines.is_finished else asyncio.create_task(self._read(), name="ingest batch")
 
     async def _read(self) -> Batch:
@@ -112,7 +112,7 @@ class IngestExchange:
         return Batch(lines, [self._parse(line) for line in lines], self._lines.next_number)
 
     async def _stop_reading(self) -> None:
-        """End the reading of a batch that nobody will write."""
+        """Cancel the reading of a batch that will not be written."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait({self._reading})
