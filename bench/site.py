@@ -37,20 +37,19 @@ READERS = 32
 HOME_POSTS = 30
 """Number of posts in each home timeline."""
 
-LIMITS_OF_A_LOAD = {
-    "STREAM_SERVER_TRUSTED_PROXIES": "127.0.0.1",
-    **{
-        f"STREAM_SERVER_{name}": "1000000000"
-        for name in (
-            "LIMIT_READS", "LIMIT_WRITES", "LIMIT_STATUSES", "LIMIT_WRITE_BYTES", "LIMIT_CONNECTS", "RECONNECT_LIMIT",
-            "LIMIT_POLLS", "LIMIT_ANONYMOUS", "LIMIT_FOLLOWS", "STREAMS_PER_USER", "STREAMS_PER_ADDRESS",
-        )
-    },
-}  # fmt: skip
-"""All limits are on and counted, as in production, and so large that a load from one machine does not reach them.
+LOADED = ("reads", "writes", "statuses", "write_bytes", "connects", "polls", "anonymous", "follows")
+"""The rate limits that a load reaches."""
 
-A version that is measured beside this one gets those that it knows.
-"""
+LIMITS_OF_A_LOAD = {
+    "TRUSTED_PROXIES": "127.0.0.1", "STREAMS_PER_USER": "1000000000", "STREAMS_PER_ADDRESS": "1000000000",
+    "LIMITS": " ".join(f"{name}=1000000000" for name in (*LOADED, "dialect_connects")),
+}  # fmt: skip
+"""All limits are on and counted, as in production, and so large that a load from one machine does not reach them."""
+
+FORMER_LIMITS = {
+    **{f"LIMIT_{name.upper()}": "1000000000" for name in LOADED}, "RECONNECT_LIMIT": "1000000000", "LIMITS": "on",
+}  # fmt: skip
+"""The same for a version that is measured beside this one and has a setting for each limit."""
 
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout."""
@@ -151,8 +150,8 @@ class Site:
         own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
         secrets_of_site = {"STREAM_SERVER_JWT_SECRET": self.secret, "STREAM_SERVER_BUS_SECRET": self.bus_secret}
         settings = (self.checkout / "stream_server" / "config" / "settings.py").read_text(encoding="utf-8")
-        known = {k: v for k, v in LIMITS_OF_A_LOAD.items() if k.removeprefix("STREAM_SERVER_").lower() in settings}
-        return own | known | secrets_of_site
+        limits = LIMITS_OF_A_LOAD | (FORMER_LIMITS if "limit_reads:" in settings else {})
+        return own | {f"STREAM_SERVER_{name}": value for name, value in limits.items()} | secrets_of_site
 
 
 @contextmanager

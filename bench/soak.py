@@ -43,8 +43,8 @@ LEFT_SECONDS = 60.0
 """Longest wait in seconds until all clients have gone."""
 
 FLAGS = (
-    "--heartbeat-seconds", "2", "--write-timeout-seconds", "5", "--log-max-entries", "20000",
-    "--ring-bytes", "4000000", "--ring-seconds", "120",
+    "--heartbeat-seconds", "2", "--write-timeout-seconds", "5", "--log-max-bytes", "20000000",
+    "--ring-bytes", "4000000",
 )  # fmt: skip
 """Options of the server: small stores, which are full before half of the run, and short deadlines, so that all of them
 pass.
