@@ -266,7 +266,6 @@ def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer
     config.apply_reloadable(newer)
     logs.set_level(newer.log_level)
     hub.apply_limits(_client_limits(config))
-    app[LIMITS].prepare()
     feed.canary_seconds = config.canary_seconds
     trimmer.set_limits(_retention_limits(config))
     app[app_keys.SHUTDOWN].spread_seconds = config.retry_spread_seconds

@@ -5,11 +5,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 
 ``client``                runs commands, and opens subscriptions
 ``engine``                the program that answers: Redis or Valkey, its version, and whether it is new enough
-``derived``               the interface to derived data, which may be on several servers
-``derived_router``        derived data in a cluster: sends each command to the node that has its key
-``derived_batch``         the commands of one call to a cluster, and what follows when nodes refuse some
-``derived_nodes``         the clients of a cluster's nodes, made and closed as its table changes
-``derived_node``          one node of a cluster with derived data, and whether it answers
+``derived``               derived data, on one Redis or on the nodes of a cluster, by the node that has each key
 ``lanes``                 decides which calls share a connection
 ``connections``           opens and replaces the connections of one lane
 ``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
