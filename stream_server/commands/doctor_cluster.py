@@ -2,7 +2,8 @@
 
 from stream_server.commands.check_result import CheckResult, advice, broken, good
 from stream_server.store.redis.address import parse_cluster_url
-from stream_server.store.redis.cluster_check import ClusterFinding, check_seeds
+from stream_server.store.redis.cluster_check import check_cluster
+from stream_server.store.redis.cluster_topology import ClusterTopology
 
 SET_UP_WELL = good("the cluster is set up well: the core is alone on its shard, and the nodes agree")
 
@@ -12,9 +13,5 @@ async def check_cluster_setup(url: str, timeout_seconds: float, write_replicas: 
     seeds = parse_cluster_url(url)
     if seeds is None:
         return []
-    found = await check_seeds(seeds, timeout_seconds, write_replicas)
-    return [_to_result(finding) for finding in found] or [SET_UP_WELL]
-
-
-def _to_result(finding: ClusterFinding) -> CheckResult:
-    return broken(finding.sentence) if finding.is_grave else advice(finding.sentence)
+    found = await check_cluster(ClusterTopology(seeds, timeout_seconds), write_replicas)
+    return [broken(each.sentence) if each.is_grave else advice(each.sentence) for each in found] or [SET_UP_WELL]

@@ -30,12 +30,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``guided_connection``     a redis-py connection whose server a guide names
 ``cluster_nodes``         parses what one node of a cluster reports
 ``cluster_topology``      finds the node that owns a slot, by the word of several nodes
-``cluster_guides``        guides connections to the core's owner, its replica, or a given node
 ``moved_commands``        which commands of a call a node of a cluster refused, and where their replies go
-``cluster_node``          one node of a cluster as its operator sees it
-``cluster_layout``        makes a cluster of empty nodes, with the core alone on its shard
-``cluster_move``          moves the core of a cluster to another machine
 ``cluster_check``         finds what is set up wrongly in a cluster
-``cluster_health``        whether the core of the own cluster takes writes
 ``replies``               parses log positions and INFO in replies
 """

@@ -19,8 +19,7 @@ from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
 from stream_server.errors import ApiError, Unavailable
 from stream_server.store.redis import address, admission, moved_commands, timeout_budget
-from stream_server.store.redis.cluster_guides import CoreOwnerGuide, CoreReplicaGuide, NodeGuide
-from stream_server.store.redis.cluster_topology import ClusterTopology
+from stream_server.store.redis.cluster_topology import ClusterTopology, CoreOwnerGuide, CoreReplicaGuide, NodeGuide
 from stream_server.store.redis.connections import LaneConnections
 from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, Guide, HostPort, guided_pool_arguments
 from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, choose_lane, is_write
