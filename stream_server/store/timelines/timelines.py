@@ -26,7 +26,7 @@ from stream_server.store.pagination import (
     read_page,
 )
 from stream_server.store.reads import circles, statuses
-from stream_server.store.reads.sight import Sight, Text
+from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.timelines.home_visits import HomeVisits
@@ -159,7 +159,7 @@ class Timelines:
 
         The page is empty if the viewer blocks the user, or if the user is protected and not followed by the viewer.
         """
-        sight, key, liker = Sight(self._core, viewer), keys.key_for("liked", uid), Text(uid.encode())
+        sight, key, liker = Sight(self._core, viewer), keys.key_for("liked", uid), uid.encode()
 
         async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
             gate = sight.gate(uid)
@@ -211,8 +211,8 @@ class Timelines:
         if not ids:
             return []
         rows = await statuses.read_rows(self._core, ids, head="posted")
-        originals = await statuses.read_originals(self._core, ids, rows)
-        await sight.learn(statuses.texts_of(rows, originals))
+        originals = await statuses.read_originals(self._core, rows)
+        await statuses.learn(sight, rows, originals)
         seen = [
             (each, row)
             for each, row in zip(ids, rows, strict=True)
