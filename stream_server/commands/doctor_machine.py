@@ -37,12 +37,12 @@ def check_python() -> CheckResult:
 
 
 def check_redis_binary() -> CheckResult:
-    """Check whether there is a usable ``redis-server``, which a server without ``--redis`` needs."""
+    """Check whether there is a usable Valkey or Redis, which a server without ``--redis`` needs."""
     try:
         binary = find_redis_binary()
     except EmbeddedRedisError as error:
         return broken(str(error))
-    return good(f"redis-server {'.'.join(map(str, binary.version))} for the embedded Redis: {binary.path}")
+    return good(f"{binary.engine} for the embedded Redis: {binary.path}")
 
 
 def check_language_detection() -> CheckResult:
@@ -129,7 +129,7 @@ def _check_redis_files(folder: Path, *, is_served: bool) -> list[CheckResult]:
     if holder is not None:
         found.append(broken(f"the data folder {folder} is in use by another server (its Redis is process {holder})"))
     try:
-        fault = redis_folder.start_fault(folder, find_redis_binary().version)
+        fault = redis_folder.start_fault(folder, find_redis_binary(folder=folder).engine)
     except EmbeddedRedisError:
         return found  # another check reports that there is no Redis
     return [*found, broken(fault)] if fault else found
@@ -154,7 +154,7 @@ def _may_use(path: Path) -> bool:
 
 
 def _owner(path: Path) -> str:
-    """Return who owns the file, as the end of a sentence; empty if this user does."""
+    """Return a phrase about the owner of the file, such as ``, which belongs to root``; empty if it is this user."""
     owner = path.stat().st_uid
     return "" if owner == os.geteuid() else f": it belongs to user {owner}, and this is user {os.geteuid()}"
 
