@@ -10,13 +10,13 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``derived_batch``         the commands of one call to a cluster, and what follows when nodes refuse some
 ``derived_nodes``         the clients of a cluster's nodes, made and closed as its table changes
 ``derived_node``          one node of a cluster with derived data, and whether it answers
+``packing``               commands in Redis' protocol, made from ready pieces
 ``lanes``                 decides which calls share a connection
 ``connections``           opens and replaces the connections of one lane
 ``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
 ``redis_transport``       lets redis-py open a connection, and takes its transport
 ``message_delivery``      hands the messages of one connection to a function
 ``subscription``          the messages of one subscription
-``engine``                the program behind a connection: Redis or Valkey, and its version
 ``address``               parses the URL of Redis
 ``sentinel``              finds the primary or a replica through Sentinels
 ``replica_router``        selects the server for log reads: a replica, or the primary
