@@ -7,8 +7,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from stream_server.events.position import format_iso_time
-from stream_server.trends.counter import MAX_TRENDS
-from stream_server.trends.terms import primary_language
+from stream_server.trends.counter import MAX_TRENDS, primary_language
 from stream_server.web.http import query
 from stream_server.web.http.app_keys import HUB, TRENDS
 from stream_server.web.http.fields import Language, NonNegativeInt, Timestamp

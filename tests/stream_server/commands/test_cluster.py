@@ -12,9 +12,8 @@ from click.testing import CliRunner, Result
 
 from stream_server.cli import cli
 from stream_server.commands import cluster as commands
-from stream_server.commands.check_result import CheckState
-from stream_server.commands.doctor_cluster import SET_UP_WELL, check_cluster_setup
-from stream_server.commands.doctor_redis import NODE_OF_A_CLUSTER, check_redis
+from stream_server.commands.doctor_machine import CheckState
+from stream_server.commands.doctor_redis import NODE_OF_A_CLUSTER, SET_UP_WELL, check_cluster_setup, check_redis
 from stream_server.config import config
 from stream_server.jobs.cluster_watch import ClusterWatch
 from stream_server.store.redis import cluster_check
