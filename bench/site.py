@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jwt
+from redis import Redis
 
 from bench.process import end, last_core, pin, wait_for_line
 
@@ -24,11 +25,14 @@ AUTHORS = 20
 USERS_AT_ONCE = 1000
 """Most users that one request creates."""
 
-READERS = 32
-"""Number of users whose home timelines are read."""
+POSTERS = 20
+"""Number of users whose posts are measured."""
 
-FRIENDS = 10
-"""Number of users whom each reader follows."""
+FOLLOWERS = 10
+"""Number of followers of each of them."""
+
+READERS = 32
+"""Number of users whose home timelines are read. Each follows ten users."""
 
 HOME_POSTS = 30
 """Number of posts in each home timeline."""
@@ -66,6 +70,7 @@ class Site:
         self.redis_socket = ""
         self.authors: list[str] = []
         self.admin = ""
+        self.posters: list[str] = []
         self.readers: list[str] = []
         self._users: dict[str, list[str]] = {}
 
@@ -85,7 +90,7 @@ class Site:
         """Create the users who post, and the user who listens."""
         login = "b" + uuid.uuid4().hex[:10]
         body = {"login": login, "name": login, "email": f"{login}@example.com", "password": secrets.token_urlsafe()}
-        self.admin = self._post("/v1/users", body, None)["id"]
+        self.admin = self.call("/v1/users", body)["id"]
         self.authors = [self.token(uid, "write") for uid in self.users("author", AUTHORS)]
 
     def users(self, name: str, count: int) -> list[str]:
@@ -95,32 +100,34 @@ class Site:
         while (first := len(known)) < count:
             numbers = range(first, min(count, first + USERS_AT_ONCE))
             logins = [{"login": f"{name}{n}", "name": f"{name.title()} {n}"} for n in numbers]
-            made = self._post("/v1/admin/users", {"users": logins}, token)["users"]
+            made = self.call("/v1/admin/users", {"users": logins}, token)["users"]
             known += [user["id"] for user in made]
         return known[:count]
 
-    def fill_home(self) -> None:
-        """Create readers whose home timelines have a page of posts. Raises RuntimeError if they have not."""
-        friends, self.readers = self.users("friend", FRIENDS), self.users("reader", READERS)
-        for reader in self.readers:
-            self._post("/v1/users/me/following", {"follow": friends}, self.token(reader, "write"))
+    def prepare_requests(self) -> None:
+        """Create users who post to followers, and readers whose home timelines have a page of posts.
+
+        Raises RuntimeError if a home timeline is not filled in time.
+        """
+        self.posters, friends = self.users("poster", POSTERS), self.users("friend", FOLLOWERS)
+        self.readers, followers = self.users("reader", READERS), self.users("follower", FOLLOWERS)
+        follows = dict.fromkeys(self.readers, friends) | dict.fromkeys(followers, self.posters)
+        for reader, followed in follows.items():
+            self.call("/v1/users/me/following", {"follow": followed}, self.token(reader, "write"))
         for number in range(HOME_POSTS):
             text = f"what {number} friends say about #delayed flights at http://example.com/flights/{number}"
-            self._post("/v1/statuses", {"message": text}, self.token(friends[number % FRIENDS], "write"))
-        for reader in self.readers:
-            self._wait_for_home(self.token(reader, "read"))
-
-    def _wait_for_home(self, token: str) -> None:
-        request = urllib.request.Request(
-            f"{self.address}/v1/timelines/home?count={HOME_POSTS}", headers={"Authorization": f"Bearer {token}"}
-        )
+            self.call("/v1/statuses", {"message": text}, self.token(friends[number % FOLLOWERS], "write"))
         end = time.monotonic() + 10
-        while time.monotonic() < end:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                if len(json.load(answer)["statuses"]) == HOME_POSTS:
-                    return
-            time.sleep(0.1)
-        raise RuntimeError("a home timeline was not filled")
+        for token in [self.token(reader, "read") for reader in self.readers]:
+            while len(self.call(f"/v1/timelines/home?count={HOME_POSTS}", None, token)["statuses"]) < HOME_POSTS:
+                if time.monotonic() > end:
+                    raise RuntimeError("a home timeline was not filled")
+                time.sleep(0.1)
+
+    def redis_pid(self) -> int:
+        """Return the process id of Redis."""
+        with Redis(unix_socket_path=self.redis_socket) as client:
+            return int(client.info("server")["process_id"])
 
     def token(self, sub: str, scope: str) -> str:
         """Return a token that is valid for an hour."""
@@ -131,9 +138,11 @@ class Site:
         }  # fmt: skip
         return jwt.encode(claims, self.secret, algorithm="HS256")
 
-    def _post(self, path: str, body: dict[str, Any], token: str | None) -> Any:
+    def call(self, path: str, body: dict[str, Any] | None, token: str = "") -> Any:
+        """POST a body to the writer, or GET without one. Return the JSON of the answer."""
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-        request = urllib.request.Request(self.address + path, json.dumps(body).encode(), headers)
+        data = json.dumps(body).encode() if body else None
+        request = urllib.request.Request(self.address + path, data, headers)
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 

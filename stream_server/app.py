@@ -49,7 +49,7 @@ from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
-from stream_server.web.api import console
+from stream_server.web.api.server import load_console
 from stream_server.web.http import app_keys, drain, http_connection, middleware
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming import protocols
@@ -115,7 +115,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
-    app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, console.load_console()
+    app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, load_console()
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services)

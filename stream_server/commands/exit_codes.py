@@ -25,7 +25,7 @@ class CommandFailure(click.ClickException):
 
 
 def failure_of(error: Exception) -> CommandFailure | None:
-    """Return the failure that tells of ``error``; None if it is a fault of the program."""
+    """Return the message and exit code for an exception that a person can act on; None for a fault of the program."""
     from filters.registry import PluginError  # noqa: PLC0415 - a command that succeeds does not need these
     from stream_server.client import ClientFailure, InvalidAddress, Unreachable  # noqa: PLC0415 - see above
     from stream_server.config.settings import InvalidSetting  # noqa: PLC0415 - see above

@@ -117,7 +117,10 @@ class Tracing:
             self._delivered.clear()
 
     def _watch(self, entry: Entry) -> Callable[[], None]:
-        """Take the time at which the hub gets an entry. Return the function to call when its frames are queued."""
+        """Record when the hub gets an entry.
+
+        Return a function to call when the entry's frames wait for their clients.
+        """
         received_ns = time.time_ns()
 
         def routed() -> None:
@@ -186,7 +189,10 @@ class TraceExport:
 
 
 def make_provider(processor: "SpanProcessor", ratio: float, worker: int) -> "TracerProvider":
-    """Return the maker of spans. Of the requests without ``traceparent`` the share ``ratio`` is sampled."""
+    """Return the OpenTelemetry provider.
+
+    It samples the share ``ratio`` of the requests without a header ``traceparent``.
+    """
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - only with the extra
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - see above
     from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased  # noqa: PLC0415 - see above

@@ -45,9 +45,9 @@ class Profile(NamedTuple):
 
 
 class ScopeRule(NamedTuple):
-    """A user whose ``claim`` is ``value``, or a list with it, has ``scopes``.
+    """A rule of the settings: a user has ``scopes`` if the token's claim ``claim`` is ``value``, or a list with it.
 
-    A text is compared as a whole. Only the words of a claim that has scopes are compared one by one.
+    Values are compared as a whole. Only a claim that consists of scopes is split into words.
     """
 
     claim: str
@@ -116,7 +116,7 @@ class ExternalIdentity:
 
 
 def token_id_of(token: str) -> str:
-    """Return an id for a token that has none (``jti``): the same token has the same id."""
+    """Return a digest of a token as its id, for a token without the claim ``jti``."""
     return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
@@ -140,7 +140,10 @@ def _parse_scopes(text: str) -> frozenset[str]:
 
 
 def _find(claims: Mapping[str, Any], path: str) -> object:
-    """Return the claim with this name, or else the one at this path, such as ``realm_access.roles``; or None."""
+    """Return the claim with this name.
+
+    Without one, return the value at this path, such as ``realm_access.roles``, or None.
+    """
     if path in claims:
         return claims[path]
     found: object = claims

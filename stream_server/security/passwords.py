@@ -30,9 +30,10 @@ class Passwords:
         self.thread.close()
 
     async def hash(self, password: str, caller: str = "") -> str:
-        """Return the hash of the password as text to store. Raises `Unavailable` if too many hashes wait.
+        """Return the argon2id hash of the password as text to store.
 
-        Raises `RateLimited` if too many of them are of the same ``caller``, which is an address.
+        Raises `Unavailable` if too many hashes wait, and `RateLimited` if too many of them were requested by one
+        ``caller``, which is an address.
         """
         return await self.thread.run(lambda: self._hasher.hash(password), caller)
 

@@ -103,7 +103,7 @@ def load_previous_key(config: Config) -> tuple[bytes | None, float]:
 
 
 def _check_key_set_url(url: str) -> None:
-    """Raise :class:`InvalidSetting` unless the URL is https, or http on this machine: else anybody could send keys."""
+    """Raise :class:`InvalidSetting` unless the URL is https, or http on this machine: others could replace the keys."""
     parts = urlsplit(url)
     is_local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):
@@ -189,5 +189,5 @@ def derive_bus_secret(config: Config, secret: str = "") -> str:
 
 
 def to_bus_key(secret: str) -> bytes:
-    """Return the 32 bytes that sign entries."""
+    """Return the key of 32 bytes that signs the entries on the Redis channels, derived from ``secret``."""
     return hmac.digest(secret.encode(), b"entries", "sha256")

@@ -36,7 +36,10 @@ _ESCAPED = frozenset('"\\')
 
 @lru_cache(1024)
 def make_screen(keys: frozenset[Key]) -> Screen | None:
-    """Return the screen of a filter with these keys. None if they cannot be found in JSON, or if they are too many."""
+    """Return a test that rules out entries by their raw JSON, for a filter with these keys.
+
+    None if the keys cannot be found in JSON, or if there are too many.
+    """
     if len(keys) > MAX_SCREEN_KEYS:
         return None
     found = tuple(map(_find_text, keys))
@@ -79,14 +82,14 @@ MAX_SCAN_RESULTS = 16
 
 
 class ReplayQuery(NamedTuple):
-    """The filters of a client that catches up. If ``keys`` is not None, an entry needs one of the keys to match."""
+    """The filters of a client that catches up. An entry needs one of ``keys`` to match, unless ``keys`` is None."""
 
     subscription: Subscription
     keys: frozenset[Key] | None
 
 
 class ScanResult(NamedTuple):
-    """The result of a scan of a block's entries ``begin`` to ``end`` (exclusive). Bit i is 1 if entry i may match."""
+    """Which of a block's entries ``begin`` to ``end`` (exclusive) may match: bit i of ``bits`` is 1 if entry i may."""
 
     begin: int
     end: int
@@ -226,7 +229,10 @@ class ReplayIndex:
         self._readings.clear()
 
     def _screen_for(self, number: int, query: ReplayQuery) -> Screen | None:
-        """Count a reading of this block. Return a screen if indexing the block is not worth it yet, else None."""
+        """Count that this block is read.
+
+        Return a test of its raw JSON if indexing the block is not worth it yet, else None.
+        """
         if number in self._blocks or query.keys is None:
             return None
         self._readings[number] += 1

@@ -68,7 +68,7 @@ class RateLimiter:
         self._windows: dict[tuple[str, str], _Window] = {}
 
     def use_known(self, limit: RateLimit, subject: str, maximum: int, amount: int = 1) -> Allowance | None:
-        """Count ``amount`` uses as :meth:`use` does if that takes no question to Redis. Otherwise return None."""
+        """Count ``amount`` uses as :meth:`use` does, if this needs no question to Redis. Otherwise return None."""
         window = self._window(limit, subject)
         admitted = window.admits(amount, maximum)
         if admitted:

@@ -26,7 +26,7 @@ from stream_server.security.tokens import TokenAuthority
 from stream_server.store.store import Store
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
-from stream_server.web.api.console import load_console
+from stream_server.web.api.server import load_console
 from stream_server.web.http import app_keys, middleware
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.http_connection import HttpRunner
