@@ -17,11 +17,12 @@ import msgspec
 from filters.base import Filter
 from filters.registry import Registry
 from stream_server.cli import cli
-from stream_server.config.settings import SETTINGS
+from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.monitoring.metrics import ALL_METRICS
 from stream_server.store.keys import ALL_KEYS
+from stream_server.web.limits.rate_limit import DAY, HOUR, MINUTE, QUARTER_HOUR, RATE_LIMITS
 from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.web.routes import ROUTE_TABLE
@@ -49,6 +50,16 @@ def settings() -> str:
         for s in SETTINGS
     )  # fmt: skip
     return _table(("setting", "default and unit", "meaning"), rows)
+
+
+def limits() -> str:
+    """Return the rate limits with their default numbers."""
+    spans = {MINUTE: "a minute", QUARTER_HOUR: "15 minutes", HOUR: "an hour", DAY: "a day"}
+    rows = (
+        (f"`{row.name}`", f"{LIMIT_DEFAULTS[row.name]:,}", spans[row.window_seconds], row.noun, row.subject.value)
+        for row in RATE_LIMITS
+    )
+    return _table(("limit", "default", "in", "what is counted", "of one"), rows)
 
 
 def errors() -> str:
@@ -193,6 +204,7 @@ TABLES: dict[str, Callable[[], str | None]] = {
     "routes": routes,
     "commands": commands,
     "settings": settings,
+    "limits": limits,
     "errors": errors,
     "filters": filters,
     "metrics": metrics,

@@ -10,8 +10,9 @@ import msgspec
 from stream_server.client.backoff import Backoff
 from stream_server.client.connection import fits_in_url
 from stream_server.client.errors import RequestRefused, StreamEnded, Unreachable
-from stream_server.client.events import Event, Gap, Goodbye, parse_event
+from stream_server.client.events import parse_event
 from stream_server.client.transport import Transport
+from stream_server.wire.messages import Event, Gap, Goodbye
 
 MARGIN_SECONDS = 15.0
 """Seconds that an answer may take beyond ``wait``."""

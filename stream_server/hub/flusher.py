@@ -57,7 +57,8 @@ class Flusher:
         self.pause = FlushPause()
         self.times = DeliveryTimes()
         self._now_ms = now_ms
-        self.set_limits(limits)
+        self._limits = limits
+        self._max_wave_bytes = min(MAX_WAVE_BYTES, limits.max_bytes // 2)
         self._loop = asyncio.get_running_loop()
         self._after_flush: list[tuple[int, Callable[[], None]]] = []
         self._pending_groups: dict[ClientGroup, None] = {}
@@ -72,10 +73,6 @@ class Flusher:
         self._wave_bytes = 0
         self._due_bytes = 0
         self._oldest_ms = self._due_oldest_ms = _NO_ENTRY
-
-    def set_limits(self, limits: WriteLimits) -> None:
-        self._limits = limits
-        self._max_wave_bytes = min(MAX_WAVE_BYTES, limits.max_bytes // 2)
 
     @property
     def is_busy(self) -> bool:

@@ -36,12 +36,6 @@ class Ring:
         self._max_age_ms = max_age_ms
         self._now_ms = now_ms
 
-    def set_limits(self, *, max_bytes: int, max_age_ms: float) -> None:
-        """Use new bounds, and drop the oldest entries that exceed them."""
-        self._max_bytes = max_bytes
-        self._max_age_ms = max_age_ms
-        self._trim()
-
     def __len__(self) -> int:
         return len(self._entries)
 

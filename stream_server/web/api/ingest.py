@@ -11,14 +11,16 @@ from aiohttp import hdrs, web
 from stream_server.errors import ApiError, TooLarge, Unavailable, UnsupportedMediaType
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.store.social.ingest import Ingested
-from stream_server.web.api.ingest_lines import LineAnswer, ParsedLine, name_parameter, parse_line
+from stream_server.web.api.ingest_lines import LINES, LineAnswer, ParsedLine, name_parameter, parse_line
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REFUSE_WRITES, REQUEST_ID, SHUTDOWN, STORE
 from stream_server.web.http.authentication import check_token_again, token_digest
-from stream_server.web.http.body import read_content_type
+from stream_server.web.http.body import MAX_BODY_BYTES, read_content_type
 from stream_server.web.http.cors import add_cors_headers
 from stream_server.web.http.line_reader import Line, LineReader
 from stream_server.web.http.middleware import X_REQUEST_ID
 from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.limits.rate_limit import WRITES
+from stream_server.web.route import Route
 from stream_server.web.streaming.response_head import STREAM_HEADERS
 
 NDJSON = "application/x-ndjson"
@@ -70,11 +72,10 @@ class IngestExchange:
     """
 
     def __init__(self, request: web.Request) -> None:
-        config = request.app[CONFIG]
         self._request = request
         self._ingest = request.app[STORE].ingest
-        self._message_max_chars = config.message_max_chars
-        self._lines = LineReader(request.content, config.body_max_bytes)
+        self._message_max_chars = request.app[CONFIG].message_max_chars
+        self._lines = LineReader(request.content, MAX_BODY_BYTES)
         self._response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: NDJSON, **STREAM_HEADERS})
         self._next_line = 1
         self._reading: asyncio.Task[Batch] | None = None
@@ -167,3 +168,11 @@ class IngestExchange:
     async def _send(self, answers: Sequence[LineAnswer]) -> None:
         if answers:
             await self._response.write(keep_on_one_line(_encoder.encode_lines(answers)))
+
+
+# fmt: off
+ROWS: tuple[Route, ...] = (
+    Route("POST", "/v1/ingest", ingest, "ingest", response=LineAnswer, lines=LINES, media_type=NDJSON,
+          is_streaming=True, limits=(WRITES,), extra_error_statuses=(415,)),
+)
+# fmt: on

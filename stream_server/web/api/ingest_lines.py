@@ -13,8 +13,8 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server.errors import ApiError, BadRequest, Conflict
 from stream_server.store.social.ingest import Ingest, Ingested, IngestWrite
 from stream_server.store.social.statuses import StatusDraft
+from stream_server.web.api.people import UserChanges
 from stream_server.web.api.statuses import MAX_MEDIA, GeoPoint, MediaLink, NamedPlace, check_message_text
-from stream_server.web.api.users import UserChanges
 from stream_server.web.http import fields, validation
 from stream_server.web.http.body import normalise_json
 from stream_server.web.http.fields import DisplayName, ForeignId, Id, Language, Login
