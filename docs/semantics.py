@@ -255,11 +255,11 @@ def _asked(query: str, registry: Registry) -> Subscription:
 
 
 def operators() -> Table:
-    """Return the operators of the rule language."""
+    """Return the operators of the rule language. Those with a star cannot stand alone."""
     rows = [
-        (_operator(row), "yes" if row.standalone else "no", row.help, _code(row.example)) for row in operator_specs()
+        (f"{_operator(row)}{'' if row.standalone else ' *'}", row.help, _code(row.example)) for row in operator_specs()
     ]
-    return ("operator", "stands alone", "finds", "example"), rows
+    return ("operator", "finds", "example"), rows
 
 
 def _operator(row: OperatorSpec) -> str:
