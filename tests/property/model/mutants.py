@@ -1,19 +1,24 @@
-"""Mutants of the Lua scripts. The comparison with the model must detect each of them."""
+"""Mutants of the Lua scripts and of reads. The comparison with the model must detect each of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha1
 from typing import NamedTuple
 
+from stream_server.events.visibility import VisibilityFact
+from stream_server.store.reads import sight
 from stream_server.store.redis.script_linker import put_constants
 from stream_server.store.redis.scripts import Script, lua_constants
 from stream_server.store.store import Store
 
 
 class Mutant(NamedTuple):
-    """A mistake: in all scripts that have the text ``old``, it becomes ``new``.
+    """A mistake: in all scripts that have the text ``old``, it becomes ``new``. Or reads overlook a fact.
 
     Attributes:
         moves: Moves that may show the mistake.
         seed: First seed to try, for a mistake that few random lives show.
+        overlooked: The facts that reads do not regard.
     """
 
     name: str
@@ -21,6 +26,7 @@ class Mutant(NamedTuple):
     new: str
     moves: tuple[str, ...]
     seed: int = 0
+    overlooked: VisibilityFact = VisibilityFact.NONE
 
 
 LIKING = ("post", "like", "unlike", "like")
@@ -28,6 +34,8 @@ GRAPH = ("follow", "unfollow", "block", "post")
 SEEING = ("post", "follow", "mute", "block", "reply", "quote", "protect")
 TIMES = ("burst", "follow", "unfollow", "post", "follow")
 ASKING = ("protect", "follow", "approve", "approve", "unfollow")
+
+IN_GROUPS = ("follow", "group_create", "group_add", "group_join", "group_post", "group_post")
 
 MUTANTS = (
     Mutant("an unlike is not counted", "with_counter_changed(row, 'likes', -1)", "", LIKING),
@@ -49,7 +57,14 @@ MUTANTS = (
     ),
     Mutant("a block hides nothing", "known[authors[at]] + BLOCKED", "known[authors[at]]", SEEING),
     Mutant("a mute hides nothing", "add_bit_of_members(known, KEY.mutes .. viewer, authors, MUTED)", "", SEEING),
-    Mutant("protection hides nothing", "known[authors[at]] + PROTECTED", "known[authors[at]]", SEEING),
+    *(
+        Mutant(f"{fact.name} changes no read", "", "", SEEING, overlooked=fact)
+        for fact in (VisibilityFact.BLOCKED, VisibilityFact.MUTED, VisibilityFact.PROTECTED, VisibilityFact.FOLLOWER)
+    ),
+    *(
+        Mutant(f"{fact.name} changes no read", "", "", IN_GROUPS, overlooked=fact)
+        for fact in (VisibilityFact.PRIVATE_GROUP, VisibilityFact.GROUP_MEMBER)
+    ),
     Mutant("a protected post is sent to all", "actor.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
     Mutant(
         "a private group is open",
@@ -93,7 +108,21 @@ MUTANTS = (
 )
 
 
-def install_mutant(store: Store, mutant: Mutant) -> None:
+@contextmanager
+def mutated(store: Store, mutant: Mutant | None) -> Iterator[None]:
+    """Make the mistake of a mutant in a store that is not open yet, for the block."""
+    answers = sight._TABLE
+    if mutant is not None and mutant.overlooked:
+        sight._TABLE = tuple(answers[bits & ~mutant.overlooked] for bits in range(len(answers)))
+    elif mutant is not None:
+        _install(store, mutant)
+    try:
+        yield
+    finally:
+        sight._TABLE = answers
+
+
+def _install(store: Store, mutant: Mutant) -> None:
     """Change the scripts of a store before it opens. Raises `LookupError` if no script has the text."""
     scripts = dict(store._scripts._scripts)
     constants = lua_constants(store._scripts.size_limits, ("", ""))
