@@ -9,8 +9,7 @@ from msgspec import Meta
 from stream_server.errors import BadRequest
 from stream_server.events.position import format_iso_time
 from stream_server.store.social.statuses import StatusDraft
-from stream_server.trends.counter import MAX_TRENDS
-from stream_server.trends.terms import primary_language
+from stream_server.trends.counter import MAX_TRENDS, primary_language
 from stream_server.web.api.people import UserPage
 from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, TEXT_LIMITS, Call, get, page, read_trips, write
 from stream_server.web.http import fields, paging, query
