@@ -103,8 +103,7 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
         config.redis, timeout_seconds=config.redis_timeout_seconds, min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
             config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max,
-            config.consent == "on", packed_statuses=config.pack_statuses == "on",
-            foreign_subjects=config.ingest_subjects == "on",
+            config.consent == "on", foreign_subjects=config.ingest_subjects == "on",
         ),
         bus_key=_bus_key(config),
     )  # fmt: skip

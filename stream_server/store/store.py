@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from stream_server.errors import ApiError, Unavailable
 from stream_server.events.language import LanguageDetector, detect_nothing
 from stream_server.events.position import Position
+from stream_server.store import keys
 from stream_server.store.jobs.expiry import StatusExpiry
 from stream_server.store.jobs.queue import JobQueue
 from stream_server.store.jobs.repair import Repair
@@ -23,7 +24,7 @@ from stream_server.store.redis.cluster_topology import NotACluster
 from stream_server.store.redis.derived_router import route_derived
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
-from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.redis.scripts import STORED_FORM, Scripts, SizeLimits
 from stream_server.store.redis.shard_scripts import ShardScripts
 from stream_server.store.redis_state import RedisStateReader
 from stream_server.store.social.audit import AuditLog
@@ -61,6 +62,12 @@ DEFAULT_SIZE_LIMITS = SizeLimits()
 
 CLUSTER_NODE_TEXT = "the Redis is a node of a cluster: name it by redis+cluster://host:port instead of redis://"
 NO_CLUSTER_TEXT = "the Redis is not in a cluster: name it by redis://host:port instead of redis+cluster://"
+
+
+OTHER_FORM_TEXT = (
+    "the data in this Redis was stored by another version of the server, in a form that this version does not read: "
+    "start with an empty Redis (another --redis or --data-dir), or run the version that stored it"
+)
 
 
 class UnusableRedis(RuntimeError):
@@ -158,12 +165,14 @@ class Store:
     async def open(self) -> None:
         """Load the Lua scripts, in a cluster into all nodes that may need them.
 
-        Raises `UnusableRedis` below Redis 6.2 and for a wrong kind of URL, and `Unavailable` if Redis does not answer.
+        Raises `UnusableRedis` below Redis 6.2, for a wrong kind of URL and for data in the form of another version, and
+        `Unavailable` if Redis does not answer.
         """
         info = parse_info(await self._read_server_info())
         _check_version(info.get("redis_version", ""))
         if info.get("redis_mode") == "cluster" and self._redis.topology is None:
             raise UnusableRedis(CLUSTER_NODE_TEXT)
+        await self._check_stored_form()
         await self._scripts.install()
         await self.home_visits.check_needed()
         if self._shard_scripts is not None:
@@ -201,6 +210,12 @@ class Store:
                 raise UnusableRedis(NO_CLUSTER_TEXT) from None
             raise
         return bytes(info)
+
+    async def _check_stored_form(self) -> None:
+        """Raise `UnusableRedis` if the data has another form than this version reads. The first user brings the form."""
+        ((ms, form),) = await self._redis.execute(("HMGET", keys.META, "ms", "form"))
+        if ms is not None and form != str(STORED_FORM).encode():
+            raise UnusableRedis(OTHER_FORM_TEXT)
 
     async def _warn_about_eviction(self) -> None:
         try:

@@ -11,7 +11,7 @@ if (owner_kind == 'user' or owner_kind == 'person') and not can_see_user(viewer,
 elseif owner_kind == 'status' or owner_kind == 'thread' then
   if not find_visible_status(viewer, owner) then return refuse('NOT_FOUND status') end
   if owner_kind == 'thread' then
-    root = redis.call('HGET', KEY.status .. owner, 'conversation')
+    root = read_status(owner)[9]
     PAGE_KEY = KEY.thread .. root
     if redis.call('ZSCORE', PAGE_KEY, root) then root = nil end -- there is no set without an answer
   end

@@ -20,7 +20,7 @@ for at, row in ipairs(read_statuses(viewer, ARGV, 5, #ARGV, 1)) do
   if row and shown_json(viewer, VISIBLE, unpack(row, 1, 8)) then
     local id, uid, counts = ARGV[at + 4], row[2], {unpack(row, 3, 5)}
     if row[8] then counts = redis.call('HMGET', KEY.status .. row[7], 'likes', 'comments', 'reposts') end
-    figures[#figures + 1] = {id, uid, redis.call('HGET', KEY.status .. id, 'posted'), counts[1] or '0',
+    figures[#figures + 1] = {id, uid, redis.call('HGET', KEY.status .. id, 'posted') or to_text(floor(id / 4096) + 1704067200000), counts[1] or '0',
       counts[2] or '0', counts[3] or '0', is_mutual(uid)}
   end
 end

@@ -23,6 +23,7 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis import replies, script_linker, timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.lua_library import LuaLibrary
 from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.refusals import (
     outcome_unknown_error,
@@ -48,6 +49,9 @@ MIN_ATTEMPT_SHARE = 0.25
 
 REPLICA_WAIT_SHARE = 0.8
 """Share of an attempt's time for which Redis waits for its replicas. The rest is for the reply."""
+
+STORED_FORM = 2
+"""Number of the form in which this version stores data. A server refuses to start on data of another form."""
 
 RIGHTS_SCRIPTS: Mapping[str, int | None] = {
     "ingest_suspension": None,
@@ -87,8 +91,6 @@ class SizeLimits(NamedTuple):
     beyond its maximum, by more than 512 statuses with a probability below 10⁻⁷. Readers of a timeline use its newest
     statuses only, up to the maximum.
 
-    With ``packed_statuses``, the hash of a new status is shorter. Earlier versions of this server cannot read it.
-
     With ``ask_strangers``, a user is asked before another user, whom the user does not follow, adds the user to a group
     or a talk.
 
@@ -103,7 +105,6 @@ class SizeLimits(NamedTuple):
     ask_strangers: bool = False
     step_timelines: int = 100
     adds_per_trim: int = 32
-    packed_statuses: bool = False
     foreign_subjects: bool = True
 
     @property
@@ -328,22 +329,30 @@ def position_of(reply: WriteReply) -> Position:
 
 @cache
 def load_scripts(size_limits: SizeLimits, bus_key: bytes = b"") -> Mapping[str, Script]:
-    """Return all Lua scripts by name. Each text is complete: it has the key names, limits and shared parts it uses."""
+    """Return all Lua scripts by name. Each text is complete: it has the key names, limits and functions it uses."""
     pads = bus_signature.lua_pads(bus_key) if bus_key else ("", "")
+    constants = lua_constants(size_limits, pads)
     folder = resources.files("stream_server.store").joinpath("lua")
+    nouns = folder.joinpath("nouns")
+    library = LuaLibrary([file.read_text("utf-8") for file in nouns.iterdir() if file.name.endswith(".lua")], constants)
     texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".lua")}
     prelude = texts.pop("prelude.lua")
-    return {name[:-4]: _build_script(prelude, text, folder, size_limits, pads) for name, text in texts.items()}
+    return {name[:-4]: _build_script(prelude, text, folder, constants) for name, text in texts.items()} | {
+        call: _to_script(library.script(call)) for call in library.calls
+    }
+
+
+def _to_script(text: str) -> Script:
+    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
 def _build_script(
-    prelude: str, body_text: str, folder: Traversable, size_limits: SizeLimits, pads: tuple[str, str]
+    prelude: str, body_text: str, folder: Traversable, constants: Mapping[str, str]
 ) -> Script:
     parts = _PARTS.match(body_text)
     names = parts[1].split() if parts else []
     part_texts = [folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names]
-    text = script_linker.link([prelude, *part_texts, body_text], lua_constants(size_limits, pads))
-    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+    return _to_script(script_linker.link([prelude, *part_texts, body_text], constants))
 
 
 def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, str]:
@@ -361,7 +370,7 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
         "LIST_TIMELINE": f"'{keys.key_for('timeline')}'" if size_limits.step_timelines else "''",
         "FOLLOWING_MAX": str(size_limits.following_max),
         "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
-        "PACKED_STATUSES": str(size_limits.packed_statuses).lower(),
+        "STORED_FORM": f"'{STORED_FORM}'",
         "FOREIGN_USERS": f"'{size_limits.foreign_users_key}'",
         "MAC_INNER_PAD": f"'{pads[0]}'",
         "MAC_OUTER_PAD": f"'{pads[1]}'",

@@ -1,6 +1,8 @@
 """Statuses: drafts, posting, reading and deleting."""
 
+import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -8,6 +10,7 @@ from filters.entities import extract_entities
 from filters.tokens import fold
 from stream_server.errors import NotFound
 from stream_server.events.language import LanguageDetector
+from stream_server.events.position import format_iso_time
 from stream_server.events.visibility import Visibility
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
@@ -16,6 +19,8 @@ from stream_server.store.redis.scripts import Scripts, position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, mention_arguments, read_wire_member
 from stream_server.store.timelines.syndication import FanOut, Syndication
+
+_NO_ENTITIES = mention_arguments(extract_entities(""))
 
 MAX_TAG_TIMELINES = 30
 """Most tags in whose timelines a status stands. A text of 280 characters has room for 93, each with a key."""
@@ -66,11 +71,15 @@ class StatusDraft(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
 
     def location_members(self) -> bytes:
-        """Return the JSON members ``location`` and ``place``. Each is null if the author gave none."""
+        """Return the JSON members ``location`` and ``place``; empty if the author gave neither."""
+        if self.location is None and self.place is None:
+            return b""
         return b'"location":%b,"place":%b' % (encode_json(self.location), encode_json(self.place))
 
     def attachment_members(self) -> bytes:
-        """Return the JSON members ``media`` (the attachments) and ``meta`` (the author's own data)."""
+        """Return the JSON members ``media`` (the attachments) and ``meta`` (the author's own data); empty for none."""
+        if not self.media and self.meta is None:
+            return b""
         return b'"media":%b,"meta":%b' % (encode_json(self.media), encode_json(self.meta))
 
 
@@ -130,12 +139,14 @@ class Statuses(Noun):
 def post_arguments(
     draft: StatusDraft, detect_language: LanguageDetector, foreign_id: str = "", foreign_ms: int | None = None
 ) -> list[str | bytes | int]:
-    """Return the arguments of ``lua/parts/status_posting.lua`` in its order, but the first, which is the author's id.
+    """Return the arguments of ``post_status`` (``lua/nouns/status.lua``) in its order, without the author's id.
 
     ``foreign_id`` and ``foreign_ms`` are the id and the time (ms since 1970) that another site gave the status.
     """
     entities = extract_entities(draft.message)
     tags = list(dict.fromkeys(fold(tag.text) for tag in entities.hashtags))[:MAX_TAG_TIMELINES]
+    mentions = mention_arguments(entities)
+    second = int(time.time())
     return [
         draft.in_reply_to or "",
         draft.origin or "",
@@ -147,5 +158,13 @@ def post_arguments(
         "".join(f"{tag} " for tag in tags),
         foreign_id,
         "" if foreign_ms is None else foreign_ms,
-        *mention_arguments(entities),
+        second * 1000,
+        _second_text(second),
+        *((0, b"") if mentions == _NO_ENTITIES else mentions),
     ]
+
+
+@lru_cache(maxsize=2)
+def _second_text(second: int) -> str:
+    """Return a second of Unix time in ISO 8601, up to the point before the milliseconds."""
+    return format_iso_time(second * 1000)[:-4]

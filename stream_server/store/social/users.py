@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stream_server.errors import NotFound
-from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.noun import Noun
@@ -38,7 +37,7 @@ class ProfileCard(msgspec.Struct, frozen=True):
 
 
 class UserRow(NamedTuple):
-    """The fields of a user's hash in Redis. :meth:`public_json` makes the same JSON as ``lua/parts/users.lua``."""
+    """The fields of a user's hash in Redis. :meth:`public_json` makes the same JSON as ``lua/nouns/user.lua``."""
 
     id: bytes
     login: bytes
@@ -51,10 +50,9 @@ class UserRow(NamedTuple):
 
     def public_json(self) -> bytes:
         """Return the user as JSON for other users: without the e-mail address."""
-        signup = format_iso_time(int(self.signup)).encode()
         return (
             b'{"id":"%b","login":"%b",%b,"followers":%b,"following":%b,"posts":%b,"signup":"%b"}'
-            % (self.id, self.login, self.card, self.followers, self.following, self.posts, signup)
+            % (self.id, self.login, self.card, self.followers, self.following, self.posts, self.signup)
         )  # fmt: skip
 
     def own_json(self) -> bytes:
@@ -223,7 +221,7 @@ class Users(Noun):
 
 
 def profile_arguments(changes: Mapping[str, str | bool | None]) -> list[str | bytes]:
-    """Return the arguments of a script that changes a profile (``lua/parts/profile.lua``).
+    """Return the arguments of a script that changes a profile (``fill_card`` of ``lua/nouns/user.lua``).
 
     ``changes`` maps names of :class:`ProfileCard` members to new values; None removes a value.
     """

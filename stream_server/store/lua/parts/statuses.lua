@@ -1,43 +1,25 @@
 -- Statuses as scripts show them. The hash keeps their JSON up to the counters.
 
--- What most statuses have in their JSON, by the bytes that stand for it in the hash. JSON has no such bytes.
-local packed_words
-
--- The JSON of a text of the hash. An earlier version of this server packs nothing, and so does this one by default.
-local function unpack_json(text)
-  if text:byte(1) >= 32 then return text end
-  packed_words = packed_words or {
-    ['\1'] = '{"id":"', ['\2'] = '","uid":"', ['\3'] = '","login":"', ['\4'] = '","message":', ['\5'] = ',"posted":"',
-    ['\6'] = '","location":null,"place":null,"lang":"', ['\7'] = ',"lang":"', ['\8'] = '","entities":',
-    ['\11'] = '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}',
-    ['\12'] = ',"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null,'
-      .. '"conversation":"',
-    ['\14'] = '"author":{"id":"', ['\15'] = ',"followers":', ['\16'] = ',"following":', ['\17'] = ',"posts":'}
-  return (text:gsub('[\1-\31]', packed_words))
-end
-
 -- A status's JSON; the counters are text, as Redis returns them.
 local function status_json(head, likes, comments, reposts)
   return head .. ',"likes":' .. likes .. ',"comments":' .. comments .. ',"reposts":' .. reposts .. '}'
 end
 
 -- A status as an array, because pages have many: head, author, likes, comments, reposts, group ('' for none), origin, and
--- whether it is a plain repost. nil if the status does not exist. The field `plain` holds the author of a status that is
--- no repost and in no group. Other statuses have in its place the field `rest`, made by rest_of_status, unless an earlier
--- version of this server made them.
+-- whether it is a plain repost. nil if the status does not exist. See lua/nouns/status.lua for the field `row`.
 local function read_status(id)
-  local kept = redis.call('HMGET', KEY.status .. id, 'head', 'plain', 'likes', 'comments', 'reposts', 'rest')
+  local kept = redis.call('HMGET', KEY.status .. id, 'row', 'uid', 'likes', 'comments', 'reposts', 'group', 'origin')
   if not kept[1] then return nil end
-  kept[1] = unpack_json(kept[1])
-  local rest = kept[6]
-  kept[6] = ''
-  if rest then
-    kept[2], kept[6], kept[7], kept[8] = rest:match('^(%d+) (%d*) (%d*) (%d)$')
-    kept[7], kept[8] = kept[7] ~= '' and kept[7], kept[8] == '1'
-  elseif not kept[2] then
-    rest = redis.call('HMGET', KEY.status .. id, 'uid', 'group', 'origin', 'wordless')
-    kept[2], kept[6], kept[7], kept[8] = rest[1], rest[2] or '', rest[3], rest[4] == '1'
-  end
+  local login, message, posted, where, lang, entities, links, conversation, foreign_id = kept[1]:match(
+    '^([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1(.*)$')
+  kept[1] = '{"id":"' .. id .. (foreign_id == '' and '","uid":"' or '","foreign_id":"' .. foreign_id .. '","uid":"')
+    .. kept[2] .. '","login":"' .. login .. '","message":' .. message .. ',"posted":"' .. posted .. '",'
+    .. (where == '' and '"location":null,"place":null' or where) .. ',"lang":"' .. lang .. '","entities":'
+    .. (entities == '' and '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}' or entities) .. ','
+    .. (links == '' and '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
+      or links) .. ',"conversation":"' .. (conversation == '' and id or conversation) .. '"'
+  kept[6], kept[8] = kept[6] or '', kept[7] and message == '""'
+  kept[9] = conversation == '' and id or conversation
   return kept
 end
 

@@ -6,15 +6,14 @@ local function find_user(uid)
     'protected', 'suspended')
   if not kept[1] then return nil end
   return {id = uid, login = kept[1], card = kept[2], followers = tonumber(kept[3]), following = tonumber(kept[4]),
-    posts = tonumber(kept[5]), signup = tonumber(kept[6]), protected = kept[7] == '1', suspended = kept[8] == '1'}
+    posts = tonumber(kept[5]), signup = kept[6], protected = kept[7] == '1', suspended = kept[8] == '1'}
 end
 
--- The same bytes as UserRow.public_json in store/social/users.py. A script may ask again when the counters changed.
+-- The same bytes as UserRow.public_json in store/social/users.py.
 local function user_json(who)
-  who.since = who.since or to_iso8601(who.signup)
   return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card
     .. format(',"followers":%d,"following":%d,"posts":%d', who.followers, who.following, who.posts)
-    .. ',"signup":"' .. who.since .. '"}'
+    .. ',"signup":"' .. who.signup .. '"}'
 end
 
 -- A user's JSON with `since`, the time at which the user entered a set.
