@@ -4,13 +4,11 @@ A script is called by its SHA-1. After a restart or a failover Redis does not kn
 """
 
 import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from importlib import resources
-from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
 from redis.exceptions import NoScriptError, ResponseError
@@ -20,7 +18,7 @@ from stream_server.events import bus_signature, visibility
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis import replies, script_linker, timeout_budget
+from stream_server.store.redis import replies, timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.lua_library import LuaLibrary
@@ -71,7 +69,6 @@ None: the arguments do not have it.
 """
 
 ScriptArgument = str | bytes | int
-_PARTS = re.compile(r"-- parts: (.*)\n")
 
 
 class Script(NamedTuple):
@@ -290,7 +287,7 @@ class Scripts:
         return await self._redis.run_pipeline(commands, seconds_left)
 
     def _parse_write_reply(self, reply: list[Any] | bytes) -> WriteReply:
-        """Return the reply of a write: an array, or the text of an ingested line (``lua/parts/ingested.lua``)."""
+        """Return the reply of a write: an array, or the text of an ingested line (``lua/ingest.lua``)."""
         is_repeat, value, *extra = reply.split(b"\n") if isinstance(reply, bytes) else reply
         position = replies.parse_reply_position(value)
         if position is not None and position > self.last_written:
@@ -331,32 +328,17 @@ def position_of(reply: WriteReply) -> Position:
 def load_scripts(size_limits: SizeLimits, bus_key: bytes = b"") -> Mapping[str, Script]:
     """Return all Lua scripts by name. Each text is complete: it has the key names, limits and functions it uses."""
     pads = bus_signature.lua_pads(bus_key) if bus_key else ("", "")
-    constants = lua_constants(size_limits, pads)
-    folder = resources.files("stream_server.store").joinpath("lua")
-    nouns = folder.joinpath("nouns")
-    library = LuaLibrary([file.read_text("utf-8") for file in nouns.iterdir() if file.name.endswith(".lua")], constants)
-    texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".lua")}
-    prelude = texts.pop("prelude.lua")
-    return {name[:-4]: _build_script(prelude, text, folder, constants) for name, text in texts.items()} | {
-        call: _to_script(library.script(call)) for call in library.calls
+    files = resources.files("stream_server.store").joinpath("lua").iterdir()
+    texts = [file.read_text("utf-8") for file in files if file.name.endswith(".lua")]
+    library = LuaLibrary(texts, lua_constants(size_limits, pads))
+    scripts = {call: library.script(call) for call in library.calls}
+    return {
+        name: Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest()) for name, text in scripts.items()
     }
 
 
-def _to_script(text: str) -> Script:
-    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
-
-
-def _build_script(
-    prelude: str, body_text: str, folder: Traversable, constants: Mapping[str, str]
-) -> Script:
-    parts = _PARTS.match(body_text)
-    names = parts[1].split() if parts else []
-    part_texts = [folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names]
-    return _to_script(script_linker.link([prelude, *part_texts, body_text], constants))
-
-
 def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, str]:
-    """Return the values of the constants of scripts, as texts of Lua, by name (see ``lua/prelude.lua``).
+    """Return the values of the constants of scripts, as texts of Lua, by name.
 
     ``pads`` are the pads of the signature of published entries; both are empty without a signature.
     """

@@ -1,0 +1,228 @@
+-- Statuses: their rows, posting and deleting. The JSON of a status is made of its row, by the same rules as in
+-- store/social/status_row.py. The field `row` of its hash has nine values with the byte 1 between them: login, message as
+-- JSON, time, location and place as JSON members, language, entities as JSON, what it refers to as JSON members,
+-- conversation, foreign id. A value is empty if it is the usual one: nothing, NO_WHERE, NO_ENTITIES, NO_LINKS, and the
+-- status itself as its conversation.
+local NO_WHERE = '"location":null,"place":null'
+local NO_ENTITIES = '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
+local NO_ATTACHMENTS = '"media":[],"meta":null'
+local NO_LINKS = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
+local ROW_PATTERN = '^([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1(.*)$'
+
+-- The JSON of a status up to its original and its counters.
+local function status_head(id, uid, login, message, posted, where, lang, entities, links, conversation, foreign_id)
+  return '{"id":"' .. id .. (foreign_id == '' and '","uid":"' or '","foreign_id":"' .. foreign_id .. '","uid":"') .. uid
+    .. '","login":"' .. login .. '","message":' .. message .. ',"posted":"' .. posted .. '",'
+    .. (where == '' and NO_WHERE or where) .. ',"lang":"' .. lang .. '","entities":'
+    .. (entities == '' and NO_ENTITIES or entities) .. ',' .. (links == '' and NO_LINKS or links) .. ',"conversation":"'
+    .. (conversation == '' and id or conversation) .. '"'
+end
+
+-- A status with the names of its values, or nil. `group` is '' for none, `origin` is nil for none.
+local function find_status(id)
+  local kept = redis.call('HMGET', KEY.status .. id, 'row', 'uid', 'likes', 'comments', 'reposts', 'group', 'origin')
+  if not kept[1] then return nil end
+  local login, message, posted, where, lang, entities, links, conversation, foreign_id = kept[1]:match(ROW_PATTERN)
+  return {id = id, uid = kept[2], likes = kept[3], comments = kept[4], reposts = kept[5], group = kept[6] or '',
+    origin = kept[7] or nil, wordless = kept[7] and message == '""', login = login, lang = lang,
+    conversation = conversation == '' and id or conversation, foreign_id = foreign_id, head = status_head(id, kept[2],
+    login, message, posted, where, lang, entities, links, conversation, foreign_id)}
+end
+
+-- A status's JSON inside something else, without its original. Entries use this form, because a user who may see a
+-- quote may not be allowed to see what it quotes.
+local function embedded_json(row)
+  return row.head .. ',"likes":' .. row.likes .. ',"comments":' .. row.comments .. ',"reposts":' .. row.reposts .. '}'
+end
+
+-- The row with one counter changed. The entry shows the new value before the hash has it.
+local function with_counter_changed(row, counter, by)
+  row[counter] = to_text(tonumber(row[counter]) + by)
+  return row
+end
+
+-- A status's JSON as a viewer sees it, or nil if its visibility is less than `least` (ON_REQUEST or VISIBLE). What a
+-- repost or a quote shows of its original is null if that is hidden from the viewer or deleted. A plain repost shows
+-- nothing but its original, so it is hidden with it. `who` is the author's row if the script knows it.
+local function visible_status_json(viewer, row, least, who)
+  if status_visibility(viewer, row.uid, row.group, who) < least then return nil end
+  if not row.origin then return embedded_json(row) end
+  local original, shown = find_status(row.origin), 'null'
+  if original and status_visibility(viewer, original.uid, original.group) >= least then
+    shown = embedded_json(original)
+  elseif original and row.wordless then
+    return nil
+  end
+  return row.head .. ',"original":' .. shown .. ',"likes":' .. row.likes .. ',"comments":' .. row.comments
+    .. ',"reposts":' .. row.reposts .. '}'
+end
+
+-- The row of a status that the user may refer to; nil if it is unknown or hidden.
+local function find_visible_status(viewer, id)
+  local row = find_status(id)
+  return row and visible_status_json(viewer, row, ON_REQUEST) and row
+end
+
+-- The refusal if a user may not post in a group; or nil.
+local function refuse_unless_may_post(uid, group)
+  local place, within = find_visible_group(uid, group)
+  if not place then return refuse('NOT_FOUND group group') end
+  if not within or (place.kind == 'announcement' and place.uid ~= uid) then return refuse('NOT_YOURS group group') end
+end
+
+-- The status that a repost or quote in this group ('' for none) shows; or nil and the refusal. A repost of a plain repost
+-- is one of the original.
+local function find_reposted(uid, id, group)
+  local row = find_visible_status(uid, id)
+  if row and row.wordless then row = find_visible_status(uid, row.origin) end
+  if not row then return nil, refuse('NOT_FOUND status origin') end
+  if row.group ~= group and row.group ~= '' then return nil, refuse('ELSEWHERE origin') end
+  if row.uid == uid then return row end
+  local is_open = row.group ~= '' or redis.call('HGET', KEY.status .. row.id, 'audience') == PUBLIC
+  if not is_open or is_protected(row.uid) then return nil, refuse('PROTECTED origin') end
+  return row
+end
+
+-- The time in ISO 8601. The process gives the text of a second near the present, up to the point before the milliseconds,
+-- because to make it costs more than any command of a post.
+local function time_text(ms, second_ms, second)
+  local rest = ms - second_ms
+  if rest >= 0 and rest < 1000 then return second .. string.format('%03dZ', rest) end
+  return to_iso8601(ms)
+end
+
+-- Stores a status under all names by which it is found. `answered` and `original` are rows or nil.
+local function store_status(id, uid, row, audience, facts, answered, original, mentioned, group, tags)
+  local more = {}
+  local function add(name, value)
+    more[#more + 1], more[#more + 2] = name, value
+  end
+  if answered then
+    add('in_reply_to', answered.id)
+    add('in_reply_to_uid', answered.uid)
+  end
+  if original then
+    add('origin', original.id)
+    add('original', embedded_json(original)) -- as it was at posting, because a delete is matched by it
+  end
+  if #mentioned > 0 then add('mentioned', table.concat(mentioned, ' ')) end
+  if group ~= '' then add('group', group) end
+  if tags ~= '' then add('tags', tags) end
+  redis.call('HSET', KEY.status .. id, 'row', row, 'uid', uid, 'likes', '0', 'comments', '0', 'reposts', '0',
+    'audience', audience, 'facts', facts, unpack(more))
+  -- Most statuses are never answered, so a conversation has a set from its first answer on. The root enters with it.
+  if answered then
+    redis.call('ZADD', KEY.replies .. answered.id, id, id)
+    local root = answered.conversation
+    if answered.id == root then redis.call('ZADD', KEY.thread .. root, root, root) end
+    redis.call('ZADD', KEY.thread .. root, id, id)
+  end
+  if original then
+    redis.call('HINCRBY', KEY.status .. original.id, 'reposts', 1)
+    redis.call('ZADD', KEY.reposts .. original.id, id, id)
+  end
+  -- Mentions and tags are not capped, because hidden statuses would crowd out visible ones.
+  for _, who in ipairs(mentioned) do
+    redis.call('ZADD', KEY.mentions .. who, id, id)
+  end
+  if group ~= '' then -- such a status enters no profile and no tag
+    redis.call('ZADD', KEY.grouped .. group, id, id)
+    redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(TIMELINE_MAX + 1))
+    return
+  end
+  redis.call('ZADD', KEY.profile .. uid, id, id)
+  for tag in tags:gmatch('%S+') do
+    redis.call('ZADD', KEY.tag .. tag, id, id)
+  end
+  redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
+end
+
+-- Tells the author of the original, the author of the answered status and the mentioned users of a new status, each once
+-- and if the user may see it.
+local function notify_of_status(actor, row, answered, original, mentioned, ms, seq, n)
+  local function notify_one(who, kind)
+    local about = visible_status_json(who, row, VISIBLE, actor)
+    if about then ms, seq, n = notify(who, kind, actor, row.id, ',"status":' .. about, ms, seq, n) end
+  end
+  if original then notify_one(original.uid, row.wordless and 'repost' or 'quote') end
+  if answered then notify_one(answered.uid, 'reply') end
+  for _, who in ipairs(mentioned) do
+    if not (answered and answered.uid == who) then notify_one(who, 'mention') end
+  end
+end
+
+-- Posts a status, also as a reply, repost or quote. Adds it to timelines, or leaves a job for that. `append` appends the
+-- entry; with `in_step` the timelines may change in this step.
+-- The other arguments: author; answered status, reposted status and group ('' for none); message as JSON, language; JSON
+-- members of the location and of the attachments ('' for the usual); folded hashtags, each followed by a blank; the id and
+-- the time (ms) that another site gave the status ('' for none); what time_text needs. ARGV has from 16 on what
+-- resolve_mentions says.
+-- Returns the refusal or earlier reply; or nil, the position, the status's JSON and id, the fence of the fan-out job ('' if
+-- there is none), and for a job what first_readers returns.
+local function post_status(append, in_step, uid, in_reply_to, origin, group, message, lang, where, more, tags, foreign_id,
+    foreign_ms, second_ms, second)
+  local actor, answered, original, refused
+  actor, refused = find_active_user(uid)
+  if refused then return refused end
+  if in_reply_to ~= '' then -- a reply takes the group and the conversation of what it answers
+    answered = find_visible_status(uid, in_reply_to)
+    if not answered then return refuse('NOT_FOUND status in_reply_to') end
+    if group ~= '' and group ~= answered.group then return refuse('ELSEWHERE group') end
+    group = answered.group
+  end
+  refused = group ~= '' and refuse_unless_may_post(uid, group)
+  if refused then return refused end
+  if origin ~= '' then
+    original, refused = find_reposted(uid, origin, group)
+    if refused then return refused end
+    if message == '""' then lang = original.lang end
+    with_counter_changed(original, 'reposts', 1)
+  end
+  local entities, mentioned = resolve_mentions(uid, 16)
+  local ms, seq, n, has_sleepers = next_position()
+  local id = make_id(ms, seq)
+  local posted = foreign_ms == '' and time_text(ms, second_ms, second) or to_iso8601(tonumber(foreign_ms))
+  local links, conversation = '', answered and answered.conversation or ''
+  if answered or original or group ~= '' or more ~= '' then
+    links = '"in_reply_to":' .. json_id_or_null(in_reply_to) .. ',"in_reply_to_uid":'
+      .. json_id_or_null(answered and answered.uid or '') .. ',"origin":' .. json_id_or_null(original and original.id or '')
+      .. ',' .. (more == '' and NO_ATTACHMENTS or more) .. ',"group":' .. json_id_or_null(group)
+  end
+  local head = status_head(id, uid, actor.login, message, posted, where, lang, entities, links, conversation, foreign_id)
+  local status = head .. (original and ',"original":' .. embedded_json(original) or '')
+    .. ',"likes":0,"comments":0,"reposts":0}'
+  local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
+  -- What filters and renderings use beside the status itself: its author, the answered login, the original's author.
+  local position, now = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{"author":'
+    .. user_json(actor) .. (answered and ',"reply_to_login":"' .. answered.login .. '"' or '')
+    .. (original and ',"original_author":' .. user_json(find_user(original.uid)) or '') .. '}}', ms, seq, n)
+  if not position then return now end
+  store_status(id, uid, actor.login .. '\1' .. message .. '\1' .. posted .. '\1' .. where .. '\1' .. lang .. '\1' .. entities
+    .. '\1' .. links .. '\1' .. conversation .. '\1' .. foreign_id, audience, kept_facts(actor, answered), answered,
+    original, mentioned, group, tags)
+  local fence, people, lists, asleep = '', {}, {}, {}
+  if group == '' then
+    people, lists, asleep = first_readers(uid, has_sleepers)
+    if in_step and fit_in_step(people, lists) then
+      add_in_step(id, uid, people, lists, asleep, ms)
+      people, lists, asleep = {}, {}, {}
+    else
+      fence = enqueue_fan_out(id, uid, ms, people, lists)
+    end
+  end
+  if answered or original or #mentioned > 0 then
+    if group == '' then actor.posts = actor.posts + 1 end
+    notify_of_status(actor, {id = id, uid = uid, head = head, likes = '0', comments = '0', reposts = '0', group = group,
+      origin = original and original.id, wordless = message == '""'}, answered, original, mentioned, ms, seq, n)
+  end
+  return nil, position, status, id, fence, people, lists, asleep
+end
+
+-- Posts a status. Arguments: as of post_status. Reply: position; JSON of the status, and what post_status returns behind
+-- its id.
+function claim.status_post(uid, in_reply_to, origin, group, message, lang, where, more, tags, foreign_id, foreign_ms,
+    second_ms, second)
+  local refused, position, status, _, fence, people, lists, asleep = post_status(claim_entry, true, uid, in_reply_to,
+    origin, group, message, lang, where, more, tags, foreign_id, foreign_ms, second_ms, second)
+  return refused or {0, position, status, fence, people, lists, asleep}
+end
