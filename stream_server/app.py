@@ -311,9 +311,7 @@ def _readiness(hub: Hub, feed: Feed, services: BackgroundServices) -> app_keys.R
     return ready
 
 
-def _add_operations(
-    app: web.Application, feed: Feed, services: BackgroundServices, workers: WorkerSockets
-) -> None:
+def _add_operations(app: web.Application, feed: Feed, services: BackgroundServices, workers: WorkerSockets) -> None:
     """Add the metrics of this process, the object that answers for all workers, and the export of traces, if any."""
     hub, limit_hits, is_ready = app[app_keys.HUB], app[LIMITS].hits, app[app_keys.READINESS_CHECK]
     metrics = app[app_keys.METRICS] = _make_metrics(hub, feed, app[app_keys.STORE], services, workers.slot)

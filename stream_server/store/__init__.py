@@ -13,11 +13,11 @@ counters between them.
 ``pagination``             pages of lists, selected by opaque cursors
 ``rate_counters``          the counters behind the rate limits
 ``redis_state``            whether Redis takes writes: its memory, its replicas, and what it says
-``reads/``                 pages and gets: pipelines of plain commands, of which the process decides what the viewer sees
+``reads/``                 pages and gets: pipelines of plain commands; the process decides what the viewer sees
 ``redis/``                 connections to Redis: client, Sentinel, replica, admission, timeouts, scripts
 ``log/``                   the log: reading, subscribing, retention, rollbacks
 ``jobs/``                  the work that follows a write, and repair
 ``social/``                users, statuses and all other nouns of the API
 ``timelines/``             timelines, the other order by importance, and fan-out in the request
-``lua/``                   the scripts: one verb a file, and their shared parts
+``lua/``                   the library of Lua functions for scripts, one noun a file
 """

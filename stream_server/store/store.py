@@ -205,7 +205,7 @@ class Store:
         return bytes(info)
 
     async def _check_stored_form(self) -> None:
-        """Raise `UnusableRedis` if the data has another form than this version reads. The first user brings the form."""
+        """Raise `UnusableRedis` if the data has another form than this version reads. The first write stores it."""
         ((ms, form),) = await self._redis.execute(("HMGET", keys.META, "ms", "form"))
         if ms is not None and form != str(STORED_FORM).encode():
             raise UnusableRedis(OTHER_FORM_TEXT)

@@ -1,4 +1,4 @@
-"""Makes the texts of Lua scripts from the library in ``store/lua``: a call gets the functions that it uses, and no more.
+"""Makes the texts of Lua scripts from the library in ``store/lua``: a call gets the functions that it uses.
 
 The library has one file a noun. A file has comments, constants (``local NAME = value``), functions, and calls. No code
 runs outside of a function, and functions share no variable: what one needs, it is given. So a script is the functions
@@ -10,8 +10,8 @@ repeated request:
 ``line.``   a line of another site, which looks for the kept reply of the line first
 ``run.``    it may run twice, and keeps no reply
 
-Redis makes all functions of a script anew for each call, which costs about 0.1 µs each. A constant that a function takes
-from a local variable makes this dearer, so constants stand in the text as values.
+Redis makes all functions of a script anew for each call, which costs about 0.1 µs each. A constant that a function
+takes from a local variable makes this dearer, so constants stand in the text as values.
 """
 
 import re
@@ -23,7 +23,8 @@ Value = TypeVar("Value")
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 _STATEMENT = re.compile(
     r"local (?P<constant>[A-Z][A-Z0-9_]*) = (?P<value>.+)\n"
-    r"|(?:local function (?P<name>\w+)|function (?P<kind>\w+)\.(?P<call>\w+))(?P<rest>\((?P<parameters>[^)]*)\)(?s:.*?)^end\n)"
+    r"|(?:local function (?P<name>\w+)|function (?P<kind>\w+)\.(?P<call>\w+))"
+    r"(?P<rest>\((?P<parameters>[^)]*)\)(?s:.*?)^end\n)"
     r"|\s+",
     re.MULTILINE,
 )
@@ -40,7 +41,7 @@ _ENDINGS = {
 """The last lines of a script by the first word of its call. ``{call}`` is the call with its arguments."""
 
 _FIRST_ARGUMENT = 3
-"""The place in ARGV of a call's first argument: behind the fingerprint of the request and the time to keep its reply."""
+"""The place in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
 
 
 class _Function(NamedTuple):

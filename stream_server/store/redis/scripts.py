@@ -328,13 +328,20 @@ def position_of(reply: WriteReply) -> Position:
 def load_scripts(size_limits: SizeLimits, bus_key: bytes = b"") -> Mapping[str, Script]:
     """Return all Lua scripts by name. Each text is complete: it has the key names, limits and functions it uses."""
     pads = bus_signature.lua_pads(bus_key) if bus_key else ("", "")
+    return make_scripts(LuaLibrary(read_library().values(), lua_constants(size_limits, pads)))
+
+
+def make_scripts(library: LuaLibrary) -> Mapping[str, Script]:
+    """Return the script of each call of a library, by its name."""
+    texts = {call: library.script(call) for call in library.calls}
+    return {name: Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest()) for name, text in texts.items()}
+
+
+@cache
+def read_library() -> Mapping[str, str]:
+    """Return the texts of the files of the Lua library, by file name."""
     files = resources.files("stream_server.store").joinpath("lua").iterdir()
-    texts = [file.read_text("utf-8") for file in files if file.name.endswith(".lua")]
-    library = LuaLibrary(texts, lua_constants(size_limits, pads))
-    scripts = {call: library.script(call) for call in library.calls}
-    return {
-        name: Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest()) for name, text in scripts.items()
-    }
+    return {file.name: file.read_text("utf-8") for file in files if file.name.endswith(".lua")}
 
 
 def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, str]:

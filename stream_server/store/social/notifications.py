@@ -146,7 +146,7 @@ class _Subjects:
 def _notification_json(
     name: bytes, number: int, rows: Mapping[bytes, UserRow | None], more: bytes, *, is_read: bool
 ) -> bytes | None:
-    """Return a notification as JSON, with the same bytes as ``lua/parts/notifications.lua``."""
+    """Return a notification as JSON, with the same bytes as ``lua/notification.lua``."""
     kind, source, _ = name.split(b":", 2)
     row = rows[source]
     return row and b'{"id":"%d","kind":"%b","source":%b%b,"posted":"%b","read":%b}' % (

@@ -135,7 +135,7 @@ class Statuses(Noun):
 def post_arguments(
     draft: StatusDraft, detect_language: LanguageDetector, foreign_id: str = "", foreign_ms: int | None = None
 ) -> list[str | bytes | int]:
-    """Return the arguments of ``post_status`` (``lua/nouns/status.lua``) in its order, without the author's id.
+    """Return the arguments of ``post_status`` (``lua/status.lua``) in its order, without the author's id.
 
     ``foreign_id`` and ``foreign_ms`` are the id and the time (ms since 1970) that another site gave the status.
     """

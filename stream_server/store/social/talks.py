@@ -18,8 +18,8 @@ from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json
 
 MAX_UNREAD, MESSAGES_SEARCHED, MAX_UNANSWERED = 100, 64, 3
-"""Limits of a talk, of which ``lua/talk.lua`` has the last one: the unread messages that are counted, the newest ones among which
-the last visible one is searched, and those that are shown before the viewer has accepted the talk."""
+"""Limits of a talk: the unread messages that are counted, the newest ones among which the last visible one is searched,
+and those that are shown before the viewer has accepted the talk. ``lua/talk.lua`` has the last limit, too."""
 
 _NEW_TALK_MEMBERS = ("id", "people", "name", "created")
 
