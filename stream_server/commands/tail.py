@@ -10,12 +10,12 @@ from rich.status import Status
 
 from stream_server.client import Client, Event, Gap, Stream
 from stream_server.client.connection import Framing
-from stream_server.client.events import Effective, Goodbye, Hello, StreamWarning
 from stream_server.commands import credentials, server_access, setting_options, terminal
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.output import JSON_OPTION, OutputConsole
 from stream_server.commands.rate_meter import RateMeter
 from stream_server.config import config
+from stream_server.wire.messages import Effective, Goodbye, Hello, StreamWarning
 
 FILTER_OPTIONS = {
     "track": "Words, #tags, @mentions: comma is OR, blank is AND.",

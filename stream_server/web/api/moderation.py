@@ -1,4 +1,4 @@
-"""Reports of users and statuses, and what administrators decide about them."""
+"""What administrators do: decide reports, suspend users, read the audit log and the state of the server."""
 
 from typing import Annotated, Literal
 
@@ -7,14 +7,19 @@ from aiohttp import web
 from msgspec import Meta
 
 from stream_server.errors import BadRequest
+from stream_server.monitoring.host_state import HostState
 from stream_server.store.social.reports import ReportOutcome
-from stream_server.web.api.statuses import Status
-from stream_server.web.api.users import User
+from stream_server.web.api.people import UserPage
+from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, get, write
 from stream_server.web.http import fields, paging, query
-from stream_server.web.http.app_keys import CLAIMS, STORE
+from stream_server.web.http.app_keys import CLAIMS, OPERATIONS, STORE
 from stream_server.web.http.fields import Body, Id, Timestamp
 from stream_server.web.http.idempotency import read_keyed_body
-from stream_server.web.http.responses import created_response, json_response, page_response
+from stream_server.web.http.paging import PageQuery
+from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
+from stream_server.web.limits.rate_limit import REPORTS, WRITE_BYTES, WRITES
+from stream_server.web.route import Route
+from stream_server.wire.objects import Status, User
 
 ReportReason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
 ReportNote = Annotated[str, Meta(max_length=500, description=fields.LINE_LIMITS)]
@@ -85,18 +90,13 @@ class AdminReportPage(paging.PageAnswer):
     reports: list[AdminReport]
 
 
-async def create(request: web.Request) -> web.Response:
+async def report(request: web.Request) -> web.Response:
     """``POST /v1/reports``: report a user or status, or return the caller's open report about it (200)."""
     new, key = await read_keyed_body(NewReport, request)
     report, is_new = await request.app[STORE].reports.create(
         request[CLAIMS].sub, user=new.user, status=new.status, reason=new.reason, note=new.note, idempotency_key=key
     )
     return created_response(report, "/v1/reports/") if is_new else json_response(report)
-
-
-async def get(request: web.Request) -> web.Response:
-    """``GET /v1/reports/{id}``: read one of the caller's reports, with its outcome."""
-    return json_response(await request.app[STORE].reports.get(request[CLAIMS].sub, query.read_path_id(request)))
 
 
 async def list_reports(request: web.Request) -> web.Response:
@@ -111,3 +111,71 @@ async def decide(request: web.Request) -> web.Response:
     decision, key = await read_keyed_body(Decision, request)
     decide_report = request.app[STORE].reports.decide
     return json_response(await decide_report(request[CLAIMS].sub, report_id, decision.outcome, decision.note, key))
+
+
+DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest"]
+
+
+class Deed(msgspec.Struct):
+    """One deed of an administrator."""
+
+    id: Id
+    at: Timestamp
+    by: Annotated[Id | None, Meta(description="the administrator; null for the command line")]
+    deed: DeedKind
+    on: Annotated[str, Meta(description="the id of the user or report, or the number of created users")]
+    details: Annotated[str, Meta(description="the outcome of a decided report; a digest of the token that ingests")]
+
+
+class DeedPage(paging.PageAnswer):
+    """A page of the audit log."""
+
+    deeds: list[Deed]
+
+
+async def list_deeds(request: web.Request) -> web.Response:
+    """``GET /v1/admin/audit``: list what administrators did, newest first."""
+    page = paging.read_page_request(request)
+    return page_response("deeds", *await request.app[STORE].audit.list_deeds(page))
+
+
+class SuspensionState(msgspec.Struct):
+    """The answer to a suspension or reinstatement: whether the user is suspended now."""
+
+    suspended: bool
+
+
+async def list_suspended(request: web.Request) -> web.Response:
+    """``GET /v1/admin/suspensions``: list the suspended users, last suspended first, with the time of suspension."""
+    page = paging.read_page_request(request)
+    return page_response("users", *await request.app[STORE].suspensions.list_suspended(page))
+
+
+async def read_state(request: web.Request) -> web.Response:
+    """``GET /v1/admin/operations``: read the state of all workers of this server, of Redis, the log and the jobs."""
+    return encode_response(await request.app[OPERATIONS].read_state())
+
+
+# fmt: off
+ROWS: tuple[Route, ...] = (
+    Route("POST", "/v1/reports", report, "write", body=NewReport, response=Report, status=201, other_statuses=(200,),
+          limits=(WRITES, WRITE_BYTES, REPORTS), name="reports_create"),
+    get("/v1/reports/{id}", "reports_get", "Read one of the caller's reports, with its outcome.",
+        lambda store: store.reports.get, Report),
+    Route("GET", "/v1/admin/reports", list_reports, "admin", ReportsQuery, response=AdminReportPage,
+          name="reports_list_reports"),
+    Route("PATCH", "/v1/admin/reports/{id}", decide, "admin", body=Decision, response=AdminReport,
+          round_trips=FANOUT_TRIPS, works_when_full=True, name="reports_decide"),
+    Route("GET", "/v1/admin/audit", list_deeds, "admin", PageQuery, response=DeedPage, name="audit_list_deeds"),
+    Route("GET", "/v1/admin/operations", read_state, "admin", response=HostState, round_trips=NO_ROUND_TRIP,
+          name="operations_read_state"),
+    Route("GET", "/v1/admin/suspensions", list_suspended, "admin", PageQuery, response=UserPage,
+          name="suspensions_list_suspended"),
+    write("PUT", "/v1/admin/suspensions/{id}", "suspensions_suspend",
+          "Suspend a user and end the user's streams; repeating has no effect.",
+          lambda store: store.suspensions.suspend, response=SuspensionState, scope="admin", works_when_full=True),
+    write("DELETE", "/v1/admin/suspensions/{id}", "suspensions_reinstate",
+          "End the suspension of a user; repeating has no effect.", lambda store: store.suspensions.reinstate,
+          response=SuspensionState, scope="admin"),
+)
+# fmt: on
