@@ -80,9 +80,9 @@ def _drafts(answered: str, group: str) -> list[StatusDraft]:
     return [
         StatusDraft(message="plain"),
         StatusDraft(message="control \x01\x06\x1f characters, \\1 and \u0000 are escaped", lang="de"),
-        StatusDraft(message="#tag @u1 $CASH https://example.org/x", location=StatusLocation(1.5, 2.25)),
-        StatusDraft(message="placed", place=StatusPlace("Rome", "it"), meta={"a": [1, {"b": "\x02"}]}),
-        StatusDraft(message="media", media=[StatusMedia("https://example.org/a.png", "image/png")]),
+        StatusDraft(message="#tag @u1 $CASH https://example.org/x", location=Location(1.5, 2.25)),
+        StatusDraft(message="placed", place=Place("Rome", "it"), meta={"a": [1, {"b": "\x02"}]}),
+        StatusDraft(message="media", media=[Media("https://example.org/a.png", "image/png")]),
         StatusDraft(message="an answer", in_reply_to=answered),
         StatusDraft(message="a quote", origin=answered),
         StatusDraft(origin=answered),
