@@ -6,7 +6,7 @@
 local function change_follow(kind, in_step, source, target, ms, seq, n)
   local starts = kind == 'follow'
   local by = starts and 1 or -1
-  source.following, target.followers = source.following + by, target.followers + by
+  source.following, target.followers = to_text(source.following + by), to_text(target.followers + by)
   local position, now = append_entry(kind, PUBLIC, pair_body(source, target), ms, seq, n)
   if starts then
     redis.call('ZADD', KEY.following .. source.id, now, target.id)
@@ -32,7 +32,7 @@ end
 -- Whether the source may follow and ask nobody more. Its streams keep a set of all whom it follows.
 local function follows_too_many(source)
   local asked = redis.call('ZCARD', KEY.asked .. source.id)
-  return FOLLOWING_MAX > 0 and source.following + asked >= FOLLOWING_MAX
+  return FOLLOWING_MAX > 0 and tonumber(source.following) + asked >= FOLLOWING_MAX
 end
 
 -- Since when the source follows the target, or nil.

@@ -62,7 +62,7 @@ end
 
 -- Posts a status of another site. Arguments: as of post_status, with foreign ids for the first three.
 -- Reply: position and id; the author's id, fence of the fan-out job, and what first_readers returns.
-function line.ingest_post(author, in_reply_to, origin, group, message, lang, where, more, tags, foreign_id, foreign_ms,
+function line.ingest_post(author, in_reply_to, origin, group, message, lang, where, attachments, tags, foreign_id, foreign_ms,
     second_ms, second)
   local uid = own_id('user', author)
   if not uid then return refuse('NOT_FOUND user author') end
@@ -71,8 +71,8 @@ function line.ingest_post(author, in_reply_to, origin, group, message, lang, whe
   local original = origin ~= '' and own_id('post', origin)
   if origin ~= '' and not original then return refuse('NOT_FOUND status origin') end
   local refused, position, _, id, fence, people, lists, asleep = post_status(append_entry, false, uid, answered or '',
-    original or '', group, message, lang, where, more, tags, foreign_id, foreign_ms, second_ms, second)
-  return refused or keep_ingested(position .. ' ' .. id, uid, fence, people, lists, asleep)
+    original or '', group, message, lang, where, attachments, tags, foreign_id, foreign_ms, second_ms, second)
+  return refused or keep_ingested(position .. ' ' .. id, uid, fence, people or {}, lists or {}, asleep or {})
 end
 
 -- Deletes a status of another site. Reply: position and id; the author's id, fence of the job that cleans up, and what
@@ -171,7 +171,7 @@ function line.ingest_user(foreign_id, login)
   while not is_free and redis.call('HEXISTS', KEY.logins, login) == 1 do
     login = login .. '_'
   end
-  local who = {id = id, login = login, followers = 0, following = 0, posts = 0, signup = to_iso8601(ms)}
+  local who = {id = id, login = login, followers = '0', following = '0', posts = '0', signup = to_iso8601(ms)}
   fill_card(who, {'"' .. name .. '"', 'null', 'null', 'null', 'null', 'false', rest}, 5)
   local position
   store_pair(ms, seq)

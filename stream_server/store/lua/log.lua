@@ -72,15 +72,15 @@ local function to_iso8601(ms)
     floor(rest / 60) % 60, rest % 60, ms - seconds * 1000)
 end
 
--- The published message, with its HMAC-SHA1 as the last member of the JSON (events/bus_signature.py).
-local function signed(message)
-  if MAC_INNER_PAD == '' then return message end
-  local inner, words = redis.sha1hex(MAC_INNER_PAD .. message), {}
-  for at = 1, 5 do
-    words[at] = tonumber(inner:sub(8 * at - 7, 8 * at), 16)
+-- Publishes an entry, with its signature as the last member of the JSON (events/bus_signature.py). If Redis forbids
+-- PUBLISH, the write is complete all the same: feeds read the entry from the log.
+local function publish(position, kind, audience, body)
+  local head = position .. ' ' .. kind .. ' ' .. audience .. ' '
+  if MAC_INNER_PAD ~= '' then
+    local inner = redis.sha1hex(MAC_INNER_PAD .. head .. body)
+    body = body:sub(1, -2) .. ',"mac":"' .. redis.sha1hex(MAC_OUTER_PAD .. inner) .. '"}'
   end
-  local outer = MAC_OUTER_PAD .. struct.pack('>I4I4I4I4I4', unpack(words))
-  return message:sub(1, -2) .. ',"mac":"' .. redis.sha1hex(outer) .. '"}'
+  redis.pcall('PUBLISH', 'events:' .. kind, head .. body)
 end
 
 -- The position of an entry as text, which is also the kept reply of its write.
@@ -89,8 +89,7 @@ local function position_text(ms, seq, n)
 end
 
 -- The first write of every step that makes an event. If Redis is full or read-only, it fails here and nothing has
--- changed. Returns the position, which is also the kept reply, and the entry's time as text. If Redis forbids PUBLISH,
--- the write is complete all the same: feeds read the entry from the log.
+-- changed. Returns the position, which is also the kept reply, and the entry's time as text.
 local function append_entry(kind, audience, body, ms, seq, n)
   local ms_text, seq_text, n_text = to_text(ms), to_text(seq), to_text(n)
   local id = ms_text .. '-' .. seq_text
@@ -98,7 +97,7 @@ local function append_entry(kind, audience, body, ms, seq, n)
   redis.call('XADD', KEY.log, 'MAXLEN', '~', LOG_MAX_ENTRIES, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
   redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
   if n == 1 then store_pair(ms, seq) end
-  redis.pcall('PUBLISH', 'events:' .. kind, signed(position .. ' ' .. kind .. ' ' .. audience .. ' ' .. body))
+  publish(position, kind, audience, body)
   return position, ms_text
 end
 

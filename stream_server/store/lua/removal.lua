@@ -6,11 +6,10 @@ local MAX_DEPENDENTS_IN_STEP = 20
 
 -- The facts by which filters match a post beside its JSON, as values: the author's counters and bio, the answered login.
 -- They are kept, so that a delete matches as its post did.
-local function kept_facts(author, answered)
+local function kept_facts(author, answered_login)
   local bio = ''
   if not author.card:find(',"bio":null,"url":', 1, true) then bio = author.card:match('"bio":(.*),"url":') end
-  return string.format('%d\1%d\1%d\1', author.followers, author.following, author.posts) .. bio .. '\1'
-    .. (answered and answered.login or '')
+  return author.followers .. '\1' .. author.following .. '\1' .. author.posts .. '\1' .. bio .. '\1' .. answered_login
 end
 
 -- The kept facts of a status as JSON members.

@@ -9,13 +9,13 @@ local NO_ATTACHMENTS = '"media":[],"meta":null'
 local NO_LINKS = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
 local ROW_PATTERN = '^([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1(.*)$'
 
--- The JSON of a status up to its original and its counters.
-local function status_head(id, uid, login, message, posted, where, lang, entities, links, conversation, foreign_id)
+-- The JSON of a status up to its original and its counters, which are `tail`.
+local function status_json(id, uid, login, message, posted, where, lang, entities, links, conversation, foreign_id, tail)
   return '{"id":"' .. id .. (foreign_id == '' and '","uid":"' or '","foreign_id":"' .. foreign_id .. '","uid":"') .. uid
     .. '","login":"' .. login .. '","message":' .. message .. ',"posted":"' .. posted .. '",'
     .. (where == '' and NO_WHERE or where) .. ',"lang":"' .. lang .. '","entities":'
     .. (entities == '' and NO_ENTITIES or entities) .. ',' .. (links == '' and NO_LINKS or links) .. ',"conversation":"'
-    .. (conversation == '' and id or conversation) .. '"'
+    .. (conversation == '' and id or conversation) .. '"' .. tail
 end
 
 -- A status with the names of its values, or nil. `group` is '' for none, `origin` is nil for none.
@@ -25,8 +25,8 @@ local function find_status(id)
   local login, message, posted, where, lang, entities, links, conversation, foreign_id = kept[1]:match(ROW_PATTERN)
   return {id = id, uid = kept[2], likes = kept[3], comments = kept[4], reposts = kept[5], group = kept[6] or '',
     origin = kept[7] or nil, wordless = kept[7] and message == '""', login = login, lang = lang,
-    conversation = conversation == '' and id or conversation, foreign_id = foreign_id, head = status_head(id, kept[2],
-    login, message, posted, where, lang, entities, links, conversation, foreign_id)}
+    conversation = conversation == '' and id or conversation, foreign_id = foreign_id, head = status_json(id, kept[2],
+    login, message, posted, where, lang, entities, links, conversation, foreign_id, '')}
 end
 
 -- A status's JSON inside something else, without its original. Entries use this form, because a user who may see a
@@ -91,29 +91,81 @@ local function time_text(ms, second_ms, second)
   return to_iso8601(ms)
 end
 
--- Stores a status under all names by which it is found. `answered` and `original` are rows or nil.
-local function store_status(id, uid, row, audience, facts, answered, original, mentioned, group, tags)
-  local more = {}
-  local function add(name, value)
-    more[#more + 1], more[#more + 2] = name, value
+-- Makes the entry of a new status, stores it, and adds it to timelines or leaves a job for that. `append` appends the entry;
+-- with `in_step` the timelines may change in this step. `refers` is nil, or what find_references returns. The other arguments
+-- are as in claim.status_refer, with `entities` as JSON.
+-- Returns nil and the earlier reply; or the position; the status's id and JSON; the position of the entry as three numbers;
+-- the fence of the fan-out job ('' if there is none), and for a job what first_readers returns.
+local function write_status(append, in_step, actor, refers, group, message, lang, where, attachments, tags, entities,
+    foreign_id, foreign_ms, second_ms, second)
+  local uid, ms, seq, n, has_sleepers = actor.id, next_position()
+  local id, links, conversation, shown, facts = make_id(ms, seq), '', '', '', ''
+  local posted = foreign_ms == '' and time_text(ms, second_ms, second) or to_iso8601(tonumber(foreign_ms))
+  if refers then
+    links, conversation, shown, facts = refers.links, refers.conversation, refers.shown, refers.facts
+  elseif attachments ~= '' then
+    links = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,' .. attachments .. ',"group":null'
   end
+  local status = status_json(id, uid, actor.login, message, posted, where, lang, entities, links, conversation, foreign_id,
+    shown .. ',"likes":0,"comments":0,"reposts":0}')
+  local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
+  -- What filters and renderings use beside the status itself: its author, the answered login, the original's author.
+  local position, now = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{"author":'
+    .. user_json(actor) .. facts .. '}}', ms, seq, n)
+  if not position then return nil, now end
+  redis.call('HSET', KEY.status .. id, 'row', actor.login .. '\1' .. message .. '\1' .. posted .. '\1' .. where .. '\1'
+    .. lang .. '\1' .. entities .. '\1' .. links .. '\1' .. conversation .. '\1' .. foreign_id, 'uid', uid, 'likes', '0',
+    'comments', '0', 'reposts', '0', 'audience', audience, 'facts', kept_facts(actor, refers and refers.login or ''))
+  if refers then redis.call('HSET', KEY.status .. id, unpack(refers.fields)) end
+  if group ~= '' then return position, id, status, ms, seq, n, '' end
+  redis.call('ZADD', KEY.profile .. uid, id, id)
+  redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
+  if tags ~= '' then
+    redis.call('HSET', KEY.status .. id, 'tags', tags)
+    for tag in tags:gmatch('%S+') do
+      redis.call('ZADD', KEY.tag .. tag, id, id)
+    end
+  end
+  local people, lists, asleep = first_readers(uid, has_sleepers)
+  if not in_step or not fit_in_step(people, lists) then
+    return position, id, status, ms, seq, n, enqueue_fan_out(id, uid, ms, people, lists), people, lists, asleep
+  end
+  add_in_step(id, uid, people, lists, asleep, ms)
+  return position, id, status, ms, seq, n, ''
+end
+
+-- What a new status refers to: the rows `answered` and `original` or nil, its group and its mentions; as texts for
+-- write_status, and as fields of its hash.
+local function find_references(answered, original, group, attachments, mentioned)
+  local found = {links = '"in_reply_to":' .. json_id_or_null(answered and answered.id or '') .. ',"in_reply_to_uid":'
+    .. json_id_or_null(answered and answered.uid or '') .. ',"origin":' .. json_id_or_null(original and original.id or '')
+    .. ',' .. (attachments == '' and NO_ATTACHMENTS or attachments) .. ',"group":' .. json_id_or_null(group),
+    conversation = '', shown = '', facts = '', login = '', fields = {}}
   if answered then
-    add('in_reply_to', answered.id)
-    add('in_reply_to_uid', answered.uid)
+    found.conversation, found.login = answered.conversation, answered.login
+    found.facts = ',"reply_to_login":"' .. answered.login .. '"'
+    found.fields = {'in_reply_to', answered.id, 'in_reply_to_uid', answered.uid}
+  end
+  local function add(name, value)
+    found.fields[#found.fields + 1], found.fields[#found.fields + 2] = name, value
   end
   if original then
+    found.shown = ',"original":' .. embedded_json(original)
+    found.facts = found.facts .. ',"original_author":' .. user_json(find_user(original.uid))
     add('origin', original.id)
     add('original', embedded_json(original)) -- as it was at posting, because a delete is matched by it
   end
   if #mentioned > 0 then add('mentioned', table.concat(mentioned, ' ')) end
   if group ~= '' then add('group', group) end
-  if tags ~= '' then add('tags', tags) end
-  redis.call('HSET', KEY.status .. id, 'row', row, 'uid', uid, 'likes', '0', 'comments', '0', 'reposts', '0',
-    'audience', audience, 'facts', facts, unpack(more))
-  -- Most statuses are never answered, so a conversation has a set from its first answer on. The root enters with it.
+  return found
+end
+
+-- Adds a new status to the sets of what it refers to.
+local function add_to_sets(id, answered, original, group, mentioned)
   if answered then
-    redis.call('ZADD', KEY.replies .. answered.id, id, id)
+    -- Most statuses are never answered, so a conversation has a set from its first answer on. The root enters with it.
     local root = answered.conversation
+    redis.call('ZADD', KEY.replies .. answered.id, id, id)
     if answered.id == root then redis.call('ZADD', KEY.thread .. root, root, root) end
     redis.call('ZADD', KEY.thread .. root, id, id)
   end
@@ -128,13 +180,7 @@ local function store_status(id, uid, row, audience, facts, answered, original, m
   if group ~= '' then -- such a status enters no profile and no tag
     redis.call('ZADD', KEY.grouped .. group, id, id)
     redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(TIMELINE_MAX + 1))
-    return
   end
-  redis.call('ZADD', KEY.profile .. uid, id, id)
-  for tag in tags:gmatch('%S+') do
-    redis.call('ZADD', KEY.tag .. tag, id, id)
-  end
-  redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
 end
 
 -- Tells the author of the original, the author of the answered status and the mentioned users of a new status, each once
@@ -151,16 +197,11 @@ local function notify_of_status(actor, row, answered, original, mentioned, ms, s
   end
 end
 
--- Posts a status, also as a reply, repost or quote. Adds it to timelines, or leaves a job for that. `append` appends the
--- entry; with `in_step` the timelines may change in this step.
--- The other arguments: author; answered status, reposted status and group ('' for none); message as JSON, language; JSON
--- members of the location and of the attachments ('' for the usual); folded hashtags, each followed by a blank; the id and
--- the time (ms) that another site gave the status ('' for none); what time_text needs. ARGV has from 16 on what
--- resolve_mentions says.
--- Returns the refusal or earlier reply; or nil, the position, the status's JSON and id, the fence of the fan-out job ('' if
--- there is none), and for a job what first_readers returns.
-local function post_status(append, in_step, uid, in_reply_to, origin, group, message, lang, where, more, tags, foreign_id,
-    foreign_ms, second_ms, second)
+-- Posts a status that may answer, repost, quote or mention, or stand in a group. `append` and `in_step` are as in
+-- write_status, the other arguments as in claim.status_refer. Returns the refusal or earlier reply; or nil, the position, the
+-- status's JSON and id, and the last four values of write_status.
+local function post_status(append, in_step, uid, in_reply_to, origin, group, message, lang, where, attachments, tags,
+    foreign_id, foreign_ms, second_ms, second)
   local actor, answered, original, refused
   actor, refused = find_active_user(uid)
   if refused then return refused end
@@ -179,50 +220,39 @@ local function post_status(append, in_step, uid, in_reply_to, origin, group, mes
     with_counter_changed(original, 'reposts', 1)
   end
   local entities, mentioned = resolve_mentions(uid, 16)
-  local ms, seq, n, has_sleepers = next_position()
-  local id = make_id(ms, seq)
-  local posted = foreign_ms == '' and time_text(ms, second_ms, second) or to_iso8601(tonumber(foreign_ms))
-  local links, conversation = '', answered and answered.conversation or ''
-  if answered or original or group ~= '' or more ~= '' then
-    links = '"in_reply_to":' .. json_id_or_null(in_reply_to) .. ',"in_reply_to_uid":'
-      .. json_id_or_null(answered and answered.uid or '') .. ',"origin":' .. json_id_or_null(original and original.id or '')
-      .. ',' .. (more == '' and NO_ATTACHMENTS or more) .. ',"group":' .. json_id_or_null(group)
+  local refers
+  if answered or original or group ~= '' or #mentioned > 0 then
+    refers = find_references(answered, original, group, attachments, mentioned)
   end
-  local head = status_head(id, uid, actor.login, message, posted, where, lang, entities, links, conversation, foreign_id)
-  local status = head .. (original and ',"original":' .. embedded_json(original) or '')
-    .. ',"likes":0,"comments":0,"reposts":0}'
-  local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
-  -- What filters and renderings use beside the status itself: its author, the answered login, the original's author.
-  local position, now = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{"author":'
-    .. user_json(actor) .. (answered and ',"reply_to_login":"' .. answered.login .. '"' or '')
-    .. (original and ',"original_author":' .. user_json(find_user(original.uid)) or '') .. '}}', ms, seq, n)
-  if not position then return now end
-  store_status(id, uid, actor.login .. '\1' .. message .. '\1' .. posted .. '\1' .. where .. '\1' .. lang .. '\1' .. entities
-    .. '\1' .. links .. '\1' .. conversation .. '\1' .. foreign_id, audience, kept_facts(actor, answered), answered,
-    original, mentioned, group, tags)
-  local fence, people, lists, asleep = '', {}, {}, {}
-  if group == '' then
-    people, lists, asleep = first_readers(uid, has_sleepers)
-    if in_step and fit_in_step(people, lists) then
-      add_in_step(id, uid, people, lists, asleep, ms)
-      people, lists, asleep = {}, {}, {}
-    else
-      fence = enqueue_fan_out(id, uid, ms, people, lists)
-    end
-  end
-  if answered or original or #mentioned > 0 then
-    if group == '' then actor.posts = actor.posts + 1 end
-    notify_of_status(actor, {id = id, uid = uid, head = head, likes = '0', comments = '0', reposts = '0', group = group,
-      origin = original and original.id, wordless = message == '""'}, answered, original, mentioned, ms, seq, n)
+  local position, id, status, ms, seq, n, fence, people, lists, asleep = write_status(append, in_step, actor, refers, group,
+    message, lang, where, attachments, tags, entities, foreign_id, foreign_ms, second_ms, second)
+  if not position then return id end
+  if refers then
+    add_to_sets(id, answered, original, group, mentioned)
+    if group == '' then actor.posts = to_text(actor.posts + 1) end
+    notify_of_status(actor, find_status(id), answered, original, mentioned, ms, seq, n)
   end
   return nil, position, status, id, fence, people, lists, asleep
 end
 
--- Posts a status. Arguments: as of post_status. Reply: position; JSON of the status, and what post_status returns behind
--- its id.
-function claim.status_post(uid, in_reply_to, origin, group, message, lang, where, more, tags, foreign_id, foreign_ms,
-    second_ms, second)
+-- Posts a status that refers to nothing, as most do: nearly all of its cost is that of its commands. The arguments are as of
+-- claim.status_refer. Reply: position; JSON of the status; fence of the fan-out job, '' for
+-- none; for a job what first_readers returns.
+function claim.status_post(uid, message, lang, where, attachments, tags, second_ms, second, entities)
+  local actor, refused = find_active_user(uid)
+  if refused then return refused end
+  local position, earlier, status, _, _, _, fence, people, lists, asleep = write_status(claim_entry, true, actor, nil, '',
+    message, lang, where, attachments, tags, entities, '', '', second_ms, second)
+  return position and {0, position, status, fence, people, lists, asleep} or earlier
+end
+
+-- Posts a status that may refer to others. Arguments: author; answered status, reposted status and group ('' for none);
+-- message as JSON, language; JSON members of the location and of the attachments ('' for the usual); folded hashtags, each
+-- followed by a blank; the id and the time (ms) that another site gave the status ('' for none); what time_text needs. ARGV
+-- has from 16 on what resolve_mentions says. Reply: as of claim.status_post.
+function claim.status_refer(uid, in_reply_to, origin, group, message, lang, where, attachments, tags, foreign_id,
+    foreign_ms, second_ms, second)
   local refused, position, status, _, fence, people, lists, asleep = post_status(claim_entry, true, uid, in_reply_to,
-    origin, group, message, lang, where, more, tags, foreign_id, foreign_ms, second_ms, second)
+    origin, group, message, lang, where, attachments, tags, foreign_id, foreign_ms, second_ms, second)
   return refused or {0, position, status, fence, people, lists, asleep}
 end

@@ -24,10 +24,10 @@ end
 -- asleep (next_position), those of the author and these followers whose are. A write returns them, so that the first pass
 -- need not ask.
 local function first_readers(author, has_sleepers)
-  local people, lists = redis.call('ZRANGE', KEY.followers .. author, 0, FANOUT_BATCH_SIZE - 1), {}
+  local people = redis.call('ZRANGE', KEY.followers .. author, 0, FANOUT_BATCH_SIZE - 1)
   local asleep = has_sleepers and find_sleepers(author, people) or {}
   local room = FANOUT_BATCH_SIZE - #people
-  if room > 0 then lists = redis.call('ZRANGE', KEY.listed .. author, 0, room - 1) end
+  local lists = room > 0 and redis.call('ZRANGE', KEY.listed .. author, 0, room - 1) or {}
   if #lists < room then return people, lists, asleep end
   people = redis.call('ZRANGE', KEY.followers .. author, 0, FANOUT_BATCH_SIZE - 1, 'WITHSCORES')
   return people, room > 0 and redis.call('ZRANGE', KEY.listed .. author, 0, room - 1, 'WITHSCORES') or {}, asleep
@@ -43,43 +43,51 @@ local function fit_in_step(people, lists)
   return #people + #lists < math.min(STEP_TIMELINES, FANOUT_BATCH_SIZE)
 end
 
--- Calls `change(timeline, owner)` for the home timelines of the author and of these people, except those that are asleep,
--- and for the timelines of these lists. A timeline that cannot be written (its key has another type) gets a job, so that
--- its failure is seen as that of any job.
-local function change_timelines(author, people, lists, asleep, ms, change)
-  local is_asleep = {}
-  for _, uid in ipairs(asleep) do is_asleep[uid] = true end
+-- Which of these first readers of an author is at this place, 0 being the author: the key of the timeline, the owner's id, and
+-- whether it is a list.
+local function timeline_at(place, author, people, lists)
+  local list = lists[place - #people]
+  local owner = list or people[place] or author
+  return (list and LIST_TIMELINE or HOME_TIMELINE) .. '{' .. owner .. '}', owner, list
+end
 
-  local function try(kind, prefix, owner)
-    local reply = change(prefix .. '{' .. owner .. '}', owner)
-    if type(reply) == 'table' and reply.err then
-      enqueue_job('refill-' .. kind .. '-' .. owner, 'refill', ms - JOB_GRACE_MS, 'owner', owner)
-    end
-  end
-  if not is_asleep[author] then try('home', HOME_TIMELINE, author) end
-  for _, uid in ipairs(people) do
-    if not is_asleep[uid] then try('home', HOME_TIMELINE, uid) end
-  end
-  for _, list in ipairs(lists) do try('list', LIST_TIMELINE, list) end
+-- Leaves a job for a timeline that cannot be written (its key has another type), so that its failure is seen as that of
+-- any job.
+local function refill_later(owner, is_list, ms)
+  local job = (is_list and 'refill-list-' or 'refill-home-') .. owner
+  enqueue_job(job, 'refill', ms - JOB_GRACE_MS, 'owner', owner)
+end
+
+-- The users of `asleep` as a set.
+local function to_set(asleep)
+  local found = {}
+  for _, uid in ipairs(asleep) do found[uid] = true end
+  return found
 end
 
 -- Adds a new status to timelines. One of ADDS_PER_TRIM additions trims its timeline, as in store/jobs/runner.py. A digest of
 -- the status decides together with the owner, so that no rhythm of posting trims a timeline never.
 local function add_in_step(status, author, people, lists, asleep, ms)
-  local draw = tonumber(redis.sha1hex(status):sub(1, 7), 16)
-  change_timelines(author, people, lists, asleep, ms, function(timeline, owner)
-    local reply = redis.pcall('ZADD', timeline, status, status)
-    if (draw + math.floor(owner / 4096) + owner) % ADDS_PER_TRIM == 0 then
-      redis.pcall('ZREMRANGEBYRANK', timeline, 0, -(TIMELINE_MAX + 1))
+  local draw, is_asleep = tonumber(redis.sha1hex(status):sub(1, 7), 16), to_set(asleep)
+  for place = 0, #people + #lists do
+    local timeline, owner, is_list = timeline_at(place, author, people, lists)
+    if is_list or not is_asleep[owner] then
+      local reply = redis.pcall('ZADD', timeline, status, status)
+      if (draw + math.floor(owner / 4096) + owner) % ADDS_PER_TRIM == 0 then
+        redis.pcall('ZREMRANGEBYRANK', timeline, 0, -(TIMELINE_MAX + 1))
+      end
+      if type(reply) == 'table' then refill_later(owner, is_list, ms) end
     end
-    return reply
-  end)
+  end
 end
 
 local function remove_in_step(status, author, people, lists, asleep, ms)
-  change_timelines(author, people, lists, asleep, ms, function(timeline)
-    return redis.pcall('ZREM', timeline, status)
-  end)
+  local is_asleep = to_set(asleep)
+  for place = 0, #people + #lists do
+    local timeline, owner, is_list = timeline_at(place, author, people, lists)
+    local reply = (is_list or not is_asleep[owner]) and redis.pcall('ZREM', timeline, status)
+    if type(reply) == 'table' then refill_later(owner, is_list, ms) end
+  end
 end
 
 -- Adds the newest statuses of an author to a home timeline. Returns false, without any change, if they are too many for

@@ -2,13 +2,13 @@
 -- How many ended follows and memberships of a user are known.
 local MAX_ENDED = 200
 
--- A user with the counters as numbers, or nil. It is read anew each time, because counters change within a step.
+-- A user, or nil. All values are text. It is read anew each time, because counters change within a step.
 local function find_user(uid)
   local kept = redis.call('HMGET', KEY.user .. uid, 'login', 'card', 'followers', 'following', 'posts', 'signup',
     'protected', 'suspended')
   if not kept[1] then return nil end
-  return {id = uid, login = kept[1], card = kept[2], followers = tonumber(kept[3]), following = tonumber(kept[4]),
-    posts = tonumber(kept[5]), signup = kept[6], protected = kept[7] == '1', suspended = kept[8] == '1'}
+  return {id = uid, login = kept[1], card = kept[2], followers = kept[3], following = kept[4], posts = kept[5],
+    signup = kept[6], protected = kept[7] == '1', suspended = kept[8] == '1'}
 end
 
 -- The user who writes; or nil and the refusal. A token does not outlive its user or the user's good standing.
@@ -33,9 +33,8 @@ end
 
 -- The same bytes as UserRow.public_json in store/social/users.py.
 local function user_json(who)
-  return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card
-    .. string.format(',"followers":%d,"following":%d,"posts":%d', who.followers, who.following, who.posts)
-    .. ',"signup":"' .. who.signup .. '"}'
+  return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card .. ',"followers":' .. who.followers
+    .. ',"following":' .. who.following .. ',"posts":' .. who.posts .. ',"signup":"' .. who.signup .. '"}'
 end
 
 -- The body of an entry about two users.
