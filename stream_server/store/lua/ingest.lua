@@ -62,7 +62,7 @@ end
 
 -- Posts a status of another site. Arguments: as of post_status, with foreign ids for the first three.
 -- Reply: position and id; the author's id, fence of the fan-out job, and what first_readers returns.
-function line.ingest_post(author, in_reply_to, origin, group, message, lang, where, attachments, tags, foreign_id, foreign_ms,
+function line.ingest_post(author, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id, foreign_ms,
     second_ms, second)
   local uid = own_id('user', author)
   if not uid then return refuse('NOT_FOUND user author') end
@@ -71,7 +71,7 @@ function line.ingest_post(author, in_reply_to, origin, group, message, lang, whe
   local original = origin ~= '' and own_id('post', origin)
   if origin ~= '' and not original then return refuse('NOT_FOUND status origin') end
   local refused, position, _, id, fence, people, lists, asleep = post_status(append_entry, false, uid, answered or '',
-    original or '', group, message, lang, where, attachments, tags, foreign_id, foreign_ms, second_ms, second)
+    original or '', group, message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
   return refused or keep_ingested(position .. ' ' .. id, uid, fence, people or {}, lists or {}, asleep or {})
 end
 

@@ -1,32 +1,42 @@
--- Statuses: their rows, posting and deleting. The JSON of a status is made of its row, by the same rules as in
--- store/social/status_row.py. The field `row` of its hash has nine values with the byte 1 between them: login, message as
--- JSON, time, location and place as JSON members, language, entities as JSON, what it refers to as JSON members,
--- conversation, foreign id. A value is empty if it is the usual one: nothing, NO_WHERE, NO_ENTITIES, NO_LINKS, and the
--- status itself as its conversation.
-local NO_WHERE = '"location":null,"place":null'
-local NO_ENTITIES = '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
-local NO_ATTACHMENTS = '"media":[],"meta":null'
-local NO_LINKS = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
-local ROW_PATTERN = '^([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1(.*)$'
+-- Statuses: their rows, posting and deleting. The JSON of a status is made of its row, here and in store/reads/statuses.py.
+-- The field `row` of its hash has values with the byte 1 between them: login, message as JSON, time, language. Then follow,
+-- unless all are usual: JSON members of location and place, entities as JSON, JSON members of what it refers to (links),
+-- conversation, foreign id. Each of these is empty if it is usual: USUAL_PLACE, USUAL_ENTITIES, USUAL_LINKS, the status
+-- itself as its conversation, and no foreign id.
+local USUAL_PLACE = '"location":null,"place":null'
+local USUAL_ENTITIES = '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
+local USUAL_ATTACHMENTS = '"media":[],"meta":null'
+local USUAL_LINKS = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
 
 -- The JSON of a status up to its original and its counters, which are `tail`.
-local function status_json(id, uid, login, message, posted, where, lang, entities, links, conversation, foreign_id, tail)
+local function status_json(id, uid, login, message, posted, place, lang, entities, links, conversation, foreign_id, tail)
   return '{"id":"' .. id .. (foreign_id == '' and '","uid":"' or '","foreign_id":"' .. foreign_id .. '","uid":"') .. uid
     .. '","login":"' .. login .. '","message":' .. message .. ',"posted":"' .. posted .. '",'
-    .. (where == '' and NO_WHERE or where) .. ',"lang":"' .. lang .. '","entities":'
-    .. (entities == '' and NO_ENTITIES or entities) .. ',' .. (links == '' and NO_LINKS or links) .. ',"conversation":"'
-    .. (conversation == '' and id or conversation) .. '"' .. tail
+    .. (place == '' and USUAL_PLACE or place) .. ',"lang":"' .. lang .. '","entities":'
+    .. (entities == '' and USUAL_ENTITIES or entities) .. ',' .. (links == '' and USUAL_LINKS or links)
+    .. ',"conversation":"' .. (conversation == '' and id or conversation) .. '"' .. tail
+end
+
+-- The value of the field `row`.
+local function row_text(login, message, posted, place, lang, entities, links, conversation, foreign_id)
+  local usual = login .. '\1' .. message .. '\1' .. posted .. '\1' .. lang
+  if place == '' and entities == '' and links == '' and conversation == '' and foreign_id == '' then return usual end
+  return usual .. '\1' .. place .. '\1' .. entities .. '\1' .. links .. '\1' .. conversation .. '\1' .. foreign_id
 end
 
 -- A status with the names of its values, or nil. `group` is '' for none, `origin` is nil for none.
 local function find_status(id)
   local kept = redis.call('HMGET', KEY.status .. id, 'row', 'uid', 'likes', 'comments', 'reposts', 'group', 'origin')
   if not kept[1] then return nil end
-  local login, message, posted, where, lang, entities, links, conversation, foreign_id = kept[1]:match(ROW_PATTERN)
+  local login, message, posted, lang, rest = kept[1]:match('^([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)(.*)$')
+  local place, entities, links, conversation, foreign_id = '', '', '', '', ''
+  if rest ~= '' then
+    place, entities, links, conversation, foreign_id = rest:match('^\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1(.*)$')
+  end
   return {id = id, uid = kept[2], likes = kept[3], comments = kept[4], reposts = kept[5], group = kept[6] or '',
     origin = kept[7] or nil, wordless = kept[7] and message == '""', login = login, lang = lang,
     conversation = conversation == '' and id or conversation, foreign_id = foreign_id, head = status_json(id, kept[2],
-    login, message, posted, where, lang, entities, links, conversation, foreign_id, '')}
+    login, message, posted, place, lang, entities, links, conversation, foreign_id, '')}
 end
 
 -- A status's JSON inside something else, without its original. Entries use this form, because a user who may see a
@@ -96,7 +106,7 @@ end
 -- are as in claim.status_refer, with `entities` as JSON.
 -- Returns nil and the earlier reply; or the position; the status's id and JSON; the position of the entry as three numbers;
 -- the fence of the fan-out job ('' if there is none), and for a job what first_readers returns.
-local function write_status(append, in_step, actor, refers, group, message, lang, where, attachments, tags, entities,
+local function write_status(append, in_step, actor, refers, group, message, lang, place, attachments, tags, entities,
     foreign_id, foreign_ms, second_ms, second)
   local uid, ms, seq, n, has_sleepers = actor.id, next_position()
   local id, links, conversation, shown, facts = make_id(ms, seq), '', '', '', ''
@@ -106,16 +116,16 @@ local function write_status(append, in_step, actor, refers, group, message, lang
   elseif attachments ~= '' then
     links = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,' .. attachments .. ',"group":null'
   end
-  local status = status_json(id, uid, actor.login, message, posted, where, lang, entities, links, conversation, foreign_id,
+  local status = status_json(id, uid, actor.login, message, posted, place, lang, entities, links, conversation, foreign_id,
     shown .. ',"likes":0,"comments":0,"reposts":0}')
   local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
   -- What filters and renderings use beside the status itself: its author, the answered login, the original's author.
   local position, now = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{"author":'
     .. user_json(actor) .. facts .. '}}', ms, seq, n)
   if not position then return nil, now end
-  redis.call('HSET', KEY.status .. id, 'row', actor.login .. '\1' .. message .. '\1' .. posted .. '\1' .. where .. '\1'
-    .. lang .. '\1' .. entities .. '\1' .. links .. '\1' .. conversation .. '\1' .. foreign_id, 'uid', uid, 'likes', '0',
-    'comments', '0', 'reposts', '0', 'audience', audience, 'facts', kept_facts(actor, refers and refers.login or ''))
+  redis.call('HSET', KEY.status .. id, 'row', row_text(actor.login, message, posted, place, lang, entities, links,
+    conversation, foreign_id), 'uid', uid, 'likes', '0', 'comments', '0', 'reposts', '0', 'audience', audience, 'facts',
+    kept_facts(actor, refers and refers.login or ''))
   if refers then redis.call('HSET', KEY.status .. id, unpack(refers.fields)) end
   if group ~= '' then return position, id, status, ms, seq, n, '' end
   redis.call('ZADD', KEY.profile .. uid, id, id)
@@ -139,7 +149,7 @@ end
 local function find_references(answered, original, group, attachments, mentioned)
   local found = {links = '"in_reply_to":' .. json_id_or_null(answered and answered.id or '') .. ',"in_reply_to_uid":'
     .. json_id_or_null(answered and answered.uid or '') .. ',"origin":' .. json_id_or_null(original and original.id or '')
-    .. ',' .. (attachments == '' and NO_ATTACHMENTS or attachments) .. ',"group":' .. json_id_or_null(group),
+    .. ',' .. (attachments == '' and USUAL_ATTACHMENTS or attachments) .. ',"group":' .. json_id_or_null(group),
     conversation = '', shown = '', facts = '', login = '', fields = {}}
   if answered then
     found.conversation, found.login = answered.conversation, answered.login
@@ -200,7 +210,7 @@ end
 -- Posts a status that may answer, repost, quote or mention, or stand in a group. `append` and `in_step` are as in
 -- write_status, the other arguments as in claim.status_refer. Returns the refusal or earlier reply; or nil, the position, the
 -- status's JSON and id, and the last four values of write_status.
-local function post_status(append, in_step, uid, in_reply_to, origin, group, message, lang, where, attachments, tags,
+local function post_status(append, in_step, uid, in_reply_to, origin, group, message, lang, place, attachments, tags,
     foreign_id, foreign_ms, second_ms, second)
   local actor, answered, original, refused
   actor, refused = find_active_user(uid)
@@ -225,7 +235,7 @@ local function post_status(append, in_step, uid, in_reply_to, origin, group, mes
     refers = find_references(answered, original, group, attachments, mentioned)
   end
   local position, id, status, ms, seq, n, fence, people, lists, asleep = write_status(append, in_step, actor, refers, group,
-    message, lang, where, attachments, tags, entities, foreign_id, foreign_ms, second_ms, second)
+    message, lang, place, attachments, tags, entities, foreign_id, foreign_ms, second_ms, second)
   if not position then return id end
   if refers then
     add_to_sets(id, answered, original, group, mentioned)
@@ -238,11 +248,11 @@ end
 -- Posts a status that refers to nothing, as most do: nearly all of its cost is that of its commands. The arguments are as of
 -- claim.status_refer. Reply: position; JSON of the status; fence of the fan-out job, '' for
 -- none; for a job what first_readers returns.
-function claim.status_post(uid, message, lang, where, attachments, tags, second_ms, second, entities)
+function claim.status_post(uid, message, lang, place, attachments, tags, second_ms, second, entities)
   local actor, refused = find_active_user(uid)
   if refused then return refused end
   local position, earlier, status, _, _, _, fence, people, lists, asleep = write_status(claim_entry, true, actor, nil, '',
-    message, lang, where, attachments, tags, entities, '', '', second_ms, second)
+    message, lang, place, attachments, tags, entities, '', '', second_ms, second)
   return position and {0, position, status, fence, people, lists, asleep} or earlier
 end
 
@@ -250,9 +260,9 @@ end
 -- message as JSON, language; JSON members of the location and of the attachments ('' for the usual); folded hashtags, each
 -- followed by a blank; the id and the time (ms) that another site gave the status ('' for none); what time_text needs. ARGV
 -- has from 16 on what resolve_mentions says. Reply: as of claim.status_post.
-function claim.status_refer(uid, in_reply_to, origin, group, message, lang, where, attachments, tags, foreign_id,
+function claim.status_refer(uid, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id,
     foreign_ms, second_ms, second)
   local refused, position, status, _, fence, people, lists, asleep = post_status(claim_entry, true, uid, in_reply_to,
-    origin, group, message, lang, where, attachments, tags, foreign_id, foreign_ms, second_ms, second)
+    origin, group, message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
   return refused or {0, position, status, fence, people, lists, asleep}
 end
