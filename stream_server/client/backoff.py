@@ -23,8 +23,8 @@ class Backoff:
     def delay(self, failures: int, server_delay: float | None = None) -> float:
         """Return the seconds to wait before a retry, after ``failures`` earlier failures in a row.
 
-        If the server asked for a delay (``server_delay``, in seconds), the result is that delay plus 0 to 25 %, or
-        more.
+        If the server asked for a delay (``server_delay``, in seconds), the result is at least that delay plus 0 to 25
+        %.
         """
         nominal = min(self.max_seconds, self.initial_seconds * 2.0 ** min(failures, 32))
         delay = nominal * (0.5 + self.random_source() / 2)

@@ -49,7 +49,7 @@ class LocalCluster(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The value of ``--redis``."""
+        """The value of the setting ``--redis`` for servers on this cluster."""
         return f"redis+cluster://{','.join(f'{HOST}:{node.port}' for node in self.nodes)}"
 
     @property

@@ -53,7 +53,7 @@ class TrendCounter:
         return self._reports[question]
 
     async def run(self) -> None:
-        """Count until cancelled."""
+        """Count the new posts once a second, until cancelled."""
         await self._may_begin.wait()
         while True:
             await self.count_new_posts()

@@ -79,7 +79,7 @@ class TermCounts:
         self.max_undercount = 0
 
     def add(self, term: Term) -> None:
-        """Count a term once."""
+        """Add 1 to the count of a term."""
         self.counts[term] = self.counts.get(term, 0) + 1
         if len(self.counts) > MAX_TERMS:
             self.shrink(MAX_TERMS // 2)
