@@ -13,9 +13,8 @@ from filters.event import Event
 from filters.registry import Registry
 from filters.rules.condition import RuleError
 from filters.rules.rule import Explanation, Rule
-from stream_server.commands import terminal
 from stream_server.commands.exit_codes import FAILED, OK, USAGE, CommandFailure
-from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, escape_controls, print_json
 from stream_server.errors import ApiError
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 from stream_server.events.language import detect_language
@@ -80,7 +79,7 @@ def explain(
         context.exit(OK if explanation.matched else FAILED)
     console = OutputConsole()
     for line in _format_explanation(explanation, 0, ("✓", "✗") if console.has_unicode else ("ok", "NO")):
-        console.print(terminal.escape_controls(line))
+        console.print(escape_controls(line))
     context.exit(OK if explanation.matched else FAILED)
 
 
@@ -89,8 +88,8 @@ def _parse_rule(text: str) -> Rule:
     try:
         return Rule.parse(text, Registry.from_entry_points())
     except RuleError as error:
-        shown = terminal.escape_controls(text)
-        caret = " " * cell_len(terminal.escape_controls(text[: error.column - 1])) + "^"
+        shown = escape_controls(text)
+        caret = " " * cell_len(escape_controls(text[: error.column - 1])) + "^"
         raise CommandFailure(f"{error.message}\n  {shown}\n  {caret}", USAGE) from None
 
 
