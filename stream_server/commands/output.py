@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from stream_server.commands.exit_codes import BrokenOutput
+from stream_server.commands.exit_codes import OK, BrokenOutput
 from stream_server.events.one_line import encode_json
 from stream_server.wire.objects import Span
 
@@ -38,6 +38,20 @@ class OutputConsole(Console):
         """Raise :class:`BrokenOutput`; rich would end the process with exit code 1."""
         self.quiet = True
         raise BrokenOutput
+
+
+def finish(value: Any, *shown: Any, as_json: bool, code: int = OK) -> None:
+    """End a command with its result: ``value`` as JSON with ``--json``, else ``shown``, which are texts and tables.
+
+    Raises :class:`click.exceptions.Exit` with another ``code`` than 0.
+    """
+    if as_json:
+        print_json(value)
+    console = OutputConsole()
+    for part in () if as_json else shown:
+        console.print(part)
+    if code != OK:
+        raise click.exceptions.Exit(code)
 
 
 def print_json(value: Any) -> None:

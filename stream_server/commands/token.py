@@ -8,7 +8,7 @@ import click
 
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import USAGE, CommandFailure
-from stream_server.commands.output import JSON_OPTION, print_json
+from stream_server.commands.output import JSON_OPTION, finish
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.store.idempotency import IdempotencyKey
@@ -55,10 +55,8 @@ def token(*, login: str, scope: str, ttl: str, create: bool, as_json: bool, **fl
         raise click.BadParameter(str(error), param_hint="'--ttl'") from None
     scopes = parse_scopes(scope)
     signed = asyncio.run(_sign_token(config.load(flags), login, scopes, seconds, create=create))
-    if as_json:
-        print_json({"token": signed, "user": login, "scopes": sorted(scopes), "expires_in": seconds})
-    else:
-        click.echo(signed)
+    result = {"token": signed, "user": login, "scopes": sorted(scopes), "expires_in": seconds}
+    finish(result, signed, as_json=as_json)
 
 
 async def _sign_token(settings: Config, login: str, scopes: frozenset[str], ttl: int, *, create: bool) -> str:
@@ -100,10 +98,7 @@ def sign_in(*, login: str, scope: str, create: bool, url: str | None, as_json: b
     settings, scopes = config.load(flags), parse_scopes(scope)
     address = server_access.server_address(url, settings).rstrip("/")
     link = asyncio.run(_make_link(settings, login, scopes, address, create=create))
-    if as_json:
-        print_json({"link": link, "user": login, "scopes": sorted(scopes)})
-    else:
-        click.echo(link)
+    finish({"link": link, "user": login, "scopes": sorted(scopes)}, link, as_json=as_json)
 
 
 async def _make_link(settings: Config, login: str, scopes: frozenset[str], address: str, *, create: bool) -> str:
@@ -130,10 +125,8 @@ def admin(*, login: str, remove: bool, as_json: bool, **flags: Any) -> None:
     """Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's tokens."""
     settings = server_access.with_server_redis(config.load(flags))
     asyncio.run(_grant(settings, login, "" if remove else ADMIN_SCOPE))
-    if as_json:
-        print_json({"user": login, "admin": not remove})
-        return
-    click.echo(f"{login} is {'no longer ' if remove else ''}an administrator")
+    sentence = f"{login} is {'no longer ' if remove else ''}an administrator"
+    finish({"user": login, "admin": not remove}, sentence, as_json=as_json)
 
 
 async def _grant(settings: Config, login: str, scopes: str) -> None:
