@@ -14,7 +14,7 @@ from filters.rules.rule import Rule
 from stream_server.errors import BadRequest, Conflict
 from stream_server.events.position import format_iso_time
 from stream_server.hub.delivery import Delivery
-from stream_server.hub.preview import PreviewResult, RulePreview
+from stream_server.hub.poll import PreviewResult, RulePreview
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
 from stream_server.web.api.rows import write
 from stream_server.web.api.rule_trial import TrialStatus, load_trial_event
