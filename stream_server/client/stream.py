@@ -9,13 +9,10 @@ from typing import Self, Unpack
 
 import aiohttp
 
-from stream_server.client.backoff import Backoff
-from stream_server.client.connection import Connection, Framing, StreamRequest, connect
+from stream_server.client.connection import Connection, Frame, Framing, StreamRequest, connect, parse_event
 from stream_server.client.errors import Malformed, OutcomeUnknown, RequestRefused, StreamEnded, Unreachable
-from stream_server.client.events import parse_event
 from stream_server.client.filters import Filters, to_parameters
-from stream_server.client.framing import Frame
-from stream_server.client.transport import Transport
+from stream_server.client.transport import Backoff, Transport
 from stream_server.wire.messages import Effective, Event, Gap, Goodbye, Hello
 
 MAX_REMEMBERED_CURSORS = 4096
