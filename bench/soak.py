@@ -20,15 +20,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 from bench import mix
 from bench.gauges import Seen, looked, until
 from bench.guests import Guests
 from bench.ledger import Ledger
 from bench.poster import Connection
 from bench.process import end, first_core, last_core, pin
-from bench.progress import Progress
 from bench.site import Site
 from bench.slope import Slope, fit
 from stream_server.runtime.embedded_redis import find_redis_binary
@@ -61,8 +58,8 @@ LEFT_SECONDS = 60.0
 """Longest wait in seconds until all clients have gone."""
 
 FLAGS = (
-    "--heartbeat-seconds", "2", "--write-timeout-seconds", "5", "--log-max-entries", "20000",
-    "--ring-bytes", "4000000", "--ring-seconds", "120",
+    "--heartbeat-seconds", "2", "--write-timeout-seconds", "5", "--log-max-bytes", "20000000",
+    "--ring-bytes", "4000000",
 )  # fmt: skip
 """Options of the server: small stores, which are full before half of the run, and short deadlines, so that all of them
 pass.
@@ -136,14 +133,13 @@ class Soak:
         guests = Guests(self.port, [self.site.token(uid, "stream firehose") for uid in listeners], authors, seed=1)
         before = await looked(self.port, self.pid)
         stop = asyncio.Event()
-        with Progress() as progress:
-            working = asyncio.gather(
-                guests.run(GUESTS, self.plan.seconds), self._post(authors, stop), self._sample(stop), self._fail(stop)
-            )
-            await progress.wait("soak", self.plan.seconds)
-            stop.set()
-            await working
-            after, seconds = await until(self.port, self.pid, lambda seen: _left(before, seen) == (0, 0), LEFT_SECONDS)
+        working = asyncio.gather(
+            guests.run(GUESTS, self.plan.seconds), self._post(authors, stop), self._sample(stop), self._fail(stop)
+        )
+        await asyncio.sleep(self.plan.seconds)
+        stop.set()
+        await working
+        after, seconds = await until(self.port, self.pid, lambda seen: _left(before, seen) == (0, 0), LEFT_SECONDS)
         self._note(guests, before, after, seconds)
 
     async def _post(self, authors: list[str], stop: asyncio.Event) -> None:
@@ -154,11 +150,11 @@ class Soak:
         while not stop.is_set():
             draft = mix.draft(self.posted, loud=self.posted % round(POSTS_PER_SECOND) == 0, chance=chance)
             token = tokens[draft.author]
-            status = msgspec.json.decode(await connection.send(token, mix.body(draft, time.monotonic_ns())))
-            recent.append((token, status["id"]))
+            recent.append((token, await connection.send(token, mix.body(draft, time.monotonic_ns()))))
             self.posted += 1
             if chance.random() < DELETED_SHARE:
-                self.deleted += await connection.delete(*recent.popleft())
+                token, status_id = recent.popleft()
+                self.deleted += (await connection.ask("DELETE", f"/v1/statuses/{status_id}", token))[0] == 204
             await asyncio.sleep(max(0.0, start + self.posted / POSTS_PER_SECOND - time.monotonic()))
         connection.writer.close()
 
@@ -244,7 +240,7 @@ def main() -> None:
     plan = plan_from(sys.argv[1:])
     with soak(plan) as made:
         asyncio.run(made.run())
-    made.ledger.show(f"{plan.seconds / 60:g} minutes of churn")
+    print(made.ledger.text(f"{plan.seconds / 60:g} minutes of churn"))
     if plan.json:
         Path(plan.json).write_text(made.ledger.json(), encoding="utf-8")
     sys.exit(1 if made.ledger.broken else 0)

@@ -79,7 +79,7 @@ ONLY_PROCESS = WorkerSockets()
 """The sockets of a server of one process, which has no other workers."""
 
 APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_settings")
-"""The function that passes reloaded settings to all running parts."""
+"""The function that lets the running server use reloaded settings."""
 
 
 @asynccontextmanager
@@ -98,7 +98,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
         read_relations=store.user_graphs.get_graph, parse_rule=subscriptions.parse_rule,
     )  # fmt: skip
     directory = StreamDirectory(
-        hub, store.open_streams, lambda: config.streams_per_user if config.limits == "on" else 0
+        hub, store.open_streams, lambda: config.streams_per_user if config.limits != "off" else 0
     )
     feed = Feed(
         store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts,
@@ -107,7 +107,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
         open_signed=BusSignature(bus_key.to_key(config.bus_secret or secrets.token_hex())).open,
         on_question=lambda message: _answer(hub, directory, message),
     )  # fmt: skip
-    passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
+    passwords = Passwords(config.password_memory_kib)
     authority = tokens.TokenAuthority(config, config.jwt_secret)
     app = web.Application(middlewares=middleware.MIDDLEWARES)
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
@@ -124,7 +124,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     services = _make_background_services(store, config, hub, directory)
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services)
     app[app_keys.REFUSE_WRITES], app[app_keys.TRENDS] = services.write_guard.refuse_writes, services.trends
-    app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)
+    app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, newer)
     _add_operations(app, feed, services, workers)
     routes.add_routes(app)
     hub.start()
@@ -173,8 +173,8 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
-            config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max,
-            config.consent == "on", packed_statuses=config.pack_statuses == "on",
+            timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
+            ask_strangers=config.consent == "on", packed_statuses=config.pack_statuses == "on",
             foreign_subjects=config.ingest_subjects == "on",
         ),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
@@ -217,7 +217,7 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
         RepairLoop(store.repair, jitter),
         make_expiry_loop(store.expiry, config, jitter),
         IdleHomesLoop(store.idle_homes, config.home_idle_days, jitter),
-        LogTrimmer(store.retention, _retention_limits(config), jitter),
+        LogTrimmer(store.retention, RetentionLimits(config.log_max_seconds, config.log_max_bytes), jitter),
         LoopWatch(),
         directory,
         TokenRecheck(hub, store.sessions),
@@ -229,11 +229,10 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
 
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
     """Run all services until cancelled; with ``--job-workers 0``, without job workers and the loops beside them."""
-    repair_seconds = config.repair_seconds if config.job_workers else 0
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="job workers")
-        group.create_task(services.repair_loop.run(repair_seconds), name="repair loop")
         if config.job_workers:
+            group.create_task(services.repair_loop.run(), name="repair loop")
             group.create_task(services.expiry_loop.run(), name="expiry of statuses")
             group.create_task(services.idle_homes_loop.run(), name="idle home timelines")
         group.create_task(services.trimmer.run(), name="trimmer")
@@ -260,33 +259,23 @@ async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
         feed_task.result()
 
 
-def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer: Config) -> None:
-    """Copy reloaded settings into the config, which request handlers read, and into the running parts of the server."""
-    config, hub = app[app_keys.CONFIG], app[app_keys.HUB]
-    config.apply_reloadable(newer)
+def _apply_settings(app: web.Application, newer: Config) -> None:
+    """Copy reloaded settings into the config, which request handlers read at each use, and set the log's level."""
+    app[app_keys.CONFIG].apply_reloadable(newer)
     logs.set_level(newer.log_level)
-    hub.apply_limits(_client_limits(config))
     app[LIMITS].prepare()
-    feed.canary_seconds = config.canary_seconds
-    trimmer.set_limits(_retention_limits(config))
-    app[app_keys.SHUTDOWN].spread_seconds = config.retry_spread_seconds
-
-
-def _retention_limits(config: Config) -> RetentionLimits:
-    return RetentionLimits(config.log_max_seconds, config.log_max_bytes)
 
 
 def _client_limits(config: Config) -> HubLimits:
-    """Return the hub's limits. A client's buffer is ``client_buffer_bytes`` less the kernel's send buffer."""
+    """Return the hub's limits. A quarter of ``client_buffer_bytes`` is the kernel's, the rest is counted here."""
+    send_buffer_bytes = config.client_buffer_bytes // 4
     return HubLimits(
-        buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - config.send_buffer_bytes),
+        buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - send_buffer_bytes),
+        send_buffer_bytes=send_buffer_bytes,
         heartbeat_seconds=config.heartbeat_seconds,
         write_timeout_seconds=config.write_timeout_seconds,
         goodbye_seconds=min(GOODBYE_SECONDS, config.shutdown_seconds / 4),
         ring_bytes=config.ring_bytes,
-        ring_seconds=config.ring_seconds,
-        far_behind_entries=config.behind_max_entries,
-        slow_window_seconds=config.slow_window_seconds,
     )
 
 

@@ -19,7 +19,6 @@ from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput
 COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "Run the server, with an embedded Redis unless --redis names another one.",
     "worker": "Do background jobs without a server.",
-    "reload": "Make a running server read its settings again.",
     "token": "Print a token, signed with the running server's key.",
     "sign-in": "Print a link that signs a user in to the console once, within 15 minutes.",
     "admin": "Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's "
@@ -58,7 +57,6 @@ Examples:
   stream-server load --data-dir ./data --streams 100 --rate 50
   stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
-  stream-server reload --data-dir ./data          after you changed its --settings-file
   stream-server doctor --data-dir ./data
   stream-server fetch                             download a valkey-server and the language detector
 

@@ -117,7 +117,10 @@ class Poll:
                 return events
 
     def _obey(self, goodbye: Goodbye) -> None:
-        """Delay the next request as the goodbye asks. Raises StreamEnded if it forbids one and no event waits."""
+        """Delay the next request by the seconds in the goodbye.
+
+        Raises StreamEnded if the goodbye forbids another request.
+        """
         if goodbye.retry_after is not None:
             self._ask_at = asyncio.get_running_loop().time() + self._backoff.delay(0, goodbye.retry_after)
         elif not self._waiting and not self._can_renew(goodbye):

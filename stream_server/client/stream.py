@@ -157,7 +157,7 @@ class Stream:
         self._reconnects_now = not stays_open
 
     async def _receive(self) -> None:
-        """Wait for bytes that contain messages. Their events are in ``_received`` then."""
+        """Wait for bytes that complete messages, and append their events to ``_received``."""
         if self._is_receiving:
             raise RuntimeError("another task waits for the events of this stream already")
         if self._arrivals is None:

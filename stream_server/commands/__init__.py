@@ -5,7 +5,6 @@ tokens and the users to sign them for, comes from the server's data folder and R
 
 ``serve``            runs the server
 ``worker``           runs job workers without a server
-``reload``           makes a running server read its settings again
 ``token``            prints a token for a user
 ``sign_in``          prints a link that signs a user in to the console
 ``replay``           posts a file of statuses through the HTTP API

@@ -154,7 +154,7 @@ def _may_use(path: Path) -> bool:
 
 
 def _owner(path: Path) -> str:
-    """Return who owns the file, as the end of a sentence; empty if this user does."""
+    """Return a phrase about the owner of the file, such as ``, which belongs to root``; empty if it is this user."""
     owner = path.stat().st_uid
     return "" if owner == os.geteuid() else f": it belongs to user {owner}, and this is user {os.geteuid()}"
 

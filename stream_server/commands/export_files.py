@@ -139,7 +139,7 @@ ENDINGS = ", ".join((*_FORMS, PARQUET))
 
 
 def _opener(name: str) -> Callable[[Path], ExportFile] | None:
-    """Return what opens a file of this name, or None if its ending is unknown."""
+    """Return the function that opens a file of this name, or None if the name's ending is unknown."""
     coding = Path(name).suffix if Path(name).suffix in _CODINGS else ""
     stem = name.removesuffix(coding)
     form = _FORMS.get(Path(stem).suffix)
@@ -181,7 +181,10 @@ def open_export(path: Path) -> Iterator[ExportFile]:
 
 @contextmanager
 def _closed_at_end(file: ExportFile) -> Iterator[None]:
-    """Close the file after the block. If the block raises, its exception matters and not that of the file."""
+    """A context: close the file after the block.
+
+    If the block and the closing raise, the block's exception is raised.
+    """
     try:
         yield
     except BaseException:

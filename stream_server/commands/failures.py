@@ -7,7 +7,7 @@ from stream_server.config.settings import InvalidSetting
 
 
 def failure_of(error: Exception) -> CommandFailure | None:
-    """Return the failure that tells of ``error``; None if it is a fault of the program."""
+    """Return the message and exit code for an exception that a person can act on; None for a fault of the program."""
     if isinstance(error, InvalidSetting | InvalidAddress):
         return CommandFailure(str(error), USAGE)
     if isinstance(error, PluginError):

@@ -234,7 +234,7 @@ class LoadRun:
         return self.stopped.is_set() or time.monotonic() - started >= self.seconds
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, but not longer than until Ctrl-C."""
+        """Wait for some seconds, or until Ctrl-C."""
         try:
             async with asyncio.timeout(max(0.0, seconds)):
                 await self.stopped.wait()
@@ -242,7 +242,7 @@ class LoadRun:
             return
 
     async def _until(self, check: Any, seconds: float) -> None:
-        """Wait until ``check`` is true, for ``seconds`` at most, or until Ctrl-C."""
+        """Wait until ``check`` returns true, for at most ``seconds``, or until Ctrl-C."""
         end = time.monotonic() + seconds
         while not check() and not self.stopped.is_set() and time.monotonic() < end:
             await self._pause(STEP_SECONDS)

@@ -85,9 +85,9 @@ async def _ask(client: Client, query: Mapping[str, str], seconds: float) -> dict
 
 
 def _cut(answer: dict[str, Any], until: datetime, begin: str) -> Page:
-    """Return the part of an answer up to the time ``until``. The answer begins after the cursor ``begin``.
+    """Return the events of an answer up to the time ``until``, as a page. The answer begins after the cursor ``begin``.
 
-    What is later is not in the page, so the cursor of the page must be before it.
+    Later events are left out, so the page's cursor is before them.
     """
     gaps = [event for event in answer["events"] if event["kind"] == "gap"]
     events = [event for event in answer["events"] if event["kind"] not in {"gap", "goodbye", "warning"}]

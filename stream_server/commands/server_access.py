@@ -25,7 +25,7 @@ from stream_server.store.social.sign_ins import SignIn
 from stream_server.store.store import Store, UnusableRedis
 
 STORE_SETTINGS = (
-    "redis", "data_dir", "timeline_max", "fanout_batch_size", "log_max_entries", "redis_timeout_seconds",
+    "redis", "data_dir", "timeline_max", "fanout_batch_size", "redis_timeout_seconds",
     "settings_file",
 )  # fmt: skip
 """The settings of every command that changes data by `open_store`."""
@@ -102,8 +102,8 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
     opened = Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
-            config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max,
-            config.consent == "on", packed_statuses=config.pack_statuses == "on",
+            timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
+            ask_strangers=config.consent == "on", packed_statuses=config.pack_statuses == "on",
             foreign_subjects=config.ingest_subjects == "on",
         ),
         bus_key=_bus_key(config),

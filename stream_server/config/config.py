@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from stream_server.config.settings import SETTINGS, VARIABLE_PREFIX, Config, InvalidSetting, Setting
+from stream_server.config.settings import SETTINGS, VARIABLE_PREFIX, Config, InvalidSetting, Setting, parse_limits
 from stream_server.downloads import index
 from stream_server.store.redis import address
 
@@ -48,6 +48,7 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
         values |= {name: value for name, value in _file_values(values["settings_file"]).items() if name not in given}
     _check_redis(values, given)
     _check_archive(values)
+    parse_limits(values["limits"])
     return Config(**values)
 
 

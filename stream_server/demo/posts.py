@@ -26,10 +26,10 @@ _PLACES = (
 
 
 def demo_posts(chance: random.Random, login: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON bodies of posts without end: some have a location, some mention ``login``.
+    """Yield the JSON bodies of posts without end. Some have a location, and some mention ``login``.
 
-    The parts come in turn from a random place on, so that no word and no place is away for more than ten posts. Their
-    numbers have no common divisor, so that they meet in ever other sentences.
+    The parts of the sentences come in turn, so that each word and each place occurs in every ten posts. Their numbers
+    have no common divisor, so the sentences differ.
     """
     openings, subjects, tags, places = (_from_anywhere(chance, each) for each in (_OPENINGS, _SUBJECTS, _TAGS, _PLACES))
     for n in count():

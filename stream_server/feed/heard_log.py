@@ -11,9 +11,9 @@ from stream_server.events.position import LOG_START, Position
 
 
 class HeardLog:
-    """Remembers when the log was checked, and what the head of the log was then.
+    """Remembers when the feed last compared the hub with the log, and where the log ended then.
 
-    A check counts from the moment when the hub has the entry that was the head. Until then the check before it counts.
+    A comparison counts as soon as the hub has the entry at which the log ended. Until then the one before it counts.
     """
 
     def __init__(self, hub_head: Callable[[], Position]) -> None:

@@ -27,7 +27,7 @@ class LogTail(Protocol):
 
 
 class RingFiller:
-    """Adds the log's entries from before the floor of the ring, the newest first, while the feed adds new entries."""
+    """Adds older entries of the log to the ring after a start, the newest first, while the feed adds new ones."""
 
     def __init__(self, log: LogTail, ring: Ring) -> None:
         self._log = log

@@ -38,7 +38,7 @@ class TokenSource(Protocol):
 class TokenStatuses:
     """Answers whether a token is valid, from memory if possible. It remembers valid tokens only.
 
-    So a refusal is always what Redis said at that moment, and a new user or an ended suspension needs no entry.
+    So each refusal comes from Redis, and a new user or the end of a suspension needs no log entry.
     """
 
     def __init__(
@@ -77,7 +77,10 @@ class TokenStatuses:
         return known[0]
 
     def forget(self, user_id: str | None) -> None:
-        """Forget a user whose rights may have changed, or with None all users. A question under way is not kept."""
+        """Forget a user whose rights may have changed; with None, all users.
+
+        A running question's answer is not remembered.
+        """
         self._changes += 1
         if user_id is None:
             self._users.clear()
@@ -85,7 +88,10 @@ class TokenStatuses:
             self._users.pop(user_id, None)
 
     async def ask(self, token: TokenId) -> TokenStatus:
-        """Return the status that Redis has now, and remember it if it is valid. Raises `Unavailable`."""
+        """Ask Redis for the status of a token, and remember it if the token is valid.
+
+        Raises `Unavailable` without an answer.
+        """
         changes, asked_at = self._changes, self._monotonic()
         status = await self._source.get_token_status(token)
         # After a change in the meantime nobody knows whether Redis answered before it or after it.

@@ -57,7 +57,8 @@ class Flusher:
         self.pause = FlushPause()
         self.times = DeliveryTimes()
         self._now_ms = now_ms
-        self.set_limits(limits)
+        self._limits = limits
+        self._max_wave_bytes = min(MAX_WAVE_BYTES, limits.max_bytes // 2)
         self._loop = asyncio.get_running_loop()
         self._after_flush: list[tuple[int, Callable[[], None]]] = []
         self._pending_groups: dict[ClientGroup, None] = {}
@@ -72,10 +73,6 @@ class Flusher:
         self._wave_bytes = 0
         self._due_bytes = 0
         self._oldest_ms = self._due_oldest_ms = _NO_ENTRY
-
-    def set_limits(self, limits: WriteLimits) -> None:
-        self._limits = limits
-        self._max_wave_bytes = min(MAX_WAVE_BYTES, limits.max_bytes // 2)
 
     @property
     def is_busy(self) -> bool:
@@ -118,15 +115,16 @@ class Flusher:
         except Exception as error:  # noqa: BLE001 - the caller must go on receiving entries
             self._loop.call_exception_handler({"message": "a flush failed", "exception": error})
 
-    def add_entry(self, entry_bytes: int, entry_ms: int) -> None:
-        """Count the bytes of a published entry. When a wave (up to 64 KiB of a burst) is full, begin the next.
+    def add_entry(self, frame_bytes: int, entry_ms: int) -> None:
+        """Count an entry towards the wave, the part of a burst that is written to all clients before the next part.
 
-        A due group may still get frames. So the due frames count as part of the wave until all are written.
-        Call it after the entry's frames were queued. ``entry_ms`` is the time of the entry, in ms since 1970.
+        ``frame_bytes`` estimates the size of the entry's frame. When a wave has up to 64 KiB, the next one begins. A
+        due group may still get frames, so the due frames count as part of the wave until all are written. Call this
+        after the entry's frames were queued. ``entry_ms`` is the time of the entry, in ms since 1970.
         """
         if self._pending_groups:  # an entry that matches nobody, long ago, must not make a later flush seem late
             self._oldest_ms = min(self._oldest_ms, entry_ms)
-        self._wave_bytes += entry_bytes
+        self._wave_bytes += frame_bytes
         if self._wave_bytes + self._due_bytes > self._max_wave_bytes:
             self._seal_wave()
 

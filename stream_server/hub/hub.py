@@ -109,12 +109,6 @@ class Hub:
     def count_live_clients(self) -> int:
         return len(self.live)
 
-    def apply_limits(self, limits: HubLimits) -> None:
-        """Use new limits. Streams that are open already keep the buffer sizes and write thresholds of their sockets."""
-        self.live.apply_limits(limits)
-        self.ring.set_limits(max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000)
-        self._heartbeats.apply_limits()
-
     def _drop_unused_caches(self) -> None:
         self.ring.drop_unread_caches()
         self.catchup_reader.replay_index.drop_unused_blocks()

@@ -341,9 +341,8 @@ class StreamSession:
         return True
 
     def _check_pace(self) -> None:
-        behind, limits = self._hub.head.n - self.client.position.n, self._hub.limits
+        behind = self._hub.head.n - self.client.position.n
         assert self._slow_detector is not None  # set by `_run`, inside which every socket is drained
-        self._slow_detector.set_limits(limits.far_behind_entries, limits.slow_window_seconds)
         if self._slow_detector.is_too_slow(behind, _loop_time()):
             self.client.disconnect(reasons.TOO_SLOW)
 

@@ -22,9 +22,9 @@ SECONDS_PER_DAY = 86_400.0
 
 
 class IdleHomesLoop:
-    """Lets home timelines fall asleep whose users have not come for ``idle_days`` days; 0 keeps all.
+    """Removes the home timelines of users who have not read them for ``idle_days`` days. With 0 it keeps all.
 
-    ``fallen`` counts the home timelines that this process let fall asleep.
+    ``fallen`` counts the home timelines that this process removed.
     """
 
     def __init__(self, homes: IdleHomes, idle_days: float, random_source: random.Random) -> None:

@@ -9,6 +9,9 @@ from stream_server.store.jobs.repair import Repair
 
 logger = logging.getLogger(__name__)
 
+REPAIR_SECONDS = 3600.0
+"""Interval of the repair runs in seconds. A run reads the whole store, and what it mends is never a lost post."""
+
 LOCK_POLL_SECONDS = 10.0
 """Longest interval in seconds between two attempts to take the lock of the repair run."""
 
@@ -24,13 +27,11 @@ class RepairLoop:
         self._random = random_source
         self.findings = 0
 
-    async def run(self, interval_seconds: float) -> None:
-        """Repair the stored data every ``interval_seconds`` until cancelled. With an interval of 0, only wait.
+    async def run(self, interval_seconds: float = REPAIR_SECONDS) -> None:
+        """Repair the stored data every ``interval_seconds`` until cancelled.
 
         The first run starts after one interval, not at the start of the server.
         """
-        if not interval_seconds:
-            await asyncio.Event().wait()
         await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds))
         while True:
             await asyncio.sleep(min(LOCK_POLL_SECONDS, interval_seconds) * self._random.uniform(0.5, 1))

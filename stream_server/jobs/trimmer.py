@@ -6,7 +6,6 @@ Several processes may trim at once. If no process trims for hours, the next run 
 import asyncio
 import logging
 import random
-from contextlib import suppress
 
 from stream_server.errors import ApiError, Unavailable, reason_of
 from stream_server.store.log.retention import LogSize, Retention, RetentionLimits
@@ -27,19 +26,12 @@ class LogTrimmer:
         self.log_size = LogSize()
         self.trimmed_entries = 0
         self._retention = retention
-        self.limits = limits
+        self._limits = limits
         self._random = random_source
-        self._limits_changed = asyncio.Event()
-
-    def set_limits(self, limits: RetentionLimits) -> None:
-        """Set new limits of the log. The running :meth:`run` trims the log to them at once."""
-        self.limits = limits
-        self._limits_changed.set()
 
     async def run(self) -> None:
         """Trim the log at once, then every few seconds until cancelled. A failure is only logged."""
         while True:
-            self._limits_changed.clear()
             try:
                 await self.trim()
             except Unavailable as error:
@@ -47,13 +39,11 @@ class LogTrimmer:
                 logger.debug("trimming is postponed, Redis is unavailable: %s", error.message)
             except ApiError as error:
                 logger.warning("trimming the log failed: %s", reason_of(error))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._random.uniform(*CHECK_INTERVAL_SECONDS)):
-                    await self._limits_changed.wait()
+            await asyncio.sleep(self._random.uniform(*CHECK_INTERVAL_SECONDS))
 
     async def trim(self) -> None:
         """Remove the log entries beyond the limits of age and bytes. Raises `Unavailable` if Redis does not answer."""
-        self.log_size = await self._retention.trim(self.limits)
+        self.log_size = await self._retention.trim(self._limits)
         self.trimmed_entries += self.log_size.trimmed
         if self.log_size.trimmed:
             logger.debug("trimmed %d entries; the log covers %.0f s", self.log_size.trimmed, self.log_size.age_seconds)

@@ -9,7 +9,7 @@ from stream_server.hub.delivery_times import BUCKET_SECONDS, DeliveryTimes
 
 DELIVERY_LATENCY = (
     "stream_server_delivery_latency_seconds", "histogram",
-    "Time from Redis' log to the hand-over to the sockets of live streams, for each event and stream, by filter.",
+    "Time from Redis' log to the sockets of live streams, by filter.",
 )  # fmt: skip
 """Name, type and meaning of the metric."""
 

@@ -59,7 +59,7 @@ class Operations:
 
     @asynccontextmanager
     async def offered(self) -> AsyncIterator[None]:
-        """During the block, remember the errors of this process and answer the other workers."""
+        """A context: during the block, this process remembers its errors and answers questions of the other workers."""
         with self._errors.attached():
             async with self._sockets.offered(self.answer):
                 yield

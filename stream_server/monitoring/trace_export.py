@@ -37,7 +37,10 @@ class TraceExport:
 
 
 def make_provider(processor: "SpanProcessor", ratio: float, worker: int) -> "TracerProvider":
-    """Return the maker of spans. Of the requests without ``traceparent`` the share ``ratio`` is sampled."""
+    """Return the OpenTelemetry provider.
+
+    It samples the share ``ratio`` of the requests without a header ``traceparent``.
+    """
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - only with the extra
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - see above
     from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased  # noqa: PLC0415 - see above

@@ -106,7 +106,10 @@ class Tracing:
             self._delivered.clear()
 
     def _watch(self, entry: Entry) -> Callable[[], None]:
-        """Take the time at which the hub gets an entry. Return the function to call when its frames are queued."""
+        """Record when the hub gets an entry.
+
+        Return a function to call when the entry's frames wait for their clients.
+        """
         received_ns = time.time_ns()
 
         def routed() -> None:

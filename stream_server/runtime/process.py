@@ -22,7 +22,7 @@ import uvloop
 from filters.registry import installed_registry
 from stream_server.app import APPLY_SETTINGS, FEED_TASK, JOBS_TASK, serve_application
 from stream_server.config.config import load_again, worker_environment
-from stream_server.config.reload import ReloadOutcome, SettingsReloader
+from stream_server.config.reload import SettingsReloader
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.demo import walkthrough
 from stream_server.monitoring import trace_export
@@ -176,15 +176,14 @@ async def _run_first_process(
     )
     async with _embedded_redis(config) as embedded:
         config = config if embedded is None else replace(config, redis=embedded.url)
-        with run_file.kept_run_file(config) as report:
+        with run_file.kept_run_file(config):
             announce = partial(_announce_address, config, with_demo=with_demo, print_text=print_text)
             if several:
                 if stop_request.is_requested:  # the supervisor has signal handlers of its own and would never learn it
                     return 0
-                run_reloader = partial(reloader.run, report=report)
-                return await _run_supervisor(config, flags, listeners, embedded, announce, run_reloader)
+                return await _run_supervisor(config, flags, listeners, embedded, announce, reloader)
             async with serve_application(config, lambda: listeners) as app:
-                services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], report)
+                services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS])
                 return await _wait_until_stopped(stop_request, *services, _wait_redis_exit(embedded), announce())
 
 
@@ -195,7 +194,7 @@ def _reserve_or_listen(config: Config, *, several: bool) -> Listeners:
 
 
 def _keepalive(config: Config) -> TcpKeepalive:
-    """Return the options that connections inherit. After a reload with other timeouts, each connection sets its own."""
+    """Return the options that connections inherit."""
     return TcpKeepalive.of_timeouts(config.heartbeat_seconds, config.write_timeout_seconds)
 
 
@@ -205,7 +204,7 @@ async def _run_supervisor(
     reserved: Listeners,
     embedded: EmbeddedRedis | None,
     announce_address: Callable[[], Coroutine[Any, Any, None]],
-    run_reloader: Callable[[Callable[[Config], None]], Coroutine[Any, Any, None]],
+    reloader: SettingsReloader,
 ) -> int:
     """Run the supervisor and its workers until they stop. Return the exit code: 1 if the embedded Redis ended first."""
     private = PrivateFolder(SOCKET_NAME_BYTES)
@@ -227,7 +226,7 @@ async def _run_supervisor(
     side_tasks = [
         asyncio.create_task(announce_address(), name="announce address"),
         asyncio.create_task(_stop_without_redis(embedded, workers), name="redis"),
-        asyncio.create_task(run_reloader(apply_settings), name="reload"),
+        asyncio.create_task(reloader.run(apply_settings), name="reload"),
     ]
     try:
         code = await workers.run()
@@ -270,7 +269,7 @@ async def _run_worker(config: Config, flags: Mapping[str, Any], worker: WorkerOp
     async with AsyncExitStack() as stack:
         with heartbeat.exit_if_orphaned():
             app = await stack.enter_async_context(serve_application(config, listen, sockets))
-        services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], _log_worker_reload)
+        services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], changes_level=logging.DEBUG)
         code = await _wait_until_stopped(stop_request, *services, heartbeat.run())
     if heartbeat.is_orphaned and worker.sockets is not None:
         with suppress(OSError):  # another worker still has its socket there, and removes the folder
@@ -334,9 +333,3 @@ async def _wait_until_accepting(host: str, port: int) -> None:
         else:
             writer.close()
             return
-
-
-def _log_worker_reload(outcome: ReloadOutcome) -> None:
-    """Log a reload only if this worker refused the settings. The supervisor logs the changed settings."""
-    if outcome.refused:
-        logger.warning("a worker could not reload the settings of its supervisor: %s", outcome.refused)

@@ -30,5 +30,5 @@ def derive(config: Config, secret: str = "") -> str:
 
 
 def to_key(secret: str) -> bytes:
-    """Return the 32 bytes that sign entries."""
+    """Return the key of 32 bytes that signs the entries on the Redis channels, derived from ``secret``."""
     return hmac.digest(secret.encode(), b"entries", "sha256")

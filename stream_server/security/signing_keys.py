@@ -102,7 +102,7 @@ def load_previous_key(config: Config) -> tuple[bytes | None, float]:
 
 
 def _check_key_set_url(url: str) -> None:
-    """Raise :class:`InvalidSetting` unless the URL is https, or http on this machine: else anybody could send keys."""
+    """Raise :class:`InvalidSetting` unless the URL is https, or http on this machine: others could replace the keys."""
     parts = urlsplit(url)
     is_local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):

@@ -14,7 +14,10 @@ MAX_TOKENS = 10_000
 
 
 class VerifiedTokens(Generic[T]):
-    """The claims of tokens, each between two times. All times are Unix times in seconds."""
+    """Remembers the claims of tokens that were verified, each for a limited time.
+
+    All times are Unix times in seconds.
+    """
 
     def __init__(self, max_tokens: int = MAX_TOKENS) -> None:
         self._max_tokens = max_tokens
@@ -24,10 +27,9 @@ class VerifiedTokens(Generic[T]):
         return len(self._found)
 
     def get(self, token: str, now: float) -> T | None:
-        """Return the claims of a token, or None if they are not remembered, or perhaps not valid at ``now``.
+        """Return the claims of a token. Return None if they are not remembered or may not be valid at ``now``.
 
-        They are not used before the time at which the token was verified: if the clock was set back, the token may be
-        one of the future.
+        If the clock was set back to before the time of the verification, the claims are not used.
         """
         digest = _digest(token)
         entry = self._found.pop(digest, None)
@@ -37,7 +39,7 @@ class VerifiedTokens(Generic[T]):
         return entry[0]
 
     def put(self, token: str, claims: T, verified_at: float, valid_until: float) -> None:
-        """Remember the claims of a token that was verified."""
+        """Remember the claims of a token that was verified at ``verified_at``, until ``valid_until``."""
         if len(self._found) >= self._max_tokens:
             del self._found[next(iter(self._found))]
         self._found[_digest(token)] = (claims, verified_at, valid_until)

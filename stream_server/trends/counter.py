@@ -39,7 +39,10 @@ class TrendCounter:
         self._may_begin.set()
 
     def report(self, kind: str, language: str) -> TrendReport:
-        """Return `MAX_TRENDS` trends, see `TrendSketch.report`. Equal questions between two ticks share an answer."""
+        """Return at most `MAX_TRENDS` trends, see `TrendSketch.report`.
+
+        The result is kept until the next second is counted.
+        """
         question = kind, language
         if question not in self._reports:
             self._reports[question] = self._sketch.report(kind, language, MAX_TRENDS)
@@ -76,7 +79,7 @@ class TrendCounter:
         return entry.position.ms // 1000
 
     def _count_entries(self, first: int, last: int) -> None:
-        """Count the posts among the entries of one second: of all, or of every n-th for `MAX_ENTRIES_PER_SECOND`."""
+        """Count the posts among the entries ``first`` to ``last`` of one second, at most `MAX_ENTRIES_PER_SECOND`."""
         step = -(-(last - first + 1) // MAX_ENTRIES_PER_SECOND)
         ring, found = self._hub.ring, list[Entry]()
         for number in range(first + -first % step, last + 1, step):

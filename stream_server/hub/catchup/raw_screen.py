@@ -27,7 +27,10 @@ _ESCAPED = frozenset('"\\')
 
 @lru_cache(1024)
 def make_screen(keys: frozenset[Key]) -> Screen | None:
-    """Return the screen of a filter with these keys. None if they cannot be found in JSON, or if they are too many."""
+    """Return a test that rules out entries by their raw JSON, for a filter with these keys.
+
+    None if the keys cannot be found in JSON, or if there are too many.
+    """
     if len(keys) > MAX_SCREEN_KEYS:
         return None
     found = tuple(map(_find_text, keys))

@@ -133,7 +133,10 @@ class CatchUpReader:
         return (await self._log.read_back(end, MAX_PAGE_ENTRIES + 1))[:-1]
 
     async def match(self, client: Client, entries: list[Entry]) -> CatchUpPage:
-        """Return what a client receives of the first ``entries``: of all of them, or of fewer if the time is over."""
+        """Return a page with those of ``entries`` that a client receives.
+
+        It ends earlier if the time limit is reached.
+        """
         before = entries[0].position.previous()
         return await self._scheduler.read_in_turn(before.n, partial(self._match_entries, client, entries, before, None))
 

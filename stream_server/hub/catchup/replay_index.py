@@ -33,14 +33,14 @@ MAX_SCAN_RESULTS = 16
 
 
 class ReplayQuery(NamedTuple):
-    """The filters of a client that catches up. If ``keys`` is not None, an entry needs one of the keys to match."""
+    """The filters of a client that catches up. An entry needs one of ``keys`` to match, unless ``keys`` is None."""
 
     subscription: Subscription
     keys: frozenset[Key] | None
 
 
 class ScanResult(NamedTuple):
-    """The result of a scan of a block's entries ``begin`` to ``end`` (exclusive). Bit i is 1 if entry i may match."""
+    """Which of a block's entries ``begin`` to ``end`` (exclusive) may match: bit i of ``bits`` is 1 if entry i may."""
 
     begin: int
     end: int
@@ -180,7 +180,10 @@ class ReplayIndex:
         self._readings.clear()
 
     def _screen_for(self, number: int, query: ReplayQuery) -> Screen | None:
-        """Count a reading of this block. Return a screen if indexing the block is not worth it yet, else None."""
+        """Count that this block is read.
+
+        Return a test of its raw JSON if indexing the block is not worth it yet, else None.
+        """
         if number in self._blocks or query.keys is None:
             return None
         self._readings[number] += 1

@@ -4,6 +4,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 (`NoReply`). It repeats only a write with an idempotency key, once.
 
 ``client``                runs commands, and opens subscriptions
+``engine``                the program that answers: Redis or Valkey, its version, and whether it is new enough
 ``derived``               the interface to derived data, which may be on several servers
 ``derived_router``        derived data in a cluster: sends each command to the node that has its key
 ``derived_batch``         the commands of one call to a cluster, and what follows when nodes refuse some

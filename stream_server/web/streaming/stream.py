@@ -19,6 +19,7 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
+from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.http.cors import cors_headers
 from stream_server.web.http.date_header import date_header
 from stream_server.web.http.drain import reject_when_draining
@@ -67,7 +68,7 @@ async def _plan_and_open(request: web.Request, planner: Planner, *, is_personal:
     media_type = negotiate_media_type(request.headers.get(hdrs.ACCEPT, "*/*"))
     framing = select_framing(media_type, chunked=supports_chunked(request))
     framing = compress_if_accepted(request, framing, apart=is_personal)
-    max_bytes = STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
+    max_bytes = STREAM_BODY_FACTOR * MAX_BODY_BYTES
     separators = request.app[SUBSCRIPTION_PARSER].separators
     plan = await planner(request, await read_stream_parameters(request, max_bytes, separators), framing)
     return await open_stream(request, plan, f"{media_type}; charset=utf-8")
@@ -187,8 +188,8 @@ def _make_connection(
     ``first_bytes`` are the head of the response and the first messages.
     The stream gives ``place`` and, by ``release``, that of the connection back when the connection has ended.
     """
-    hub, config = request.app[HUB], request.app[CONFIG]
-    sizes = {"buffer_bytes": hub.limits.buffer_bytes, "send_buffer_bytes": config.send_buffer_bytes}
+    hub, limits = request.app[HUB], request.app[HUB].limits
+    sizes = {"buffer_bytes": limits.buffer_bytes, "send_buffer_bytes": limits.send_buffer_bytes}
     connection = StreamConnection(transport, chunked=supports_chunked(request), **sizes)
     connection.write(first_bytes)
     place.release = release

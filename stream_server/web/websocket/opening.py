@@ -8,7 +8,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from stream_server.hub.framing import Framing
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REQUEST_ID
+from stream_server.web.http.app_keys import CLAIMS, HUB, REQUEST_ID
 from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.http_connection import HttpConnection
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, StreamPlace, rate_limit_headers
@@ -103,9 +103,8 @@ def _head(request: web.Request, socket: _Socket) -> bytes:
 
 
 def _make_connection(request: web.Request, transport: asyncio.Transport, socket: _Socket) -> WebSocketConnection:
+    limits = request.app[HUB].limits
     return WebSocketConnection(
-        transport,
-        buffer_bytes=request.app[HUB].limits.buffer_bytes,
-        send_buffer_bytes=request.app[CONFIG].send_buffer_bytes,
+        transport, buffer_bytes=limits.buffer_bytes, send_buffer_bytes=limits.send_buffer_bytes,
         compresses=socket.compresses,
-    )
+    )  # fmt: skip

@@ -82,7 +82,7 @@ async def test_only_public_posts_of_users_in_good_standing_count() -> None:
 async def test_an_entry_that_is_none_is_passed_over() -> None:
     """An exception would end the task, and with it the server."""
     log = Log()
-    log.hub.ring.set_limits(max_bytes=1 << 24, max_age_ms=3_600_000)
+    log.hub.ring._max_bytes = 1 << 24
     log.add(0)
     deep = b'{"wire":{"status":{"uid":"7","meta":' + b"[" * DEEP + b"]" * DEEP + b"}}}"
     for n, body in enumerate([*BODIES.values(), deep], log.n + 1):
