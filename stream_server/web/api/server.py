@@ -183,11 +183,11 @@ def _answer(request: web.Request, path: str) -> web.Response:
 
 # fmt: off
 ROWS: tuple[Route, ...] = (
-    Route("GET", "/", index, NO_TOKEN, response=ServerIndex, name="console_index"),
-    Route("GET", "/docs", docs, NO_TOKEN, media_type="text/html", limits=(FILES,), name="console_docs"),
-    Route("GET", "/console/{file}", file, NO_TOKEN, media_type="text/javascript", limits=(FILES,), name="console_file"),
+    Route("GET", "/", index, NO_TOKEN, response=ServerIndex, name="console.index"),
+    Route("GET", "/docs", docs, NO_TOKEN, media_type="text/html", limits=(FILES,), name="console.docs"),
+    Route("GET", "/console/{file}", file, NO_TOKEN, media_type="text/javascript", limits=(FILES,), name="console.file"),
     Route("GET", "/console/{folder}/{file}", folder_file, NO_TOKEN, media_type="text/javascript", limits=(FILES,),
-          name="console_folder_file"),
+          name="console.folder_file"),
     Route("GET", "/healthz", liveness, NO_TOKEN, response=LivenessAnswer, limits=()),
     Route("GET", "/readyz", readiness, NO_TOKEN, response=ReadinessAnswer, extra_error_statuses=(503,), limits=()),
     Route("GET", "/metrics", metrics, NO_TOKEN, media_type="text/plain", extra_error_statuses=(401, 403), limits=()),

@@ -33,8 +33,8 @@ def operation_summary(row: Route) -> str:
 
 
 def operation_tag(row: Route) -> str:
-    """Return the OpenAPI tag of a route: the first word of its name, else the name of its handler's module."""
-    return row.name.partition("_")[0] or row.handler.__module__.rpartition(".")[2]
+    """Return the OpenAPI tag of a route: the noun of its name, else the name of its handler's module."""
+    return row.name.partition(".")[0] or row.handler.__module__.rpartition(".")[2]
 
 
 def component_schemas(rows: tuple[Route, ...]) -> dict[str, Json]:
