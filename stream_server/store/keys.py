@@ -174,8 +174,6 @@ ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
 PROCESSES = "processes:{all}"
-RATES_PREFIX = _PREFIX_BY_NAME["rates"].removesuffix(":")
-"""Prefix of the counters of rate limits. The library that counts adds the colon."""
 
 
 def key_for(name: str, *parts: str) -> str:
@@ -202,9 +200,9 @@ def list_timeline(list_id: str) -> str:
     return f"{_PREFIX_BY_NAME['timeline']}{{{list_id}}}"
 
 
-def rate_suffix(limit_name: str, subject: str) -> str:
-    """Return the variable end of the Redis key that counts for a rate limit. `RATES_PREFIX` is the beginning."""
-    return f"{{{subject}}}:{limit_name}"
+def rate_counter(limit_name: str, subject: str) -> str:
+    """Return the Redis key that counts the uses of a rate limit by a subject, such as a user."""
+    return f"{_PREFIX_BY_NAME['rates']}{{{subject}}}:{limit_name}"
 
 
 def open_streams(uid: str) -> str:

@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.web.api.people import UserPage
-from stream_server.web.api.rows import CONTACT_LIMITS, FOLLOW_TRIPS, TEXT_LIMITS, get, page, update, write
+from stream_server.web.api.rows import CONTACT_LIMITS, FOLLOW_TRIPS, TEXT_LIMITS, get, page, read_trips, update, write
 from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.fields import (
@@ -228,11 +228,11 @@ async def mark_notifications_read(request: web.Request) -> web.Response:
 # fmt: off
 ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/notifications", list_notifications, "read", PageQuery, response=NotificationPage,
-          name="notifications.list_notifications"),
+          name="notifications.list_notifications", round_trips=read_trips(6)),
     Route("PUT", "/v1/notifications/read", mark_notifications_read, "write", body=ReadMark, response=UnreadCount,
           name="notifications.mark_read"),
     page("/v1/users/{id}/lists", "lists.list_owned",
-         "List the lists of a user, newest first; only the owner sees private lists.", ListPage),
+         "List the lists of a user, newest first; only the owner sees private lists.", ListPage, trips=3),
     page("/v1/users/{id}/listed", "lists.list_containing",
          "List the lists with the user that the caller may see, last addition first.", ListPage),
     Route("POST", "/v1/lists", create_list, "write", body=NewList, response=List, status=201,
@@ -242,7 +242,7 @@ ROWS: tuple[Route, ...] = (
            "Change the name, description or visibility of a list that the caller owns.", ListChanges, List),
     write("DELETE", "/v1/lists/{id}", "lists.delete", "Delete a list that the caller owns, and its timeline."),
     page("/v1/lists/{id}/members", "lists.list_members",
-         "List the members of a list, last added first, with the time of addition.", UserPage),
+         "List the members of a list, last added first, with the time of addition.", UserPage, trips=3),
     write("PUT", "/v1/lists/{id}/members/{uid}", "lists.add_member",
           "Add a user to a list that the caller owns; repeating has no effect.", response=List,
           extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS, limits=CONTACT_LIMITS),
@@ -253,12 +253,12 @@ ROWS: tuple[Route, ...] = (
          "List the groups to which the caller is invited, last invited first.", GroupPage),
     Route("POST", "/v1/groups", create_group, "write", body=NewGroup, response=Group, status=201,
           extra_error_statuses=(413,), name="groups.create"),
-    get("/v1/groups/{id}", "groups.get", "Read one group; only its members see a private group.", Group),
+    get("/v1/groups/{id}", "groups.get", "Read one group; only its members see a private group.", Group, trips=2),
     update("/v1/groups/{id}", "groups.update", "Change the name or description of a group that the caller owns.",
            GroupChanges, Group),
     write("DELETE", "/v1/groups/{id}", "groups.delete", "Delete a group that the caller owns, with all memberships."),
     page("/v1/groups/{id}/members", "groups.list_members",
-         "List the members of a group, last joined first, with the time of joining.", UserPage),
+         "List the members of a group, last joined first, with the time of joining.", UserPage, trips=4),
     Route("PUT", "/v1/groups/{id}/members/{uid}", add_member, "write", response=Group, other_statuses=(202,),
           extra_error_statuses=(413,), me_parameter="uid", limits=CONTACT_LIMITS),
     write("DELETE", "/v1/groups/{id}/members/{uid}", "groups.remove_member",
@@ -272,13 +272,13 @@ ROWS: tuple[Route, ...] = (
           "Accept a talk that a stranger opened; a reply does this too."),
     write("DELETE", "/v1/talks/{id}/acceptance", "talks.refuse",
           "Refuse a talk that a stranger opened; the caller no longer sees it."),
-    get("/v1/talks/{id}", "talks.get", "Read one talk that the caller is in.", Talk),
+    get("/v1/talks/{id}", "talks.get", "Read one talk that the caller is in.", Talk, trips=3),
     Route("POST", "/v1/talks/{id}/messages", send_message, "write", body=NewTalkMessage, response=TalkMessage,
           status=201, limits=TEXT_LIMITS, name="talks.send_message"),
     page("/v1/talks/{id}/messages", "talks.list_messages",
-         "List the messages of a talk that the caller is in, newest first.", TalkMessagePage),
+         "List the messages of a talk that the caller is in, newest first.", TalkMessagePage, trips=3),
     get("/v1/talks/{id}/messages/{message}", "talks.get_message", "Read one message of a talk that the caller is in.",
-        TalkMessage),
+        TalkMessage, trips=3),
     Route("PUT", "/v1/talks/{id}/read", mark_talk_read, "write", body=TalkReadMark, response=TalkReadState,
           name="talks.mark_read"),
 )

@@ -10,7 +10,7 @@ from stream_server.errors import BadRequest
 from stream_server.monitoring.host_state import HostState
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.people import UserPage
-from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, get, write
+from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, get, read_trips, write
 from stream_server.web.http import fields, paging, query
 from stream_server.web.http.app_keys import CLAIMS, OPERATIONS, STORE
 from stream_server.web.http.fields import Body, Id, Timestamp
@@ -162,10 +162,11 @@ ROWS: tuple[Route, ...] = (
           limits=(WRITES, WRITE_BYTES, REPORTS), name="reports.create"),
     get("/v1/reports/{id}", "reports.get", "Read one of the caller's reports, with its outcome.", Report),
     Route("GET", "/v1/admin/reports", list_reports, "admin", ReportsQuery, response=AdminReportPage,
-          name="reports.list_reports"),
+          name="reports.list_reports", round_trips=read_trips(4)),
     Route("PATCH", "/v1/admin/reports/{id}", decide, "admin", body=Decision, response=AdminReport,
           round_trips=FANOUT_TRIPS, works_when_full=True, name="reports.decide"),
-    Route("GET", "/v1/admin/audit", list_deeds, "admin", PageQuery, response=DeedPage, name="audit.list_deeds"),
+    Route("GET", "/v1/admin/audit", list_deeds, "admin", PageQuery, response=DeedPage, name="audit.list_deeds",
+          round_trips=read_trips(2)),
     Route("GET", "/v1/admin/operations", read_state, "admin", response=HostState, round_trips=NO_ROUND_TRIP,
           name="operations.read_state"),
     Route("GET", "/v1/admin/suspensions", list_suspended, "admin", PageQuery, response=UserPage,

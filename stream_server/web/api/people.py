@@ -11,7 +11,16 @@ from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.errors import BadRequest, Conflict, NotFound, TooLarge
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.web.api.rows import CONTACT_LIMITS, FOLLOW_TRIPS, PASSWORD_TRIPS, get, page, update, write
+from stream_server.web.api.rows import (
+    CONTACT_LIMITS,
+    FOLLOW_TRIPS,
+    PASSWORD_TRIPS,
+    get,
+    page,
+    read_trips,
+    update,
+    write,
+)
 from stream_server.web.http import fields, query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, PASSWORDS, STORE
 from stream_server.web.http.fields import (
@@ -335,18 +344,19 @@ ROWS: tuple[Route, ...] = (
     write("PUT", "/v1/users/me/mutes/{id}", "mutes.mute",
           "Mute a user, who does not learn of it; repeating has no effect.", MuteState(muting=True)),
     write("DELETE", "/v1/users/me/mutes/{id}", "mutes.unmute", "End a mute.", MuteState(muting=False)),
-    Route("GET", "/v1/users/by-login/{login}", get_by_login, "read", response=User, name="users.get_by_login"),
+    Route("GET", "/v1/users/by-login/{login}", get_by_login, "read", response=User, name="users.get_by_login",
+          round_trips=read_trips(2)),
     get("/v1/users/{id}", "users.get", "Read one user.", User),
     page("/v1/users/{id}/followers", "follows.list_followers",
-         "List a user's followers, each with the time of the follow, newest first.", UserPage),
+         "List a user's followers, each with the time of the follow, newest first.", UserPage, trips=2),
     page("/v1/users/{id}/following", "follows.list_following",
-         "List whom a user follows, each with the time of the follow, newest first.", UserPage),
+         "List whom a user follows, each with the time of the follow, newest first.", UserPage, trips=2),
     Route("GET", "/v1/users/{id}/relationship/{other}", get_relationship, "read", response=RelationshipState,
-          name="relations.get_relationship"),
+          name="relations.get_relationship", round_trips=read_trips(2)),
     page("/v1/users/{id}/common-following/{other}", "relations.list_common_following",
-         "List the users whom both `{id}` and `{other}` follow.", UserPage),
+         "List the users whom both `{id}` and `{other}` follow.", UserPage, trips=4),
     page("/v1/users/{id}/common-followers/{other}", "relations.list_common_followers",
-         "List the users who follow both `{id}` and `{other}`.", UserPage),
+         "List the users who follow both `{id}` and `{other}`.", UserPage, trips=3),
     Route("POST", "/v1/admin/users", create_accounts, "admin", body=NewAccounts, response=AccountResults,
           name="users.create_accounts"),
 )

@@ -119,8 +119,6 @@ class RequestLimits:
         self.hits = LimitHits()
         self.redis_bytes = redis_bytes
         self._limiter = RateLimiter(counters)
-        self._counters = counters
-        self.prepare()
         self.proxies = TrustedProxies(config.trusted_proxies, config.forwarded_header)
         self.previews = Concurrency(1, "preview")
         self.polls = Concurrency(MAX_CONCURRENT_POLLS, "long polls")
@@ -130,11 +128,6 @@ class RequestLimits:
         self.turns = Turns()
         self.refusal_delay = RefusalDelay()
         self.connections = ConnectionTable(config, self.proxies.is_trusted, self.hits)
-
-    def prepare(self) -> None:
-        """Load what counting needs, if the limits are on. Call it after a reload, so that no request waits for it."""
-        if self.are_on:
-            self._counters.prepare()
 
     @property
     def are_on(self) -> bool:
