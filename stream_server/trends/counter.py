@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 import msgspec
 
-from filters.language_codes import present_tag
+from filters.tables import present_tag
 from filters.tokens import blank_unspaced, fold, has_unspaced
 from stream_server.events.entry import Entry
 from stream_server.events.kinds import PUBLIC_AUDIENCE
