@@ -7,18 +7,17 @@ renewed: the new one is put in place of the old one.
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Self, TypedDict, Unpack
+from dataclasses import dataclass, field
+from typing import Any, Self, Unpack, cast
 from urllib.parse import quote
 from weakref import WeakSet
 
 from stream_server.client.call import AsyncCaller
 from stream_server.client.calls import Calls
-from stream_server.client.connection import Framing
 from stream_server.client.errors import ClientFailure, OutcomeUnknown, RequestRefused, SessionLost, Unreachable
 from stream_server.client.filters import Filters, Since, to_parameters, to_since
 from stream_server.client.poll import Poll
-from stream_server.client.stream import MAX_SILENCE_SECONDS, Stream, StreamOptions
+from stream_server.client.stream import Stream, StreamOptions
 from stream_server.client.tokens import (
     NO_TOKEN,
     RENEWAL_SHARE,
@@ -28,7 +27,7 @@ from stream_server.client.tokens import (
     RenewedToken,
     fetch_from,
 )
-from stream_server.client.transport import Backoff, Transport
+from stream_server.client.transport import Backoff, ClientOptions, Transport
 from stream_server.wire.objects import Session
 
 
@@ -184,16 +183,8 @@ Token = str | Callable[[], str | Awaitable[str]] | LogIn | SavedSession
 """A JWT, a function or coroutine function that returns one, or what is needed to log in."""
 
 
-class ClientOptions(TypedDict, total=False):
-    """The options of a client; the constructor of :class:`Client` explains each."""
-
-    attempts: int
-    seconds: float
-    connections: int
-    backoff: Backoff | None
-
-
-ConnectionCallback = Callable[[str], None]
+class StreamArguments(Filters, StreamOptions, total=False):
+    """All arguments of a stream but where it begins."""
 
 
 class Client(AsyncCaller, Calls):
@@ -212,16 +203,7 @@ class Client(AsyncCaller, Calls):
     A token that can be renewed is renewed at 80 % of its lifetime, and open streams go on with the new one.
     """
 
-    def __init__(
-        self,
-        url: str,
-        token: Token | None = None,
-        *,
-        attempts: int = 6,
-        seconds: float = 30.0,
-        connections: int = 100,
-        backoff: Backoff | None = None,
-    ) -> None:
+    def __init__(self, url: str, token: Token | None = None, **options: Unpack[ClientOptions]) -> None:
         """Configure the client; ``async with`` opens it.
 
         Args:
@@ -229,12 +211,9 @@ class Client(AsyncCaller, Calls):
             token: A JWT; a function or coroutine function that returns one; :class:`LogIn` or :class:`SavedSession`.
                 A function is called when a token is needed, at 80 % of the token's lifetime and after its end. If the
                 token does not tell its lifetime, the function is called for each request.
-            attempts: Most attempts for one call, the first included.
-            seconds: Timeout of one attempt.
-            connections: Most connections open at the same time, apart from streams.
-            backoff: Delays between attempts; by default about 0.1 s, doubling up to 5 s.
+            options: See :class:`ClientOptions`.
         """
-        self._transport = Transport(url, attempts=attempts, seconds=seconds, connections=connections, backoff=backoff)
+        self._transport = Transport(url, options)
         self._session: LogInSession | None = None
         if isinstance(token, LogIn | SavedSession):
             self._session = LogInSession(self._transport, token)
@@ -269,46 +248,20 @@ class Client(AsyncCaller, Calls):
         """The number of requests that were sent again after a temporary failure."""
         return self._transport.repeats
 
-    def stream(
-        self,
-        *,
-        since: Since | None = None,
-        control: bool = False,
-        framing: Framing = "sse",
-        silence_seconds: float = MAX_SILENCE_SECONDS,
-        backoff: Backoff | None = None,
-        on_connection_change: ConnectionCallback | None = None,
-        **filters: Unpack[Filters],
-    ) -> Stream:
+    def stream(self, *, since: Since | None = None, **arguments: Unpack[StreamArguments]) -> Stream:
         """Return the stream of the events that match; iterating connects it.
 
         Args:
             since: Start after this cursor, at this time, or at this age such as ``-15m``. None starts with new events.
-            control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``. A ``gap`` is
-                always yielded.
-            framing: ``sse``, ``ndjson`` or ``websocket``; the events are the same.
-            silence_seconds: Reconnect after this time without bytes. Must exceed the server's heartbeat interval.
-            backoff: Delays between reconnects; by default about 0.5 s, doubling up to 30 s.
-            on_connection_change: Called with a sentence for people when the connection is lost or restored.
-            filters: What the stream selects, see :class:`Filters`.
+            arguments: What the stream selects, see :class:`Filters`, and the options of :class:`StreamOptions`.
         """
-        options = _stream_options(control, framing, silence_seconds, backoff, on_connection_change)
-        return self._make_stream("/v1/stream", filters, options, since)
+        return self._make_stream("/v1/stream", since, dict(arguments))
 
     def user_stream(
-        self,
-        *,
-        since: Since | None = None,
-        kinds: str | list[str] | None = None,
-        control: bool = False,
-        framing: Framing = "sse",
-        silence_seconds: float = MAX_SILENCE_SECONDS,
-        backoff: Backoff | None = None,
-        on_connection_change: ConnectionCallback | None = None,
+        self, *, since: Since | None = None, kinds: str | list[str] | None = None, **options: Unpack[StreamOptions]
     ) -> Stream:
         """Return the stream of all that concerns the caller: home timeline, notifications, messages and more."""
-        options = _stream_options(control, framing, silence_seconds, backoff, on_connection_change)
-        return self._make_stream("/v1/stream/user", {} if kinds is None else {"kinds": kinds}, options, since)
+        return self._make_stream("/v1/stream/user", since, {"kinds": kinds, **options})
 
     def poll(
         self,
@@ -326,19 +279,9 @@ class Client(AsyncCaller, Calls):
         start = None if since is None else to_since(since)
         return Poll(self._transport, to_parameters(filters), since=start, wait=wait, limit=limit, backoff=backoff)
 
-    def _make_stream(self, path: str, filters: Filters, options: StreamOptions, since: Since | None) -> Stream:
+    def _make_stream(self, path: str, since: Since | None, arguments: dict[str, Any]) -> Stream:
+        names = StreamOptions.__annotations__.keys() & arguments
+        options: Any = {name: arguments.pop(name) for name in names}
+        parameters = to_parameters(cast("Filters", arguments))
         start = None if since is None else to_since(since)
-        parameters = to_parameters(filters)
         return Stream(self._transport, path, parameters, options, since=start, on_connect=self._prolonger.add)
-
-
-def _stream_options(
-    control: bool,  # noqa: FBT001 - passed on from the methods above
-    framing: Framing,
-    silence_seconds: float,
-    backoff: Backoff | None,
-    on_connection_change: ConnectionCallback | None,
-) -> StreamOptions:
-    """Return the options; None stands for the default of :class:`StreamOptions`."""
-    options = StreamOptions(control, framing, silence_seconds, backoff or Backoff())
-    return options if on_connection_change is None else replace(options, on_connection_change=on_connection_change)

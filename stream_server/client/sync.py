@@ -17,9 +17,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 from stream_server.client.call import BlockingCaller
 from stream_server.client.calls import Calls
 from stream_server.client.client import Client as AsyncClient
-from stream_server.client.client import ClientOptions, Token
+from stream_server.client.client import Token
 from stream_server.client.poll import Poll as AsyncPoll
 from stream_server.client.stream import Stream as AsyncStream
+from stream_server.client.transport import ClientOptions
 from stream_server.wire.messages import Event
 
 P = ParamSpec("P")

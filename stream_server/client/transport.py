@@ -90,6 +90,19 @@ class RequestOptions(TypedDict, total=False):
     """Whether to stop after an attempt that may have happened, because a repetition would do harm."""
 
 
+class ClientOptions(TypedDict, total=False):
+    """The options of a client."""
+
+    attempts: int
+    """Most attempts for one call, the first included; 6 by default."""
+    seconds: float
+    """Timeout of one attempt, 30 by default."""
+    connections: int
+    """Most connections open at the same time, apart from streams; 100 by default."""
+    backoff: Backoff | None
+    """Delays between attempts; by default about 0.1 s, doubling up to 5 s."""
+
+
 class Request(NamedTuple):
     """One request, the same in all its attempts. ``data`` is the JSON of the body; a read has an empty ``key``."""
 
@@ -122,16 +135,14 @@ class Transport:
         repeats: How many requests were sent again after a temporary failure.
     """
 
-    def __init__(
-        self, url: str, *, attempts: int, seconds: float, connections: int, backoff: Backoff | None = None
-    ) -> None:
+    def __init__(self, url: str, options: ClientOptions) -> None:
         self.url = check_address(url)
         self.tokens: TokenSource = NO_TOKEN
         self.repeats = 0
-        self._attempts = attempts
-        self._seconds = seconds
-        self._connections = connections
-        self._backoff = backoff or Backoff(initial_seconds=0.1, max_seconds=5.0)
+        self._attempts = options.get("attempts", 6)
+        self._seconds = options.get("seconds", 30.0)
+        self._connections = options.get("connections", 100)
+        self._backoff = options.get("backoff") or Backoff(initial_seconds=0.1, max_seconds=5.0)
         self._calls: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
 
