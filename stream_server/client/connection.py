@@ -20,6 +20,7 @@ from stream_server.client.errors import (
     parse_retry_after,
     summary_of,
 )
+from stream_server.wire.errors import STATUS_BY_CODE
 from stream_server.wire.messages import EVENT_TYPES, Control, Event
 
 MAX_MESSAGE_BYTES = 16 * 2**20
@@ -192,10 +193,6 @@ CLOSE_SECONDS = 2.0
 
 _FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
 
-_STATUS_BY_CODE = {"rate_limited": 429, "unavailable": 503, "outcome_unknown": 503}
-"""The HTTP status of an error that comes in a message of a WebSocket; 400 for all other codes."""
-
-
 class StreamRequest(NamedTuple):
     """The request of a stream. After ``silence_seconds`` without a byte, the connection counts as broken."""
 
@@ -281,7 +278,7 @@ def _has_cursor(data: bytes) -> bool:
         code = str(answer.error.get("code") or "")
         seconds = answer.error.get("retry_after")
         raise RequestRefused(
-            _STATUS_BY_CODE.get(code, 400), code, str(answer.error.get("message") or ""),
+            STATUS_BY_CODE.get(code, 400), code, str(answer.error.get("message") or ""),
             param=answer.error.get("param"), column=answer.error.get("column"),
             retry_after=seconds if isinstance(seconds, int | float) else None,
         )  # fmt: skip

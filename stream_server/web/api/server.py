@@ -17,11 +17,12 @@ from stream_server.monitoring.metrics import CONTENT_TYPE
 from stream_server.web.http import operations_access
 from stream_server.web.http.app_keys import CONFIG, CONSOLE_FILES, HUB, OPERATIONS, READINESS_CHECK, ROUTES
 from stream_server.web.http.fields import NonNegativeInt
-from stream_server.web.http.responses import ErrorDetail, encode_response, json_response
+from stream_server.web.http.responses import encode_response, json_response
 from stream_server.web.http.static_files import StaticFile, file_response, load_files
 from stream_server.web.limits.rate_limit import FILES
 from stream_server.web.openapi.document import encoded_document
 from stream_server.web.route import NO_TOKEN, Route
+from stream_server.wire.errors import ErrorDetail
 
 _VERSION = "the version with a digest of the code, which differs between two builds"
 _LAG = "how far this server is behind the log, in milliseconds"

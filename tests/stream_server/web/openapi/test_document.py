@@ -13,13 +13,14 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31
 from yarl import URL
 
 from filters.registry import Registry
-from stream_server.errors import STATUS_BY_CODE, BadRequest
+from stream_server.errors import BadRequest
 from stream_server.store.pagination import PageRequest as Asked
 from stream_server.web import routes
 from stream_server.web.api import people, rows
 from stream_server.web.http import app_keys, paging, query
 from stream_server.web.openapi import document as openapi
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
+from stream_server.wire.errors import STATUS_BY_CODE
 from tests.stream_server.web.world import World
 
 NAME = re.compile(r"[a-z_]+")
