@@ -18,7 +18,6 @@ from filters.base import Filter
 from filters.registry import Registry
 from stream_server.cli import cli
 from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS
-from stream_server.errors import STATUS_BY_CODE
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.monitoring.metrics import ALL_METRICS
 from stream_server.store.keys import ALL_KEYS
@@ -26,6 +25,7 @@ from stream_server.web.limits.rate_limit import DAY, HOUR, MINUTE, QUARTER_HOUR,
 from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.web.routes import ROUTE_TABLE
+from stream_server.wire.errors import STATUS_BY_CODE
 
 ROOT = Path(__file__).parent.parent
 PAGES = (

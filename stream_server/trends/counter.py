@@ -11,7 +11,7 @@ from zlib import crc32
 
 import msgspec
 
-from filters.language_codes import present_tag
+from filters.tables import present_tag
 from filters.tokens import blank_unspaced, fold, has_unspaced
 from stream_server.events.entry import Entry
 from stream_server.events.kinds import PUBLIC_AUDIENCE
