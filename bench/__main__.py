@@ -5,9 +5,10 @@ import os
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench import parts
@@ -33,7 +34,12 @@ CROWD = 10_000
 CROWD_FILES = 4096
 """File descriptors that such a crowd needs besides its streams."""
 
-PARTS = ("firehose", "tracks", "joined", "requests", "connects", "idle", "crowd")
+MEASURES: dict[str, Callable[[Server, Clients, Plan], Measured]] = {
+    "firehose": partial(parts.fan_out, kind="firehose"), "tracks": partial(parts.fan_out, kind="tracks"),
+    "joined": parts.joined, "requests": parts.requests, "connects": parts.connects, "idle": parts.idle,
+    "crowd": parts.returning,
+}  # fmt: skip
+PARTS = tuple(MEASURES)
 """The parts of a run, in order. A quick run leaves out the last one."""
 
 
@@ -90,31 +96,21 @@ class Bench:
         plan = self._options.plan
         for part in self._options.parts:
             for number in range(1 if part == "crowd" else plan.rounds):
-                for server, measured in self._steps(part):
+                for server in (*self._ours, *self._yardsticks(part)):
                     print(f"{part}, round {number + 1}, {server.column}", file=sys.stderr, flush=True)
-                    for name, figures in measured:
+                    for name, figures in MEASURES[part](server, self._clients, plan):
                         self.results.add(server.column, name, figures)
 
-    def _steps(self, part: str) -> Iterator[tuple[Server, Measured]]:
-        """Yield the servers of a part, and for each the measurement, which begins when it is iterated."""
-        plan, clients, shared = self._options.plan, self._clients, self._shared
-        if part == "requests":
-            answering: list[StreamServer | BookServer] = [*self._ours, *([BookServer(shared)] if shared else ())]
-            yield from ((server, parts.requests(server, clients, plan)) for server in answering)
-        elif part in {"connects", "crowd"}:
-            opening: list[StreamServer | BareServer] = [*self._ours, *([BareServer(shared)] if shared else ())]
-            for one in opening:
-                yield one, parts.connects(one, clients, plan) if part == "connects" else parts.returning(one, plan)
-        elif part == "joined":
-            floor = [Floor(shared, self._programs.floor, batch=True)] if shared else ()
-            yield from ((server, parts.joined(server, clients, plan)) for server in (*self._ours, *floor))
-        elif part == "idle":
-            queue = [QueueServer(shared)] if shared else ()
-            yield from ((server, parts.idle(server, clients, plan)) for server in (*self._ours, *queue))
-        else:
-            both = [Floor(shared, self._programs.floor), QueueServer(shared)] if shared else ()
-            kind = parts.TRACKS if part == "tracks" else parts.FIREHOSE
-            yield from ((server, parts.fan_out(server, clients, plan, kind)) for server in (*self._ours, *both))
+    def _yardsticks(self, part: str) -> list[Server]:
+        if self._shared is None:
+            return []
+        queue, bare, floor = QueueServer(self._shared), BareServer(self._shared), self._programs.floor
+        fan_out = [Floor(self._shared, floor), queue]
+        found: dict[str, list[Server]] = {
+            "firehose": [*fan_out], "tracks": [*fan_out], "joined": [Floor(self._shared, floor, batch=True)],
+            "requests": [BookServer(self._shared)], "connects": [bare], "idle": [queue], "crowd": [bare],
+        }  # fmt: skip
+        return found[part]
 
 
 @contextmanager

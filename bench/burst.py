@@ -5,7 +5,6 @@ do it, in one transaction a burst. They are copies of one real post with ids, ti
 """
 
 import asyncio
-import hmac
 import re
 import time
 from typing import Any
@@ -16,7 +15,7 @@ from bench.poster import with_hands
 from bench.site import Site
 from stream_server.events.bus_signature import MAC_PREFIX, BusSignature
 from stream_server.events.position import Position
-from stream_server.security.bus_key import to_key
+from stream_server.security.signing_keys import to_bus_key
 from stream_server.store import keys
 
 CHANNEL = "events:post"
@@ -29,7 +28,7 @@ class Bursts:
 
     def __init__(self, redis: "Redis", key: bytes, example: bytes) -> None:
         self._redis = redis
-        self._key = key
+        self._signature = BusSignature(key)
         self._id, _, self._rest = example.split(b" ", 2)
         ms, seq = map(int, self._id.split(b"-"))
         self._status = Position(ms, seq, 0).status_number
@@ -38,7 +37,7 @@ class Bursts:
     async def of(cls, site: Site) -> "Bursts":
         """Create one real post and learn its form."""
         redis = Redis(unix_socket_path=site.redis_socket)
-        key = to_key(site.bus_secret)
+        key = to_bus_key(site.bus_secret)
         async with redis.pubsub(ignore_subscribe_messages=True) as heard:
             await heard.subscribe(CHANNEL)
             await with_hands(site.address, 1, lambda connection: connection.post(site.authors[0], 1))
@@ -79,4 +78,4 @@ class Bursts:
         return TIME.sub(b'"t":%d' % time.monotonic_ns(), own, count=1)
 
     def _signed(self, plain: bytes) -> bytes:
-        return plain[:-1] + MAC_PREFIX + hmac.digest(self._key, plain, "sha1").hex().encode() + b'"}'
+        return plain[:-1] + MAC_PREFIX + self._signature.sign(plain) + b'"}'

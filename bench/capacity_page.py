@@ -22,8 +22,7 @@ MENTIONS, HOMES, HEARTBEAT_SECONDS = 0.3, 0.8, 15
 
 DEEDS = {
     "commands": "commands", "Redis, µs": "many.redis", "server, µs": "many.server",
-    "each server that hears, µs": "many.hear", "one at a time: Redis, µs": "alone.redis", "server, µs ": "alone.server",
-    "each that hears, µs": "alone.hear", "entries": "entries", "memory, bytes": "memory",
+    "each server that hears, µs": "many.hear", "entries": "entries", "memory, bytes": "memory",
     "append-only file, bytes": "aof", "answer, bytes": "answer",
 }  # fmt: skip
 STREAMS = {
@@ -79,22 +78,6 @@ def machine(costs: UnitCosts) -> str:
     )
 
 
-def families(costs: UnitCosts) -> str:
-    """Return the memory of the keys of each deed by family."""
-    rows = (
-        (name, ", ".join(f"{family} {size:,.0f}" for family, size in deed.families.items()))
-        for name, deed in costs.deeds.items()
-        if deed.families
-    )
-    return markdown(("one", "growth of Redis' keys, bytes"), rows)
-
-
-def limits(costs: UnitCosts) -> str:
-    """Return how many deeds a second one core does."""
-    rows = ((name, f"{1e6 / d.many.redis:,.0f}", f"{1e6 / d.many.server:,.0f}") for name, d in costs.deeds.items())
-    return markdown(("one kind of deed alone", "a second and core of Redis", "a second and core of a server"), rows)
-
-
 def one_core(costs: UnitCosts) -> str:
     """Return the posts a second at which Redis is as busy as is safe."""
     post, page = _post(costs, attrgetter("many.redis")), _page(costs, attrgetter("many.redis"))
@@ -141,9 +124,7 @@ def loads(costs: UnitCosts, site: Site) -> str:
 BLOCKS: dict[str, Callable[[UnitCosts], str]] = {
     "unit_machine": machine,
     "unit_deeds": lambda costs: _fields("one", DEEDS, costs.deeds),
-    "unit_families": families,
     "unit_streams": lambda costs: _fields("one stream", STREAMS, costs.streams),
-    "unit_limits": limits,
     "capacity_one_machine": lambda costs: loads(costs, ONE_MACHINE),
     "capacity_example": lambda costs: loads(costs, LARGE),
     "capacity_one_core": one_core,

@@ -17,7 +17,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import mix
@@ -72,7 +71,6 @@ class Plan:
     hold: float
     rates: tuple[float, ...]
     seconds: float
-    json: str
 
 
 def plan_from(arguments: list[str]) -> Plan:
@@ -83,7 +81,6 @@ def plan_from(arguments: list[str]) -> Plan:
     parser.add_argument("--hold", type=float, default=0, help="seconds of being idle (60)")
     parser.add_argument("--seconds", type=float, default=0, help="seconds of each rate of posts (20)")
     parser.add_argument("--rates", default="1,100,1000", help="posts a second, one after the other (1,100,1000)")
-    parser.add_argument("--json", default="", metavar="FILE", help="write the figures there as well")
     given = parser.parse_args(arguments)
     needed = given.conns + WAITING_FILES + SPARE_FILES
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -95,7 +92,6 @@ def plan_from(arguments: list[str]) -> Plan:
         hold=given.hold or (10 if given.quick else 60),
         rates=tuple(float(rate) for rate in given.rates.split(",")),
         seconds=given.seconds or (5 if given.quick else 20),
-        json=given.json,
     )
 
 
@@ -333,12 +329,10 @@ async def measure(server: StreamServer, plan: Plan) -> Ledger:
 
 
 async def measure_all(plan: Plan) -> Ledger:
-    """Run once, with the yardstick before and after, and return the figures."""
+    """Run once, after the yardstick, and return the figures."""
     with site() as shared:
-        before = await measure_bare(shared, plan)
+        bare = await measure_bare(shared, plan)
         ledger = await measure(StreamServer(shared), plan)
-        after = await measure_bare(shared, plan)
-    bare = Yardstick(*(sum(pair) / 2 for pair in zip(before, after, strict=True)))
     ledger.note("yardstick", "bare aiohttp opens as many", bare.seconds, "s")
     ledger.note("yardstick", "bare aiohttp: CPU", bare.cpu_seconds, "s")
     for part in ("storm", "restart"):
@@ -354,8 +348,6 @@ def main() -> None:
     end_cleanly()
     ledger = asyncio.run(measure_all(plan))
     print(ledger.text(f"{plan.conns} streams on one process"))
-    if plan.json:
-        Path(plan.json).write_text(ledger.json(), encoding="utf-8")
     sys.exit(1 if ledger.broken else 0)
 
 

@@ -1,6 +1,5 @@
-"""Collects the results of a run, and shows them as a table and as JSON: figures, and promises that must be zero."""
+"""Collects the results of a run, and shows them as a table: figures, and promises that must be zero."""
 
-import json
 from typing import NamedTuple
 
 from bench.table import figure, markdown
@@ -38,13 +37,6 @@ class Ledger:
     def broken(self) -> list[Row]:
         """The promises that were broken."""
         return [row for row in self.rows if row.promise and row.value]
-
-    def json(self) -> str:
-        """Return ``{part: {name: value}}`` as text. The unit follows the name in brackets."""
-        parts: dict[str, dict[str, float]] = {}
-        for row in self.rows:
-            parts.setdefault(row.part, {})[f"{row.name} [{row.unit}]" if row.unit else row.name] = row.value
-        return json.dumps(parts, indent=2) + "\n"
 
     def text(self, title: str) -> str:
         """Return the table. Broken promises are marked."""

@@ -58,7 +58,15 @@ class Server(ABC):
         """
 
     def streams(self, kind: Kind, count: int) -> list[str]:
-        """Return the requests of ``count`` clients."""
+        """Return the requests of ``count`` clients that share one token."""
+        raise NotImplementedError
+
+    def openings(self, count: int) -> list[tuple[str, list[str]]]:
+        """Return the requests whose connects are measured, by name."""
+        return [(self.column, self.streams("tracks", count))]
+
+    def calls(self) -> dict[str, list[str]]:
+        """Return the requests whose rate is measured, by name."""
         raise NotImplementedError
 
     async def feed(self, running: Running, kind: Kind, rate: float, done: asyncio.Event) -> None:  # noqa: ARG002
@@ -149,10 +157,6 @@ class BareServer(Server):
         """Return requests of the same length as those of our server."""
         token = self.site.token(self.site.admin, "stream firehose")
         return [stream_request("/stream", kind, number, token) for number in range(count)]
-
-    def openings(self, count: int) -> list[tuple[str, list[str]]]:
-        """Return the requests whose connects are measured, by name."""
-        return [("bare", self.streams("tracks", count))]
 
 
 class BookServer(Server):

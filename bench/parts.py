@@ -8,7 +8,7 @@ from bench import crowd
 from bench.burst import Bursts
 from bench.clients import Clients, Figures, Work
 from bench.gauges import until
-from bench.lineup import BareServer, BookServer, Kind, Running, Server, StreamServer
+from bench.lineup import Kind, Running, Server, StreamServer
 from bench.poster import TOPICS
 from bench.process import cpu_seconds
 
@@ -20,9 +20,6 @@ FEW = 20
 
 JOINED = (10, 20.0)
 """Posts a burst and bursts a second, for about ten events a read."""
-
-FIREHOSE: Kind = "firehose"
-TRACKS: Kind = "tracks"
 
 CROWD_RATE = 100.0
 """Posts a second to the streams of the crowd."""
@@ -74,7 +71,7 @@ def joined(server: Server, clients: Clients, plan: Plan) -> Measured:
         yield "joined", _streamed(server, running, clients, plan, "firehose", work, size * per_second)
 
 
-def requests(server: StreamServer | BookServer, clients: Clients, plan: Plan) -> Measured:
+def requests(server: Server, clients: Clients, plan: Plan) -> Measured:
     """Measure how many requests a second a server answers, and what one costs the server and Redis."""
     with server.running() as running:
         for name, lines in server.calls().items():
@@ -87,7 +84,7 @@ def requests(server: StreamServer | BookServer, clients: Clients, plan: Plan) ->
             yield name, found | costs | {"per_s": count / found["seconds"]}
 
 
-def connects(server: StreamServer | BareServer, clients: Clients, plan: Plan) -> Measured:
+def connects(server: Server, clients: Clients, plan: Plan) -> Measured:
     """Measure how many streams a second a server opens, and what opening costs."""
     with server.running() as running:
         asyncio.run(clients.streams(running, server.streams("firehose", FEW), settle=0))
@@ -111,10 +108,10 @@ def idle(server: Server, clients: Clients, plan: Plan) -> Measured:
         yield "idle", found | {"open_per_cpu_s": found["opened"] / found["open_cpu_s"]}
 
 
-def returning(server: StreamServer | BareServer, plan: Plan) -> Measured:
+def returning(server: Server, _: Clients, plan: Plan) -> Measured:
     """Measure many streams, all of which close and return at once. Of a bare server, measure how long opening takes."""
-    sizes = crowd.Plan(conns=plan.crowd, hold=plan.warmup, rates=(CROWD_RATE,), seconds=plan.seconds, json="")
-    if isinstance(server, BareServer):
+    sizes = crowd.Plan(conns=plan.crowd, hold=plan.warmup, rates=(CROWD_RATE,), seconds=plan.seconds)
+    if not isinstance(server, StreamServer):
         bare = asyncio.run(crowd.measure_bare(server.site, sizes))
         storms = {"storm_s": bare.seconds, "storm_cpu_s": bare.cpu_seconds}
         yield "crowd", storms | {"restart_s": bare.seconds, "restart_cpu_s": bare.cpu_seconds}

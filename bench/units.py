@@ -49,7 +49,6 @@ class Options(NamedTuple):
 
     sizes: Sizes
     commit: str
-    json: str
     write: bool
 
 
@@ -58,10 +57,9 @@ def options_from(arguments: list[str]) -> Options:
     parser = argparse.ArgumentParser(prog="python -m bench.units", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer deeds, to see that it works")
     parser.add_argument("--commit", default="", help="measure another commit, with the programs of this checkout")
-    parser.add_argument("--json", default="", metavar="FILE", help="write the figures there as well")
     parser.add_argument("--write", action="store_true", help="write unit_costs.json and the pages made from it")
     given = parser.parse_args(arguments)
-    return Options(QUICK if given.quick else FULL, given.commit, given.json, given.write)
+    return Options(QUICK if given.quick else FULL, given.commit, given.write)
 
 
 async def measure(folder: Path, python: str, sizes: Sizes, commit: str) -> UnitCosts:
@@ -121,8 +119,6 @@ def main(arguments: list[str]) -> None:
         costs = asyncio.run(measure(folder, python, options.sizes, name))
     for build in capacity_page.BLOCKS.values():
         print(build(costs))
-    if options.json:
-        Path(options.json).write_text(costs.json(), encoding="utf-8")
     if options.write:
         CHECKED_IN.write_text(costs.json(), encoding="utf-8")
         subprocess.run([sys.executable, "-m", "docs.tables"], cwd=ROOT, check=True)

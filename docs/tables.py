@@ -87,12 +87,9 @@ def metrics() -> str:
 
 
 def commands() -> str:
-    """Return the commands of `stream-server`, each with its first sentence of help and its own options."""
-    rows = (
-        (f"`{name}`", command.get_short_help_str(200), _format_options(command))
-        for name, command in _leaf_commands(cli)
-    )
-    return _table(("command", "purpose", "options besides settings"), rows)
+    """Return the commands of `stream-server`, each with its first sentence of help."""
+    rows = ((f"`{name}`", command.get_short_help_str(200)) for name, command in _leaf_commands(cli))
+    return _table(("command", "purpose"), rows)
 
 
 def _leaf_commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -104,13 +101,6 @@ def _leaf_commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, 
             yield from _leaf_commands(command, f"{prefix}{name} ")
         elif command is not None:
             yield prefix + name, command
-
-
-def _format_options(command: click.Command) -> str:
-    """Return the visible options of a command that are no settings."""
-    flags = {setting.flag for setting in SETTINGS}
-    options = (option.opts[0] for option in command.params if isinstance(option, click.Option) and not option.hidden)
-    return ", ".join(f"`{option}`" for option in options if option not in flags)
 
 
 def keys() -> str:
@@ -126,10 +116,16 @@ def keys() -> str:
 
 def routes() -> str:
     """Return the HTTP routes except streams and dialects. A `?` marks an optional body member."""
-    scopes = {NO_TOKEN: "open", ANY_TOKEN: "any"}
     documented = [row for row in ROUTE_TABLE if row.query is not None]
-    rows = ((_format_request(row), scopes.get(row.scope, row.scope), operation_summary(row)) for row in documented)
-    return _table(("method and path", "scope", "purpose"), rows)
+    rows = ((_format_request(row), f"{operation_summary(row)}{_format_scope(row)}") for row in documented)
+    return _table(("method and path", "purpose"), rows)
+
+
+def _format_scope(row: Route) -> str:
+    """Return the scope in parentheses, unless it is the usual one of the method."""
+    scopes = {NO_TOKEN: "open", ANY_TOKEN: "any scope"}
+    usual = "read" if row.method == "GET" else "write"
+    return "" if row.scope == usual else f" ({scopes.get(row.scope, row.scope)})"
 
 
 def _format_request(row: Route) -> str:

@@ -22,30 +22,26 @@ from stream_server.events.bus_signature import BusSignature
 from stream_server.events.language import detect_language, detect_nothing
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
-from stream_server.feed.log_reader import LogReader
-from stream_server.feed.ring_filler import RingFiller
+from stream_server.feed.log_reader import LogReader, RingFiller
 from stream_server.feed.stream_directory import StreamDirectory
-from stream_server.feed.token_recheck import TokenRecheck
-from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenStatuses
+from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenRecheck, TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.jobs.cluster_watch import ClusterWatch
 from stream_server.jobs.expiry_loop import ExpiryLoop, make_expiry_loop
-from stream_server.jobs.idle_homes_loop import IdleHomesLoop
-from stream_server.jobs.repair_loop import RepairLoop
-from stream_server.jobs.trimmer import LogTrimmer
+from stream_server.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoop
 from stream_server.jobs.workers import JobWorkers
 from stream_server.jobs.write_guard import WriteGuard
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.recent_errors import RecentErrors
-from stream_server.monitoring.trace_export import start_export
+from stream_server.monitoring.tracing import start_export
 from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.runtime import listening, logs
 from stream_server.runtime.listening import Listeners
 from stream_server.runtime.loop_watch import LoopWatch
-from stream_server.security import bus_key, tokens
+from stream_server.security import signing_keys, tokens
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.store.log.retention import RetentionLimits
@@ -104,7 +100,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
         store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts,
         last_written=lambda: store.last_written, link_health=link_health, on_log_readable=log.mark_readable,
         canary_seconds=config.canary_seconds,
-        open_signed=BusSignature(bus_key.to_key(config.bus_secret or secrets.token_hex())).open,
+        open_signed=BusSignature(signing_keys.to_bus_key(config.bus_secret or secrets.token_hex())).open,
         on_question=lambda message: _answer(hub, directory, message),
     )  # fmt: skip
     passwords = Passwords(config.password_memory_kib)
@@ -174,11 +170,10 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
             timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
-            ask_strangers=config.consent == "on", packed_statuses=config.pack_statuses == "on",
-            foreign_subjects=config.ingest_subjects == "on",
+            ask_strangers=config.consent == "on", foreign_subjects=config.ingest_subjects == "on",
         ),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
-        verify_feed=verify_feed, bus_key=bus_key.to_key(config.bus_secret) if config.bus_secret else b"",
+        verify_feed=verify_feed, bus_key=signing_keys.to_bus_key(config.bus_secret) if config.bus_secret else b"",
     )  # fmt: skip
 
 
@@ -300,9 +295,7 @@ def _readiness(hub: Hub, feed: Feed, services: BackgroundServices) -> app_keys.R
     return ready
 
 
-def _add_operations(
-    app: web.Application, feed: Feed, services: BackgroundServices, workers: WorkerSockets
-) -> None:
+def _add_operations(app: web.Application, feed: Feed, services: BackgroundServices, workers: WorkerSockets) -> None:
     """Add the metrics of this process, the object that answers for all workers, and the export of traces, if any."""
     hub, limit_hits, is_ready = app[app_keys.HUB], app[LIMITS].hits, app[app_keys.READINESS_CHECK]
     metrics = app[app_keys.METRICS] = _make_metrics(hub, feed, app[app_keys.STORE], services, workers.slot)

@@ -14,7 +14,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from stream_server.build import full_version
-from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput
+from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput, failure_of
 
 COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "Run the server, with an embedded Redis unless --redis names another one.",
@@ -82,8 +82,7 @@ class CommandGroup(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(OK) from None
         except Exception as error:
-            # Not imported before, because it needs the modules of all errors.
-            failure = import_module("stream_server.commands.failures").failure_of(error)
+            failure = failure_of(error)
             if failure is None:
                 raise
             raise failure from None

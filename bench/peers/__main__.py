@@ -1,7 +1,6 @@
 """``python -m bench.peers``: measure other streaming servers beside this one in one run, and print one table."""
 
 import argparse
-import json
 import os
 import resource
 import sys
@@ -58,7 +57,6 @@ class Options(NamedTuple):
     names: list[str]
     parts: list[str]
     folders: list[Path]
-    json: str
 
 
 def options_from(arguments: list[str]) -> Options:
@@ -71,9 +69,6 @@ def options_from(arguments: list[str]) -> Options:
     parser.add_argument("--rounds", type=int, default=0, help="interleaved rounds (2)")
     parser.add_argument("--seconds", type=float, default=0, help="length of each measurement (5)")
     parser.add_argument("--conns", type=int, default=1000, help="clients that receive events (1000)")
-    parser.add_argument("--rate", type=float, default=50, help="events a second of the firehose (50)")
-    parser.add_argument("--topic-rate", type=float, default=200, help="events a second if a client gets a tenth (200)")
-    parser.add_argument("--json", default="", help="also write the figures of all rounds to this file")
     given = parser.parse_args(arguments)
     names, wanted = given.only.split(","), given.parts.split(",")
     if unknown := [*(name for name in names if name not in NAMES), *(part for part in wanted if part not in PARTS)]:
@@ -82,10 +77,10 @@ def options_from(arguments: list[str]) -> Options:
     plan = Plan(
         rounds=given.rounds or (1 if given.quick else 2), conns=min(given.conns, room), openings=0, crowd=0,
         idle_conns=min(given.conns if given.quick else max(given.conns, IDLE_CONNS), room),
-        rate=given.rate, track_rate=given.topic_rate, seconds=given.seconds or (2 if given.quick else 5),
+        rate=50, track_rate=200, seconds=given.seconds or (2 if given.quick else 5),
         warmup=1 if given.quick else 1.5, settle=0.2 if given.quick else 1,
     )  # fmt: skip
-    return Options(plan, names, wanted, given.peers_folder, given.json)
+    return Options(plan, names, wanted, given.peers_folder)
 
 
 def makers(shared: Site, programs: Programs) -> dict[str, Callable[[], Peer]]:
@@ -176,8 +171,6 @@ def main() -> None:
         results, failed = run(
             peers, options.parts, Clients(shared.folder, compiled(shared.folder).load), options.plan
         )
-    if options.json:
-        Path(options.json).write_text(json.dumps(results.raw(), indent=1), encoding="utf-8")
     print(table(results, peers, options.plan, missing | failed))
 
 

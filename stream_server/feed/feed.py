@@ -17,8 +17,7 @@ from stream_server.errors import ApiError
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
-from stream_server.feed.heard_log import HeardLog
-from stream_server.feed.link_health import LinkHealth, LinkLost
+from stream_server.feed.link_health import HeardLog, LinkHealth, LinkLost
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog

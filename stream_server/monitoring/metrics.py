@@ -6,21 +6,81 @@ Each sample has the label ``worker``, the number of its process, so the metrics 
 
 import os
 import re
+import resource
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from stream_server.build import full_version
-from stream_server.hub.delivery_times import DeliveryTimes
-from stream_server.monitoring.delivery_latency import DELIVERY_LATENCY, latency_metric
+from stream_server.hub.group import BUCKET_SECONDS, DeliveryTimes
 from stream_server.monitoring.http_counters import HTTP_METRICS, HttpCounters
-from stream_server.monitoring.process_usage import read_usage
+
+
+class ProcessUsage(NamedTuple):
+    """The use of resources of this process.
+
+    Attributes:
+        memory_bytes: Resident memory. Without ``/proc``, the most that the process ever had.
+        cpu_seconds: Processor time of all threads since the start of the process.
+        open_files: Number of open file descriptors; 0 if unknown.
+        max_files: Limit of open file descriptors.
+    """
+
+    memory_bytes: int
+    cpu_seconds: float
+    open_files: int
+    max_files: int
+
+
+def read_usage() -> ProcessUsage:
+    """Return the present use of resources of this process. It takes some tenths of a millisecond."""
+    return ProcessUsage(
+        _memory_bytes(), time.process_time(), _open_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    )
+
+
+def _memory_bytes() -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+
+
+def _open_files() -> int:
+    try:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a list of names; paths of 10,000 files would be slow
+    except OSError:
+        return 0
+
+
+DELIVERY_LATENCY = (
+    "stream_server_delivery_latency_seconds", "histogram",
+    "Time from Redis' log to the sockets of live streams, by filter.",
+)  # fmt: skip
+"""Name, type and meaning of the metric."""
+
+_BUCKET_NAMES = (*map(str, BUCKET_SECONDS), "+Inf")
+
+
+def latency_metric(times: DeliveryTimes) -> Metric:
+    """Return the metric with its present values. A kind of filter that had no event yet is left out."""
+    name, _, text = DELIVERY_LATENCY
+    metric = HistogramMetricFamily(name, text, labels=["filter"])
+    for kind, counts, seconds in times.histograms():
+        if any(counts):
+            metric.add_metric([kind], list(zip(_BUCKET_NAMES, map(float, accumulate(counts)), strict=True)), seconds)
+    return metric
+
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """Media type of :meth:`Metrics.render`."""

@@ -7,6 +7,7 @@ and itself runs only the supervisor and the embedded Redis.
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
 import time
@@ -25,15 +26,15 @@ from stream_server.config.config import load_again, worker_environment
 from stream_server.config.reload import SettingsReloader
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.demo import walkthrough
-from stream_server.monitoring import trace_export
+from stream_server.monitoring import tracing
 from stream_server.monitoring.worker_sockets import SOCKET_NAME_BYTES, WorkerSockets
-from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
+from stream_server.runtime import listening, logs, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from stream_server.runtime.listening import Listeners
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.runtime.sign_in_link import make_first_link
 from stream_server.runtime.tcp_keepalive import TcpKeepalive
-from stream_server.security import bus_key, signing_keys, tokens
+from stream_server.security import signing_keys, tokens
 from stream_server.store.social.sign_ins import SignIn
 from stream_server.web.limits import connections
 
@@ -168,11 +169,11 @@ async def _run_first_process(
     authority = tokens.TokenAuthority(config, secret)
     if with_demo and not authority.can_issue:
         raise InvalidSetting("--demo signs tokens, for which a public key or a key set does not suffice")
-    trace_export.check_settings(config)
+    tracing.check_settings(config)
     several = config.workers > 1
     listeners = _reserve_or_listen(config, several=several)
     config = replace(
-        config, port=listeners.port, jwt_secret=secret, bus_secret=bus_key.derive(config, secret)
+        config, port=listeners.port, jwt_secret=secret, bus_secret=signing_keys.derive_bus_secret(config, secret)
     )
     async with _embedded_redis(config) as embedded:
         config = config if embedded is None else replace(config, redis=embedded.url)
@@ -251,7 +252,7 @@ async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]
     if config.redis:
         yield None
         return
-    max_bytes = config.redis_memory_bytes or machine_memory.total_bytes() // 2
+    max_bytes = config.redis_memory_bytes or total_memory_bytes() // 2
     folder = Path(config.data_dir) if config.data_dir else None
     embedded = await EmbeddedRedis.start(folder, extra=("--maxmemory", str(max_bytes)))
     try:
@@ -333,3 +334,16 @@ async def _wait_until_accepting(host: str, port: int) -> None:
         else:
             writer.close()
             return
+
+
+CGROUP_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Files with the limit of a container (cgroup v2 and v1) in bytes. Without a limit: a word, or a huge number."""
+
+
+def total_memory_bytes() -> int:
+    """Return the memory that this process and its children may use together, in bytes."""
+    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for file in CGROUP_FILES:
+        with suppress(OSError, ValueError):
+            found.append(int(file.read_text()))
+    return min(found)

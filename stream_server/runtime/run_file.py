@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from stream_server.config import data_folder
+from stream_server.config.config import make_private
 from stream_server.config.settings import Config
 
 RUN_FILE_NAME = "server.json"
@@ -61,7 +61,7 @@ def read(data_dir: str) -> RunFile | None:
 def write(data_dir: str, run_file: RunFile) -> None:
     """Write the run file into the data folder. A reader sees the old or the new file, never a part."""
     path = _path(data_dir)
-    data_folder.make_private(path.parent)
+    make_private(path.parent)
     partial = path.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     partial.touch(mode=0o600)

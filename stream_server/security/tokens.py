@@ -17,8 +17,7 @@ from stream_server.config.settings import Config, InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 from stream_server.security import signing_keys
 from stream_server.security.external_identity import MAX_SUBJECT_CHARS, ExternalIdentity, Profile, token_id_of
-from stream_server.security.hs256 import KnownHeaders
-from stream_server.security.verified_tokens import VerifiedTokens
+from stream_server.security.verified_tokens import KnownHeaders, VerifiedTokens
 
 LEEWAY_SECONDS = 10
 """Seconds by which the clock of another issuer may be ahead (``iat``, ``nbf``). ``exp`` has no leeway."""

@@ -12,8 +12,7 @@ from stream_server.errors import Unavailable
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import Position
-from stream_server.hub.catchup.raw_screen import make_screen, may_have_key
-from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery
+from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery, make_screen, may_have_key
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.catchup.scheduler import CatchUpScheduler
 from stream_server.hub.client import Client

@@ -10,15 +10,17 @@ from stream_server.store import keys
 from stream_server.store.pagination import Member, Show
 from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.packing import HashRead
 
 USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup", "email")
 """Fields of a user's hash that make a :class:`UserRow`, in its order."""
 
-_USER, _BLOCKERS = keys.key_for("user").encode(), keys.key_for("blockers").encode()
+_BLOCKERS = keys.key_for("blockers").encode()
+_ROW_READ = HashRead(keys.key_for("user").encode(), *map(str.encode, USER_FIELDS), b"suspended")
 
 
 class UserRow(NamedTuple):
-    """The fields of a user's hash in Redis. :meth:`public_json` makes the same JSON as ``lua/parts/users.lua``."""
+    """The fields of a user's hash in Redis. :meth:`public_json` makes the same JSON as ``lua/user.lua``."""
 
     id: bytes
     login: bytes
@@ -37,8 +39,7 @@ class UserRow(NamedTuple):
         since = b"" if since_ms is None else b',"since":"%b"' % time_text(since_ms)
         return (
             b'{"id":"%b","login":"%b",%b,"followers":%b,"following":%b,"posts":%b,"signup":"%b"%b}'
-            % (self.id, self.login, self.card, self.followers, self.following, self.posts, time_text(self.signup),
-               since)
+            % (self.id, self.login, self.card, self.followers, self.following, self.posts, self.signup, since)
         )  # fmt: skip
 
     def own_json(self) -> bytes:
@@ -54,7 +55,7 @@ def time_text(ms: bytes | int) -> bytes:
 
 def row_command(uid: bytes) -> Command:
     """Return the command whose reply makes a `UserRow`, and whose last value says whether the user is suspended."""
-    return ("HMGET", _USER + uid, *USER_FIELDS, "suspended")
+    return _ROW_READ.command(uid)
 
 
 async def read_rows(sight: Sight, uids: Sequence[bytes], *, all_users: bool = False) -> list[UserRow | None]:

@@ -6,13 +6,13 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``client``                runs commands, and opens subscriptions
 ``engine``                the program that answers: Redis or Valkey, its version, and whether it is new enough
 ``derived``               derived data, on one Redis or on the nodes of a cluster, by the node that has each key
+``packing``               commands in Redis' protocol, made from ready pieces
 ``lanes``                 decides which calls share a connection
 ``connections``           opens and replaces the connections of one lane
 ``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
 ``redis_transport``       lets redis-py open a connection, and takes its transport
 ``message_delivery``      hands the messages of one connection to a function
 ``subscription``          the messages of one subscription
-``engine``                the program behind a connection: Redis or Valkey, and its version
 ``address``               parses the URL of Redis
 ``sentinel``              finds the primary or a replica through Sentinels
 ``replica_router``        selects the server for log reads: a replica, or the primary
@@ -23,7 +23,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``own_task``              lets code that waits with a timeout run in a task
 ``scripts``               loads and calls the Lua scripts, and repeats a lost write once
 ``shard_scripts``         loads the scripts into all nodes of the core's shard of a cluster
-``script_linker``         joins the texts of a script, without the functions that it does not use
+``lua_library``           makes the text of a script: the functions of the library that its call needs
 ``refusals``              the API errors for an unreachable Redis, and for refusals of scripts and of Redis
 ``acl``                   Redis users with the least rights that each role needs
 ``shared_query``          one question to Sentinels or nodes for all callers, repeated regularly

@@ -317,7 +317,7 @@ def _not_in_time() -> Unavailable:
 
 def _pack(commands: Sequence[Command]) -> bytes:
     """Return commands in Redis' protocol. hiredis packs in C; in Python it would be a third of the cost of a post."""
-    return b"".join([pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
+    return b"".join([each if isinstance(each, bytes) else pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
 
 
 async def _ping_on_connect(connection: AbstractConnection) -> None:

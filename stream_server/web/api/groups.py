@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.web.api.people import UserPage
-from stream_server.web.api.rows import CONTACT_LIMITS, FOLLOW_TRIPS, TEXT_LIMITS, get, page, update, write
+from stream_server.web.api.rows import CONTACT_LIMITS, FOLLOW_TRIPS, TEXT_LIMITS, get, page, read_trips, update, write
 from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.fields import (
@@ -222,12 +222,12 @@ async def mark_notifications_read(request: web.Request) -> web.Response:
 # fmt: off
 ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/notifications", list_notifications, "read", PageQuery, response=NotificationPage,
-          name="notifications_list_notifications"),
+          name="notifications_list_notifications", round_trips=read_trips(6)),
     Route("PUT", "/v1/notifications/read", mark_notifications_read, "write", body=ReadMark, response=UnreadCount,
           name="notifications_mark_read"),
     page("/v1/users/{id}/lists", "lists_list_owned",
          "List the lists of a user, newest first; only the owner sees private lists.",
-         lambda store: store.lists.list_owned, ListPage),
+         lambda store: store.lists.list_owned, ListPage, trips=3),
     page("/v1/users/{id}/listed", "lists_list_memberships",
          "List the lists with the user that the caller may see, last addition first.",
          lambda store: store.lists.list_containing, ListPage),
@@ -241,7 +241,7 @@ ROWS: tuple[Route, ...] = (
           lambda store: store.lists.delete),
     page("/v1/lists/{id}/members", "lists_list_members",
          "List the members of a list, last added first, with the time of addition.",
-         lambda store: store.lists.list_members, UserPage),
+         lambda store: store.lists.list_members, UserPage, trips=3),
     write("PUT", "/v1/lists/{id}/members/{uid}", "lists_add_member",
           "Add a user to a list that the caller owns; repeating has no effect.", lambda store: store.lists.add_member,
           response=List, extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS, limits=CONTACT_LIMITS),
@@ -257,14 +257,14 @@ ROWS: tuple[Route, ...] = (
     Route("POST", "/v1/groups", create_group, "write", body=NewGroup, response=Group, status=201,
           extra_error_statuses=(413,), name="groups_create"),
     get("/v1/groups/{id}", "groups_get", "Read one group; only its members see a private group.",
-        lambda store: store.groups.get, Group),
+        lambda store: store.groups.get, Group, trips=2),
     update("/v1/groups/{id}", "groups_update", "Change the name or description of a group that the caller owns.",
            lambda store: store.groups.update, GroupChanges, Group),
     write("DELETE", "/v1/groups/{id}", "groups_delete", "Delete a group that the caller owns, with all memberships.",
           lambda store: store.groups.delete),
     page("/v1/groups/{id}/members", "groups_list_members",
          "List the members of a group, last joined first, with the time of joining.",
-         lambda store: store.groups.list_members, UserPage),
+         lambda store: store.groups.list_members, UserPage, trips=4),
     Route("PUT", "/v1/groups/{id}/members/{uid}", add_member, "write", response=Group, other_statuses=(202,),
           extra_error_statuses=(413,), me_parameter="uid", limits=CONTACT_LIMITS),
     write("DELETE", "/v1/groups/{id}/members/{uid}", "groups_remove_member",
@@ -281,14 +281,15 @@ ROWS: tuple[Route, ...] = (
           "Accept a talk that a stranger opened; a reply does this too.", lambda store: store.talks.accept),
     write("DELETE", "/v1/talks/{id}/acceptance", "talks_refuse",
           "Refuse a talk that a stranger opened; the caller no longer sees it.", lambda store: store.talks.refuse),
-    get("/v1/talks/{id}", "talks_get", "Read one talk that the caller is in.", lambda store: store.talks.get, Talk),
+    get("/v1/talks/{id}", "talks_get", "Read one talk that the caller is in.", lambda store: store.talks.get, Talk,
+        trips=3),
     Route("POST", "/v1/talks/{id}/messages", send_message, "write", body=NewTalkMessage, response=TalkMessage,
           status=201, limits=TEXT_LIMITS, name="talks_send_message"),
     page("/v1/talks/{id}/messages", "talks_list_messages",
          "List the messages of a talk that the caller is in, newest first.", lambda store: store.talks.list_messages,
-         TalkMessagePage),
+         TalkMessagePage, trips=3),
     get("/v1/talks/{id}/messages/{message}", "talks_get_message", "Read one message of a talk that the caller is in.",
-        lambda store: store.talks.get_message, TalkMessage),
+        lambda store: store.talks.get_message, TalkMessage, trips=3),
     Route("PUT", "/v1/talks/{id}/read", mark_talk_read, "write", body=TalkReadMark, response=TalkReadState,
           name="talks_mark_read"),
 )

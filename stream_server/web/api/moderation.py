@@ -10,7 +10,7 @@ from stream_server.errors import BadRequest
 from stream_server.monitoring.host_state import HostState
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.people import UserPage
-from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, get, write
+from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, get, read_trips, write
 from stream_server.web.http import fields, paging, query
 from stream_server.web.http.app_keys import CLAIMS, OPERATIONS, STORE
 from stream_server.web.http.fields import Body, Id, Timestamp
@@ -163,10 +163,11 @@ ROWS: tuple[Route, ...] = (
     get("/v1/reports/{id}", "reports_get", "Read one of the caller's reports, with its outcome.",
         lambda store: store.reports.get, Report),
     Route("GET", "/v1/admin/reports", list_reports, "admin", ReportsQuery, response=AdminReportPage,
-          name="reports_list_reports"),
+          name="reports_list_reports", round_trips=read_trips(4)),
     Route("PATCH", "/v1/admin/reports/{id}", decide, "admin", body=Decision, response=AdminReport,
           round_trips=FANOUT_TRIPS, works_when_full=True, name="reports_decide"),
-    Route("GET", "/v1/admin/audit", list_deeds, "admin", PageQuery, response=DeedPage, name="audit_list_deeds"),
+    Route("GET", "/v1/admin/audit", list_deeds, "admin", PageQuery, response=DeedPage, name="audit_list_deeds",
+          round_trips=read_trips(2)),
     Route("GET", "/v1/admin/operations", read_state, "admin", response=HostState, round_trips=NO_ROUND_TRIP,
           name="operations_read_state"),
     Route("GET", "/v1/admin/suspensions", list_suspended, "admin", PageQuery, response=UserPage,

@@ -11,7 +11,16 @@ from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.errors import BadRequest, Conflict, NotFound, TooLarge
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.web.api.rows import CONTACT_LIMITS, FOLLOW_TRIPS, PASSWORD_TRIPS, get, page, update, write
+from stream_server.web.api.rows import (
+    CONTACT_LIMITS,
+    FOLLOW_TRIPS,
+    PASSWORD_TRIPS,
+    get,
+    page,
+    read_trips,
+    update,
+    write,
+)
 from stream_server.web.http import fields, query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, PASSWORDS, STORE
 from stream_server.web.http.fields import (
@@ -345,22 +354,23 @@ ROWS: tuple[Route, ...] = (
           MuteState(muting=True)),
     write("DELETE", "/v1/users/me/mutes/{id}", "blocks_unmute", "End a mute.", lambda store: store.mutes.unmute,
           MuteState(muting=False)),
-    Route("GET", "/v1/users/by-login/{login}", get_by_login, "read", response=User, name="users_get_by_login"),
+    Route("GET", "/v1/users/by-login/{login}", get_by_login, "read", response=User, name="users_get_by_login",
+          round_trips=read_trips(2)),
     get("/v1/users/{id}", "users_get", "Read one user.", lambda store: store.users.get, User),
     page("/v1/users/{id}/followers", "follows_list_followers",
          "List a user's followers, each with the time of the follow, newest first.",
-         lambda store: store.follows.list_followers, UserPage),
+         lambda store: store.follows.list_followers, UserPage, trips=2),
     page("/v1/users/{id}/following", "follows_list_following",
          "List whom a user follows, each with the time of the follow, newest first.",
-         lambda store: store.follows.list_following, UserPage),
+         lambda store: store.follows.list_following, UserPage, trips=2),
     Route("GET", "/v1/users/{id}/relationship/{other}", get_relationship, "read", response=RelationshipState,
-          name="relations_get_relationship"),
+          name="relations_get_relationship", round_trips=read_trips(2)),
     page("/v1/users/{id}/common-following/{other}", "relations_list_common_following",
          "List the users whom both `{id}` and `{other}` follow.", lambda store: store.relations.list_common_following,
-         UserPage),
+         UserPage, trips=4),
     page("/v1/users/{id}/common-followers/{other}", "relations_list_common_followers",
          "List the users who follow both `{id}` and `{other}`.", lambda store: store.relations.list_common_followers,
-         UserPage),
+         UserPage, trips=3),
     Route("POST", "/v1/admin/users", create_accounts, "admin", body=NewAccounts, response=AccountResults,
           name="users_create_accounts"),
 )

@@ -25,10 +25,11 @@ from stream_server.web.route import RedisRoundTrips, Route
 Call = Callable[[Store], Callable[..., Awaitable[Any]]]
 
 PASSWORD_TRIPS = RedisRoundTrips(2, "one before and one after hashing the password, which costs more than Redis")
+LOG_IN_TRIPS = RedisRoundTrips(3, "the id of the login, then its password; and the session")
 FANOUT_TRIPS = RedisRoundTrips(2, "the write; its timelines, if they are many, and the end of their job")
 FOLLOW_TRIPS = RedisRoundTrips(3, "the write; if it leaves jobs, all timelines in one pipeline; completing the jobs")
-TIMELINE_TRIPS = RedisRoundTrips(2, "the ids of a timeline, possibly on another shard; the visible statuses of them")
 NO_ROUND_TRIP = RedisRoundTrips(0)
+READ_TRIPS_REASON = "what the list belongs to, its ids, their rows, what these show, and who may see it"
 
 TEXT_LIMITS = (WRITES, STATUSES, WRITE_BYTES)
 """Limits of the routes that write a text: these fill the log, in which other users' events wait to be read."""
@@ -49,20 +50,29 @@ def caller_and_ids(request: web.Request, names: tuple[str, ...], me_parameter: s
     return [caller, *(caller if is_me[name] else query.read_path_id(request, name) for name in names)]
 
 
-def get(path: str, name: str, summary: str, call: Call, response: type[msgspec.Struct]) -> Route:
-    """Return a row for reading one object. ``call`` returns it as JSON."""
+def read_trips(most: int) -> RedisRoundTrips:
+    """Return the round trips of a read: ``most`` of those that the text names, each for what the one before found."""
+    return RedisRoundTrips(most, READ_TRIPS_REASON if most > 1 else "")
+
+
+def get(path: str, name: str, summary: str, call: Call, response: type[msgspec.Struct], trips: int = 1) -> Route:
+    """Return a row for reading one object. ``call`` returns it as JSON after at most ``trips`` round trips to Redis."""
     names = tuple(_PATH_PARAMETER.findall(path))
 
     async def answer(request: web.Request) -> web.Response:
         return json_response(await call(request.app[STORE])(*caller_and_ids(request, names)))
 
-    return Route("GET", path, answer, "read", response=response, name=name, summary=summary)
+    options: dict[str, Any] = {"name": name, "summary": summary, "round_trips": read_trips(trips)}
+    return Route("GET", path, answer, "read", response=response, **options)
 
 
-def page(path: str, name: str, summary: str, call: Call, response: type[PageAnswer], **options: Any) -> Route:
+def page(
+    path: str, name: str, summary: str, call: Call, response: type[PageAnswer], trips: int = 1, **options: Any
+) -> Route:
     """Return a row for reading one page of a list. ``call`` gets the page request too, and returns a page.
 
-    The last member of ``response`` is the list. ``options`` are further attributes of the :class:`Route`.
+    It takes at most ``trips`` round trips to Redis, unless much is hidden. The last member of ``response`` is the list.
+    ``options`` are further attributes of the :class:`Route`.
     """
     names, member = tuple(_PATH_PARAMETER.findall(path)), response.__struct_encode_fields__[-1]
 
@@ -70,8 +80,8 @@ def page(path: str, name: str, summary: str, call: Call, response: type[PageAnsw
         asked, read_page = read_page_request(request), call(request.app[STORE])
         return page_response(member, *await read_page(*caller_and_ids(request, names), asked))
 
-    options = {"query": PageQuery, **options}
-    return Route("GET", path, answer, "read", response=response, name=name, summary=summary, **options)
+    options = {"query": PageQuery, "name": name, "summary": summary, "round_trips": read_trips(trips), **options}
+    return Route("GET", path, answer, "read", response=response, **options)
 
 
 def write(

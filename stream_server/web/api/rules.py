@@ -46,7 +46,7 @@ RuleTag = Annotated[str, Meta(max_length=120, description=_TAG_MEANING)]
 DryRun = Annotated[bool, Meta(description="only report what would happen")]
 
 
-EXPLAIN_TRIPS = RedisRoundTrips(2, "the status as the caller may see it; its author as of posting, from the log")
+EXPLAIN_TRIPS = RedisRoundTrips(4, "the status as the caller may see it; its author as of posting, from the log")
 
 
 class NewRule(Body):

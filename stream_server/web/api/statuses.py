@@ -9,10 +9,9 @@ from msgspec import Meta
 from stream_server.errors import BadRequest
 from stream_server.events.position import format_iso_time
 from stream_server.store.social.statuses import StatusDraft
-from stream_server.trends.counter import MAX_TRENDS
-from stream_server.trends.terms import primary_language
+from stream_server.trends.counter import MAX_TRENDS, primary_language
 from stream_server.web.api.people import UserPage
-from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, TEXT_LIMITS, TIMELINE_TRIPS, Call, get, page, write
+from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, TEXT_LIMITS, Call, get, page, read_trips, write
 from stream_server.web.http import fields, paging, query
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE, TRENDS
 from stream_server.web.http.fields import (
@@ -33,13 +32,10 @@ from stream_server.web.http.responses import (
     list_response,
     page_response,
 )
-from stream_server.web.route import ONE_ROUND_TRIP, RedisRoundTrips, Route
+from stream_server.web.route import Route
 from stream_server.wire.objects import Comment, LikeCount, Location, Media, Place, Status
 
 MAX_MEDIA = 4
-
-
-RANKED_TIMELINE_TRIPS = RedisRoundTrips(3, TIMELINE_TRIPS.reason + "; by importance, also the counts for ranking")
 
 
 class GeoPoint(Location, frozen=True, forbid_unknown_fields=True):
@@ -254,25 +250,27 @@ async def get_trends(request: web.Request) -> web.Response:
     )  # fmt: skip
 
 
-def _timeline(path: str, name: str, summary: str, call: Call, round_trips: RedisRoundTrips = ONE_ROUND_TRIP) -> Route:
+def _timeline(path: str, name: str, summary: str, call: Call, trips: int = 3) -> Route:
     """Return a row for reading one page of a timeline's statuses, by cursor or by number."""
-    return page(path, name, summary, call, StatusPage, query=NumberedPageQuery, round_trips=round_trips)
+    return page(path, name, summary, call, StatusPage, trips, query=NumberedPageQuery)
 
 
 # fmt: off
 ROWS: tuple[Route, ...] = (
     Route("POST", "/v1/statuses", post, "write", body=NewStatus, response=Status, status=201, round_trips=FANOUT_TRIPS,
           limits=TEXT_LIMITS),
-    Route("GET", "/v1/statuses", get_statuses, "read", IdsQuery, response=StatusesById, name="statuses_get_many"),
-    get("/v1/statuses/{id}", "statuses_get", "Read one status.", lambda store: store.statuses.get, Status),
+    Route("GET", "/v1/statuses", get_statuses, "read", IdsQuery, response=StatusesById, name="statuses_get_many",
+          round_trips=read_trips(3)),
+    get("/v1/statuses/{id}", "statuses_get", "Read one status.", lambda store: store.statuses.get, Status, trips=3),
     write("DELETE", "/v1/statuses/{id}", "statuses_delete", "Delete one of the caller's own statuses.",
           lambda store: store.statuses.delete, round_trips=FANOUT_TRIPS),
     page("/v1/statuses/{id}/likes", "likes_list_likers",
          "List the users who like a status with the time of the like, newest first.",
-         lambda store: store.likes.list_likers, UserPage),
+         lambda store: store.likes.list_likers, UserPage, trips=4),
     Route("PUT", "/v1/users/me/likes/{id}", like, "write", response=LikeCount, name="likes_like"),
     Route("DELETE", "/v1/users/me/likes/{id}", unlike, "write", response=LikeCount, name="likes_unlike"),
-    Route("GET", "/v1/users/me/likes/{id}", get_like, "read", response=LikeState, name="likes_get_like"),
+    Route("GET", "/v1/users/me/likes/{id}", get_like, "read", response=LikeState, name="likes_get_like",
+          round_trips=read_trips(4)),
     write("PUT", "/v1/users/me/favorites/{id}", "likes_add_favorite",
           "Add a status to the caller's favorites; other users do not see it.", lambda store: store.favorites.add,
           FavoriteState(favorite=True)),
@@ -280,42 +278,45 @@ ROWS: tuple[Route, ...] = (
           "Remove a status from the caller's favorites, even a deleted status.", lambda store: store.favorites.remove,
           FavoriteState(favorite=False)),
     Route("GET", "/v1/users/me/favorites/{id}", get_favorite, "read", response=FavoriteState,
-          name="likes_get_favorite"),
+          name="likes_get_favorite", round_trips=read_trips(4)),
     Route("POST", "/v1/statuses/{id}/comments", post_comment, "write", body=NewComment, response=Comment, status=201,
           limits=TEXT_LIMITS, name="comments_post"),
     page("/v1/statuses/{id}/comments", "comments_list_under_status",
          "List the comments, oldest first, without those of blocked and muted users.",
-         lambda store: store.comments.list_comments, CommentPage),
-    get("/v1/comments/{id}", "comments_get", "Read one comment.", lambda store: store.comments.get, Comment),
+         lambda store: store.comments.list_comments, CommentPage, trips=4),
+    get("/v1/comments/{id}", "comments_get", "Read one comment.", lambda store: store.comments.get, Comment, trips=4),
     write("DELETE", "/v1/comments/{id}", "comments_delete",
           "Delete a comment, as the author of the comment or of the status.", lambda store: store.comments.delete),
     Route("GET", "/v1/timelines/home", home_timeline, "read", HomeTimelineQuery, response=StatusPage,
-          round_trips=RANKED_TIMELINE_TRIPS, name="timelines_home_timeline"),
+          round_trips=read_trips(7), name="timelines_home_timeline"),
     _timeline("/v1/users/me/mentions", "timelines_mention_timeline",
               "List the recent statuses that mention the caller, newest first.",
               lambda store: store.timelines.read_mentions),
     _timeline("/v1/users/me/favorites", "timelines_favorite_statuses",
               "List the caller's favorites that are still visible, last added first.",
-              lambda store: store.timelines.read_favorites),
+              lambda store: store.timelines.read_favorites, trips=4),
     _timeline("/v1/users/{id}/statuses", "timelines_profile_timeline", "List the statuses of a user, newest first.",
               lambda store: store.timelines.read_profile),
     _timeline("/v1/users/{id}/likes", "timelines_liked_statuses",
-              "List the statuses that a user likes, the latest like first.", lambda store: store.timelines.read_liked),
+              "List the statuses that a user likes, the latest like first.", lambda store: store.timelines.read_liked,
+              trips=5),
     _timeline("/v1/statuses/{id}/reposts", "timelines_list_reposts",
-              "List the reposts and quotes of a status, newest first.", lambda store: store.timelines.read_reposts),
+              "List the reposts and quotes of a status, newest first.", lambda store: store.timelines.read_reposts,
+              trips=6),
     _timeline("/v1/statuses/{id}/replies", "timelines_list_replies",
-              "List the direct replies to a status, newest first.", lambda store: store.timelines.read_replies),
+              "List the direct replies to a status, newest first.", lambda store: store.timelines.read_replies,
+              trips=5),
     _timeline("/v1/statuses/{id}/conversation", "timelines_list_conversation",
               "List the thread to which a status belongs, oldest status first.",
-              lambda store: store.timelines.read_conversation),
+              lambda store: store.timelines.read_conversation, trips=7),
     Route("GET", "/v1/trends", get_trends, "read", TrendsQuery, response=Trends, round_trips=NO_ROUND_TRIP,
           name="trends_get"),
     Route("GET", "/v1/tags/{tag}/statuses", hashtag_timeline, "read", NumberedPageQuery, response=StatusPage,
-          name="timelines_hashtag_timeline"),
+          name="timelines_hashtag_timeline", round_trips=read_trips(3)),
     _timeline("/v1/lists/{id}/statuses", "timelines_list_timeline",
               "List the statuses of the members of a list, newest first.", lambda store: store.timelines.read_list,
-              TIMELINE_TRIPS),
+              trips=4),
     _timeline("/v1/groups/{id}/statuses", "timelines_group_timeline",
-              "List the statuses posted in a group, newest first.", lambda store: store.timelines.read_group),
+              "List the statuses posted in a group, newest first.", lambda store: store.timelines.read_group, trips=5),
 )
 # fmt: on

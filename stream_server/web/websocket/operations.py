@@ -117,7 +117,7 @@ def count_refusal(app: web.Application, error: ApiError) -> None:
 
 
 class Update:
-    """Other filters for an open stream, see `stream_server.hub.filter_change`."""
+    """Other filters for an open stream, see `stream_server.hub.client`."""
 
     def __init__(self, bind: Bind, described: str, echo: dict[str, object], refuse: Callable[[ApiError], None]) -> None:
         self._bind = bind

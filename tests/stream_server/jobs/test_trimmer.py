@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.jobs import trimmer
-from stream_server.jobs.trimmer import LogTrimmer
+from stream_server.jobs import upkeep
+from stream_server.jobs.upkeep import LogTrimmer
 from stream_server.store import keys
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.store import Store
@@ -67,7 +67,7 @@ async def test_the_trimmer_trims_at_its_start_and_measures_the_log(server: Redis
 async def test_the_trimmer_continues_after_redis_was_silent_or_killed(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trimmer, "CHECK_INTERVAL_SECONDS", (0.01, 0.02))
+    monkeypatch.setattr(upkeep, "CHECK_INTERVAL_SECONDS", (0.01, 0.02))
     async with trimming(server, RetentionLimits(0, 0), timeout_seconds=1.0) as made:
         failures = _failures(made, monkeypatch)
         await eventually(lambda: made.log_size.entries == 1000)
@@ -104,7 +104,7 @@ async def test_the_trimmer_logs_a_forbidden_command(server: RedisProcess, caplog
     client: Any = server.client()
     client.execute_command("ACL", "SETUSER", "default", "-memory")
     client.close()
-    with caplog.at_level(logging.WARNING, "stream_server.jobs.trimmer"):
+    with caplog.at_level(logging.WARNING, "stream_server.jobs.upkeep"):
         async with trimming(server, RetentionLimits(3600, 1000)):
             await eventually(lambda: "trimming the log failed" in caplog.text)
     looking: Any = server.client()
