@@ -198,9 +198,10 @@ class DerivedRouter:
 
     def _group(self, commands: Sequence[Command]) -> dict[HostPort | None, list[int]]:
         """Return the indexes of the commands by the owner of their key. None stands for an unknown owner."""
-        groups = defaultdict[HostPort | None, list[int]](list)
+        groups: dict[HostPort | None, list[int]] = defaultdict(list)
+        find_owner = self._topology.owner
         for index, command in enumerate(commands):
-            groups[self._topology.owner(slot_of(str(command[1])))].append(index)
+            groups[find_owner(slot_of(str(command[1])))].append(index)
         return groups
 
     async def _learn_owners(self, deadline: float) -> None:
@@ -257,7 +258,7 @@ class DerivedRouter:
         The commands of one key keep their order. So the later ones of a refused key are sent again behind it, even if
         the node has run them, because the key may have come to this node between the two.
         """
-        refused = defaultdict[Target, list[int]](list)
+        refused: dict[Target, list[int]] = defaultdict(list)
         for target, indexes in sent.items():
             next_of_key: dict[str | bytes | int, Target] = {}
             for index in indexes:
