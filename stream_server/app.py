@@ -170,8 +170,7 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
             timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
-            ask_strangers=config.consent == "on", packed_statuses=config.pack_statuses == "on",
-            foreign_subjects=config.ingest_subjects == "on",
+            ask_strangers=config.consent == "on", foreign_subjects=config.ingest_subjects == "on",
         ),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=verify_feed, bus_key=signing_keys.to_bus_key(config.bus_secret) if config.bus_secret else b"",
@@ -296,9 +295,7 @@ def _readiness(hub: Hub, feed: Feed, services: BackgroundServices) -> app_keys.R
     return ready
 
 
-def _add_operations(
-    app: web.Application, feed: Feed, services: BackgroundServices, workers: WorkerSockets
-) -> None:
+def _add_operations(app: web.Application, feed: Feed, services: BackgroundServices, workers: WorkerSockets) -> None:
     """Add the metrics of this process, the object that answers for all workers, and the export of traces, if any."""
     hub, limit_hits, is_ready = app[app_keys.HUB], app[LIMITS].hits, app[app_keys.READINESS_CHECK]
     metrics = app[app_keys.METRICS] = _make_metrics(hub, feed, app[app_keys.STORE], services, workers.slot)

@@ -181,10 +181,6 @@ class Config:
         0.0, "days", "Days without a visit after which a home timeline is kept no longer; 0 keeps all.",
         0,
     )  # fmt: skip
-    pack_statuses: str = row(
-        "off", "name", "Keep new statuses in a shorter form, which versions before this one cannot read.",
-        choices=("on", "off"),
-    )  # fmt: skip
     consent: str = row("on", "name", "Ask users before strangers add them to groups or talks.", choices=("on", "off"))
     job_workers: int = row(1, "tasks", "Job workers per server process; 0 leaves jobs to the `worker` command.", 0, 64)
     ring_bytes: int = row(

@@ -19,5 +19,5 @@ counters between them. Reads need no script: they are pipelines of plain command
 ``jobs/``                  the work that follows a write, and repair
 ``social/``                users, statuses and all other nouns of the API
 ``timelines/``             timelines, the other order by importance, and fan-out in the request
-``lua/``                   the scripts: one verb a file, and their shared parts
+``lua/``                   the library of Lua functions for scripts, one noun a file
 """

@@ -12,10 +12,11 @@ import msgspec
 
 from stream_server.events.entry import Entry
 from stream_server.events.one_line import encode_json
+from stream_server.events.position import parse_iso_ms
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
 from stream_server.web.dialects.status_text import Json
-from stream_server.web.dialects.v1_status import parse_iso_ms, render_delete, render_tweet
+from stream_server.web.dialects.v1_status import render_delete, render_tweet
 from stream_server.web.streaming.framing import wrap_chunk, wrap_raw
 
 logger = logging.getLogger(__name__)

@@ -4,13 +4,12 @@ Texts stay as written: ``&`` is not escaped and no text is truncated. Indices co
 this server does not know have Twitter's defaults: no picture, no time zone, the initial colours, and 0 for counts.
 """
 
-from datetime import datetime
 from functools import lru_cache
 from time import gmtime
 
 from filters.entities import Url, extract_entities
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
-from stream_server.events.position import created_ms
+from stream_server.events.position import created_ms, parse_iso_ms
 from stream_server.web.dialects.status_text import (
     Json,
     StatusText,
@@ -220,11 +219,6 @@ def format_timestamp(ms: int) -> str:
     utc = gmtime(ms // 1000)
     clock = f"{utc.tm_hour:02}:{utc.tm_min:02}:{utc.tm_sec:02}"
     return f"{DAYS[utc.tm_wday]} {MONTHS[utc.tm_mon - 1]} {utc.tm_mday:02} {clock} +0000 {utc.tm_year}"
-
-
-def parse_iso_ms(iso: str) -> int:
-    """Return the time ``iso`` (ISO 8601) in ms since 1970."""
-    return round(datetime.fromisoformat(iso).timestamp() * 1000)
 
 
 def _render_link(link: Url) -> Json:

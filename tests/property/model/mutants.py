@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha1
 from typing import NamedTuple
 
 from stream_server.events.visibility import VisibilityFact
 from stream_server.store.reads import sight
-from stream_server.store.redis.script_linker import put_constants
-from stream_server.store.redis.scripts import Script, lua_constants
+from stream_server.store.redis.lua_library import LuaLibrary
+from stream_server.store.redis.scripts import lua_constants, make_scripts, read_library
 from stream_server.store.store import Store
 
 
 class Mutant(NamedTuple):
-    """A mistake: in all scripts that have the text ``old``, it becomes ``new``. Or reads overlook a fact.
+    """A mistake: in all files of the library that have the text ``old``, it becomes ``new``. Or reads overlook a fact.
 
     Attributes:
         moves: Moves that may show the mistake.
@@ -39,8 +38,8 @@ IN_GROUPS = ("follow", "group_create", "group_add", "group_join", "group_post", 
 
 MUTANTS = (
     Mutant("an unlike is not counted", "with_counter_changed(row, 'likes', -1)", "", LIKING),
-    Mutant("a like is given twice", "if redis.call('ZSCORE', KEY.likes .. id, actor.id) then", "if false then", LIKING),
-    Mutant("an unlike still notifies", "withdraw_notification(row.uid, 'like', actor.id, id)", "", LIKING),
+    Mutant("a like is given twice", "if redis.call('ZSCORE', KEY.likes .. id, uid) then", "if false then", LIKING),
+    Mutant("an unlike still notifies", "withdraw_notification(row.uid, 'like', uid, id)", "", LIKING),
     Mutant("a deleted status stays in its place", "redis.call('ZREM', KEY.profile .. uid, id)", "", ("post", "delete")),
     Mutant("a deleted repost is still counted", "'reposts', -1)", "'reposts', 0)", ("post", "repost", "delete")),
     Mutant(
@@ -51,12 +50,13 @@ MUTANTS = (
     ),
     Mutant(
         "a block cuts one way only",
-        "local fence, fence_back = end_relation(source, target), end_relation(target, source)",
-        "local fence, fence_back = end_relation(source, target), ''",
+        "local fence, fence_back = end_follow(source, target), end_follow(target, source)",
+        "local fence, fence_back = end_follow(source, target), ''",
         GRAPH,
     ),
-    Mutant("a block hides nothing", "known[authors[at]] + BLOCKED", "known[authors[at]]", SEEING),
-    Mutant("a mute hides nothing", "add_bit_of_members(known, KEY.mutes .. viewer, authors, MUTED)", "", SEEING),
+    Mutant("a block hides nothing", "bits = bits + BLOCKED", "bits = bits", SEEING),
+    Mutant("a mute hides nothing", "bits = bits + MUTED", "bits = bits", SEEING),
+    Mutant("protection hides nothing", "bits = bits + PROTECTED", "bits = bits", SEEING),
     *(
         Mutant(f"{fact.name} changes no read", "", "", SEEING, overlooked=fact)
         for fact in (VisibilityFact.BLOCKED, VisibilityFact.MUTED, VisibilityFact.PROTECTED, VisibilityFact.FOLLOWER)
@@ -86,7 +86,7 @@ MUTANTS = (
         TIMES,
         seed=17,
     ),
-    Mutant("an approval notifies nobody", "notify(target.id, 'approve', source, '', '', ms, seq, n)", "", ASKING),
+    Mutant("an approval notifies nobody", "notify(target_id, 'approve', source, '', '', ms, seq, n)", "", ASKING),
     Mutant(
         "a private list is sent to its members",
         "list.private ~= '1' and user.id",
@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant(
         "a mark goes back",
-        "if id <= tonumber(mark) then",
+        "if number <= tonumber(redis.call('HGET', KEY.user .. uid, 'notices_read') or '0') then",
         "if false then",
         ("post", "reply", "like", "mark_read", "mark_read"),
     ),
@@ -123,14 +123,11 @@ def mutated(store: Store, mutant: Mutant | None) -> Iterator[None]:
 
 
 def _install(store: Store, mutant: Mutant) -> None:
-    """Change the scripts of a store before it opens. Raises `LookupError` if no script has the text."""
-    scripts = dict(store._scripts._scripts)
-    constants = lua_constants(store._scripts.size_limits, ("", ""))
-    old, new = put_constants(mutant.old, constants), put_constants(mutant.new, constants)
-    broken = {verb: script.text.replace(old, new) for verb, script in scripts.items() if old in script.text}
-    if not broken:  # an AssertionError would look like a detected mutant
+    """Change the scripts of a store before it opens. Raises `LookupError` if no file has the text."""
+    texts = [*read_library().values()]
+    if not any(mutant.old in text for text in texts):  # an AssertionError would look like a detected mutant
         message = f"{mutant.name}: nothing has the text {mutant.old!r} any more"
         raise LookupError(message)
-    for verb, text in broken.items():
-        scripts[verb] = Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
-    store._scripts._scripts = scripts
+    broken = [text.replace(mutant.old, mutant.new) for text in texts]
+    constants = lua_constants(store._scripts.size_limits, ("", ""))
+    store._scripts._scripts = make_scripts(LuaLibrary(broken, constants))
