@@ -40,10 +40,9 @@ from stream_server.web.http.app_keys import (
 )
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
-from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.random_ids import random_id
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers, reject_when_draining
 from stream_server.web.http.responses import (
     SAFETY_HEADERS,
     JsonResponse,
@@ -74,7 +73,6 @@ UNDECLARED_ROUTE = Route("*", "(undeclared)", _refuse_undeclared_route, scope="(
 """Stands for each route that is missing from the URL table. No token has its scope, so the request is refused."""
 
 
-@web.middleware
 async def handle_request(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give the request an id, check it, turn every exception into an error answer, and record the metrics.
 
@@ -99,9 +97,6 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
         _complete_headers(request, route, response)
     _record_metrics(request, route, response.status, time.monotonic() - started_at)
     return response
-
-
-MIDDLEWARES = (handle_request,)
 
 
 async def _answer(

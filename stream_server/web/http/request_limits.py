@@ -15,10 +15,10 @@ from hashlib import sha256
 from aiohttp import hdrs, web
 
 from stream_server.config.settings import Config
-from stream_server.errors import RateLimited
+from stream_server.errors import RateLimited, Unavailable
 from stream_server.monitoring.limit_hits import LimitHits
 from stream_server.store.rate_counters import RateCounters
-from stream_server.web.http.app_keys import CLAIMS, TURN
+from stream_server.web.http.app_keys import CLAIMS, HUB, SHUTDOWN, TURN
 from stream_server.web.http.body import declared_length
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.concurrency import Concurrency
@@ -246,6 +246,13 @@ class RequestLimits:
             return self.address_of(request)
         account = sha256(login.lower().encode()).hexdigest()[:32]
         return account if limit.subject is Subject.LOGIN else f"{account}@{self.address_of(request)}"
+
+
+def reject_when_draining(request: web.Request) -> None:
+    """Raise Unavailable for a new stream or long poll while the server shuts down, because shutdown would end it."""
+    if request.app[HUB].is_stopping:
+        message = "this server is shutting down; retry, another server will answer"
+        raise Unavailable(message, retry_after=request.app[SHUTDOWN].next_retry_after())
 
 
 def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:

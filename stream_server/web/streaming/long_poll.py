@@ -12,9 +12,8 @@ from stream_server.hub.delivery import Delivery
 from stream_server.hub.messages import Gap, StreamNotice
 from stream_server.hub.poll import LongPoll, PollResult
 from stream_server.web.http.app_keys import CONFIG, HUB
-from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.fields import Cursor
-from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.streaming.compression import GZIP
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters

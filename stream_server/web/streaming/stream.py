@@ -21,14 +21,19 @@ from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
 from stream_server.web.http.cors import cors_headers
 from stream_server.web.http.date_header import date_header
-from stream_server.web.http.drain import reject_when_draining
-from stream_server.web.http.http_connection import HttpConnection
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, StreamPlace, rate_limit_headers
-from stream_server.web.http.responses import SERVER_NAME
+from stream_server.web.http.request_limits import (
+    ALLOWANCE,
+    LIMITS,
+    StreamPlace,
+    rate_limit_headers,
+    reject_when_draining,
+)
+from stream_server.web.http.responses import OPENED, SERVER_NAME
+from stream_server.web.http.stream_request import connection_of
 from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing, wrap_chunk, wrap_raw
 from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.response_head import OPENED, HeadKind, encode_head, encode_usual_head
+from stream_server.web.streaming.response_head import HeadKind, encode_head, encode_usual_head
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, plan_user_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -130,10 +135,7 @@ def _send_head_and_hand_over(
     head = _encode_head(request, framing.content_coding, content_type, extra_headers)
     wrap = wrap_chunk if supports_chunked(request) else wrap_raw
     first = wrap(begin_body(framing, hello_bytes(request.app, stream_plan)))
-    protocol = request.protocol
-    if not isinstance(protocol, HttpConnection):
-        raise TypeError("streams need web.http.http_connection.HttpRunner")
-    protocol.hand_over(partial(_make_connection, request, stream_plan, place, head + first))
+    connection_of(request).hand_over(partial(_make_connection, request, stream_plan, place, head + first))
     return OPENED
 
 

@@ -14,8 +14,7 @@ from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.token_expiry import EMPTY_CONTEXT
 from stream_server.store.redis import admission
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
-from stream_server.web.http.drain import reject_when_draining
-from stream_server.web.http.request_limits import LIMITS, StreamPlace
+from stream_server.web.http.request_limits import LIMITS, StreamPlace, reject_when_draining
 from stream_server.web.limits.rate_limit import CONNECTS
 from stream_server.web.streaming.stream import hello_bytes
 from stream_server.web.streaming.stream_plan import StreamPlan

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,7 @@ from stream_server.hub.limits import HubLimits
 from stream_server.runtime import logs
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.web.http import app_keys
-from stream_server.web.http.http_connection import HttpConnection, make_runner
+from stream_server.web.http.front_door import make_front_door
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.limits.rate_limit import RATE_LIMITS
 from tests.stream_server import tokens
@@ -130,18 +131,15 @@ async def test_each_reloadable_setting_takes_effect_at_its_use(app: web.Applicat
 
 
 async def test_connections_accepted_after_a_reload_have_the_new_timeouts(app: web.Application, config: Config) -> None:
-    runner = make_runner(app)
-    await runner.setup()
-    assert runner.server is not None
-    before = runner.server()
+    door = make_front_door(app)
+    await door.open([socket.create_server(("127.0.0.1", 0))])
+    before = door._make_connection()
     newer = replace(config, write_timeout_seconds=7.0, heartbeat_seconds=3.0)
     SettingsReloader(config, lambda: newer).reload_now(app[APPLY_SETTINGS])
-    after = runner.server()
-    assert isinstance(before, HttpConnection)
-    assert isinstance(after, HttpConnection)
+    after = door._make_connection()
     assert before._timeouts[:2] == (config.write_timeout_seconds, config.heartbeat_seconds)
     assert after._timeouts[:2] == (7.0, 3.0)
-    await runner.cleanup()
+    await door.close()
 
 
 async def test_a_setting_that_needs_a_restart_is_named_without_its_value(app: web.Application, config: Config) -> None:
