@@ -5,7 +5,7 @@ import logging
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from aiohttp import web
 
@@ -42,9 +42,14 @@ class FrontDoor:
 
     def __init__(
         self, app: web.Application, *, timeouts: Callable[[], ConnectionTimeouts] = ConnectionTimeouts,
-        shutdown_seconds: float = SHUTDOWN_SECONDS,
+        open_known: Callable[[StreamRequest], bool] = lambda _: False, shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:  # fmt: skip
-        """Serve ``app``, which has the limits of connections. ``timeouts`` returns those of each new connection."""
+        """Serve ``app``, which has the limits of connections.
+
+        ``timeouts`` returns those of each new connection. ``open_known`` opens a stream at once if it can, and returns
+        whether it has.
+        """
+        self._open_known = open_known
         self.connections: set[Connection] = set()
         self.table = app[LIMITS].connections
         self.table.evict_idle = self._evict_idle
@@ -122,15 +127,20 @@ class FrontDoor:
         request = self._streams.read(connection, head)
         if request is None:
             connection.pass_on(head)
-        else:
+            return
+        try:
+            is_open = self._open_known(request)
+        except ConnectionError:
+            connection.drop()  # the client has left
+            return
+        if not is_open:
             connection.task = self._loop.create_task(self._open(request))
 
     async def _open(self, request: StreamRequest) -> None:
         """Open a stream, or answer why not."""
         connection = request.connection
         try:
-            asked = cast("web.Request", request)  # it has what the checks and handlers of streams use
-            response = await handle_request(asked, request.match_info.handler)
+            response = await handle_request(request.as_aiohttp(), request.match_info.handler)
         except ConnectionError:
             connection.drop()  # the client has left
             return
@@ -167,14 +177,14 @@ class FrontDoor:
         await self._app.cleanup()
 
 
-def make_front_door(app: web.Application) -> FrontDoor:
+def make_front_door(app: web.Application, open_known: Callable[[StreamRequest], bool]) -> FrontDoor:
     """Create the front door of ``app``. Its timeouts come from the settings, which a reload may change."""
     config = app[CONFIG]
 
     def timeouts() -> ConnectionTimeouts:
         return ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds)
 
-    return FrontDoor(app, timeouts=timeouts)
+    return FrontDoor(app, timeouts=timeouts, open_known=open_known)
 
 
 async def drain(app: web.Application, door: FrontDoor, timeout_seconds: float) -> None:

@@ -81,9 +81,7 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
     started_at = time.monotonic()
     app = request.app
     route = app[ROUTES].get(request.match_info.route)
-    client_id = request.headers.get(X_REQUEST_ID)
-    is_valid_id = client_id is not None and _REQUEST_ID_PATTERN.fullmatch(client_id)
-    request[REQUEST_ID] = client_id if client_id is not None and is_valid_id else random_id()
+    request[REQUEST_ID] = read_request_id(request.headers.get(X_REQUEST_ID))
     tracing = app.get(TRACING)
     trace = None if tracing is None else _begin_trace(request, route, tracing)
     status = CLIENT_LEFT
@@ -126,6 +124,11 @@ async def _count_refusal(request: web.Request, error: Exception) -> Exception:
     if isinstance(error, RateLimited):
         await limits.delay_refusal(request)
     return error
+
+
+def read_request_id(sent: str | None) -> str:
+    """Return the id of a request: the one that the client sent, if it is valid, else a random one."""
+    return sent if sent is not None and _REQUEST_ID_PATTERN.fullmatch(sent) else random_id()
 
 
 def _begin_trace(request: web.Request, route: Route | None, tracing: Tracing) -> TracedRequest | None:

@@ -17,6 +17,7 @@ from aiohttp import hdrs, web
 from stream_server.config.settings import Config
 from stream_server.errors import RateLimited, Unavailable
 from stream_server.monitoring.limit_hits import LimitHits
+from stream_server.security.tokens import Claims
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, HUB, SHUTDOWN, TURN
 from stream_server.web.http.body import declared_length
@@ -172,6 +173,27 @@ class RequestLimits:
             message = "this server has no room for another stream"
             raise RateLimited(message, limit="streams_max", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.streams, address)
+
+    def has_stream_room(self, request: web.Request) -> bool:
+        """Return whether :meth:`take_stream` would succeed now."""
+        config = self._config
+        if not self.are_on:
+            return True
+        of_address, in_total = config.streams_per_address, config.streams_max
+        if of_address and self.streams[self.address_of(request)] >= of_address:
+            return False
+        return not in_total or self.streams.total() < in_total
+
+    def use_known(self, request: web.Request, limit: RateLimit, claims: Claims) -> bool:
+        """Count one use of a user's limit if that takes no question to Redis and it is not reached."""
+        maximum = limit.maximum(self._config)
+        if not self.are_on or not maximum or UNLIMITED_SCOPE in claims.scopes:
+            return True
+        allowance = self._limiter.use_known(limit, claims.sub, maximum)
+        if allowance is None or not allowance.admitted:
+            return False
+        request[ALLOWANCE] = allowance
+        return True
 
     def take_unproven(self, request: web.Request) -> "StreamPlace":
         """Count a WebSocket, or a form of v1.1, whose token has not come yet. Return its place.

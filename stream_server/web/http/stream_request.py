@@ -1,7 +1,7 @@
 """A request for a stream that a connection has read by itself, without aiohttp."""
 
 import re
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict, CIMultiDictProxy
@@ -33,14 +33,14 @@ class StreamRequest:
     Attributes:
         app: The app that serves the request.
         connection: The connection of the request.
-        headers: The header fields, by names in any case.
+        fields: The header fields, by their names in lower case.
         match_info: The route.
         path: The path of the route.
         query_text: The text behind the `?`, percent-encoded.
         transport: The transport of the connection.
     """
 
-    __slots__ = ("_values", "app", "connection", "headers", "match_info", "path", "query_text", "transport")
+    __slots__ = ("_headers", "_values", "app", "connection", "fields", "match_info", "path", "query_text", "transport")
 
     method = hdrs.METH_GET
     version = HttpVersion11
@@ -49,12 +49,13 @@ class StreamRequest:
 
     def __init__(
         self, connection: Connection, app: web.Application, match_info: web.UrlMappingMatchInfo, path: str,
-        query_text: str, headers: CIMultiDictProxy[str],
+        query_text: str, fields: dict[str, str],
     ) -> None:  # fmt: skip
         self._values: dict[Any, Any] = {}
         self.app = app
         self.connection = connection
-        self.headers = headers
+        self.fields = fields
+        self._headers: CIMultiDictProxy[str] | None = None
         self.match_info = match_info
         self.path = path
         self.query_text = query_text
@@ -71,6 +72,17 @@ class StreamRequest:
 
     def get(self, key: Any, default: Any = None) -> Any:
         return self._values.get(key, default)
+
+    def as_aiohttp(self) -> web.Request:
+        """Return this request for functions that take aiohttp's. It has all that those of streams use."""
+        return cast("web.Request", self)
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]:
+        """The header fields, by their names in any case."""
+        if self._headers is None:
+            self._headers = CIMultiDictProxy(CIMultiDict(self.fields))
+        return self._headers
 
     @property
     def rel_url(self) -> URL:
@@ -101,13 +113,12 @@ class StreamRoutes:
         found = self._head.fullmatch(head.decode())
         if found is None:
             return None
-        fields = [(name, value.strip("\t ")) for name, value in _FIELD.findall(found[3])]
-        names = {name.lower() for name, _ in fields}
-        is_usual = len(names) == len(fields) <= MAX_USUAL_FIELDS and "host" in names
-        if not is_usual or not UNUSUAL_FIELDS.isdisjoint(names):
+        pairs = _FIELD.findall(found[3])
+        fields = {name.lower(): value.strip("\t ") for name, value in pairs}
+        is_usual = len(fields) == len(pairs) <= MAX_USUAL_FIELDS and "host" in fields
+        if not is_usual or not UNUSUAL_FIELDS.isdisjoint(fields):
             return None
-        headers = CIMultiDictProxy(CIMultiDict(fields))
-        return StreamRequest(connection, self._app, self._routes[found[1]], found[1], found[2] or "", headers)
+        return StreamRequest(connection, self._app, self._routes[found[1]], found[1], found[2] or "", fields)
 
 
 def connection_of(request: web.Request) -> Connection:

@@ -114,29 +114,32 @@ async def open_stream(
     to shut down after planning, and RateLimited if the address has too many streams.
     """
     reject_when_draining(request)
+    if request.method != hdrs.METH_HEAD:
+        open_stream_now(request, stream_plan, content_type, extra_headers)
+        return OPENED
+    request.app[LIMITS].take_stream(request)()
+    kind = _head_kind(request, stream_plan.subscribe_request.framing.content_coding, content_type)
+    # The middleware adds the headers for pages of other origins.
+    return web.StreamResponse(headers=kind._replace(cors=()).headers(request[REQUEST_ID], {}, {}))
+
+
+def open_stream_now(
+    request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None = None
+) -> None:
+    """Send the response head and `hello` in one write, and let the hub have the connection.
+
+    Raises RateLimited if the address has too many streams, and ConnectionError if the client has left.
+    """
     place = request.app[LIMITS].take_stream(request)
     try:
-        if request.method == hdrs.METH_HEAD:
-            kind = _head_kind(request, stream_plan.subscribe_request.framing.content_coding, content_type)
-            place()
-            # The middleware adds the headers for pages of other origins.
-            return web.StreamResponse(headers=kind._replace(cors=()).headers(request[REQUEST_ID], {}, {}))
-        return _send_head_and_hand_over(request, stream_plan, content_type, extra_headers, place)
+        framing = stream_plan.subscribe_request.framing
+        head = _encode_head(request, framing.content_coding, content_type, extra_headers)
+        wrap = wrap_chunk if supports_chunked(request) else wrap_raw
+        first = wrap(begin_body(framing, hello_bytes(request.app, stream_plan)))
+        connection_of(request).hand_over(partial(_make_connection, request, stream_plan, place, head + first))
     except BaseException:
         place()
         raise
-
-
-def _send_head_and_hand_over(
-    request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None,
-    place: StreamPlace,
-) -> web.StreamResponse:  # fmt: skip
-    framing = stream_plan.subscribe_request.framing
-    head = _encode_head(request, framing.content_coding, content_type, extra_headers)
-    wrap = wrap_chunk if supports_chunked(request) else wrap_raw
-    first = wrap(begin_body(framing, hello_bytes(request.app, stream_plan)))
-    connection_of(request).hand_over(partial(_make_connection, request, stream_plan, place, head + first))
-    return OPENED
 
 
 def _encode_head(

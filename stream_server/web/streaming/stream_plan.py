@@ -121,7 +121,7 @@ async def bind_filters(
     subscription, rules_read_at = await _with_saved_rules(app, uid, subscription)
     personal = None
     if viewer is not None and subscription.uses_me:
-        personal, following = _make_private_view(app, viewer, position)
+        personal, following = make_private_view(app, viewer, position)
         subscription = subscription.with_following(following)
     return BoundFilters(subscription, viewer, personal, rules_read_at)
 
@@ -140,7 +140,7 @@ async def plan_user_stream(request: web.Request, parameters: dict[str, str], fra
 
 def bind_user_filters(app: web.Application, kinds: Kinds, viewer: Viewer, position: Position) -> BoundFilters:
     """Return the filters of a user's own stream, which begins after ``position``."""
-    personal, following = _make_private_view(app, viewer, position, is_user_stream=True)
+    personal, following = make_private_view(app, viewer, position, is_user_stream=True)
     return BoundFilters(Subscription([Home(viewer.user_id, following)], [kinds]), viewer, personal)
 
 
@@ -191,7 +191,7 @@ async def _pin_position(request: web.Request, start: StreamStart | None) -> Posi
     return position
 
 
-def _make_private_view(
+def make_private_view(
     app: web.Application, viewer: Viewer, position: Position, *, is_user_stream: bool = False
 ) -> tuple[PrivateView, set[str]]:
     """Return a private view (what the caller may see) for one stream, and the set of the users whom the caller follows.

@@ -131,7 +131,7 @@ async def test_each_reloadable_setting_takes_effect_at_its_use(app: web.Applicat
 
 
 async def test_connections_accepted_after_a_reload_have_the_new_timeouts(app: web.Application, config: Config) -> None:
-    door = make_front_door(app)
+    door = make_front_door(app, lambda _: False)
     await door.open([socket.create_server(("127.0.0.1", 0))])
     before = door._make_connection()
     newer = replace(config, write_timeout_seconds=7.0, heartbeat_seconds=3.0)

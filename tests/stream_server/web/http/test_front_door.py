@@ -4,8 +4,10 @@ import asyncio
 import gc
 import itertools
 import math
+import re
 import socket
 import time
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -21,6 +23,8 @@ from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.stream_request import StreamRequest, StreamRoutes
+from stream_server.web.streaming import opener
+from stream_server.web.streaming.stream import open_stream_now
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 from tests.waiting import PATIENCE, eventually
@@ -128,6 +132,70 @@ async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes, bytes]:
         lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"date:")]
         length = next((int(line.split(b":")[1]) for line in lines if line.lower().startswith(b"content-length:")), 0)
         return int(lines[0].split()[1]), b"\r\n".join(lines), await reader.readexactly(length)
+
+
+KNOWN = {
+    "plain": ("track=x", True),
+    "escapes": ("track=a%20b%2Cc+d", True),
+    "several": ("track=x,y&language=en&kinds=post", True),
+    "rules": ("rule=t:cats%20dogs&rule=birds", True),
+    "explained": ("track=x&explain=true", True),
+    "whom I follow": ("follow=@me,12", True),
+    "the firehose": ("firehose=true&partition=1/2", True),
+    "events": ("track=x", True, "Accept: text/event-stream"),
+    "gzip": ("track=x", True, "Accept-Encoding: gzip, deflate, br"),
+    "an id": ("track=x", True, "X-Request-Id: abc"),
+    "a page": ("track=x", True, "Origin: https://a.example", "Referer: https://a.example/", "Sec-Fetch-Mode: cors"),
+    "an empty cursor": ("track=x", True, "Last-Event-ID: "),
+    "never matches": ("track=!!!,x", True),
+    "a name": ("follow=ann", False),
+    "saved rules": ("rules=saved", False),
+    "a start": ("track=x&since=-1m", False),
+    "a cursor that only Redis knows": ("track=x", False, "Last-Event-ID: 0-0.0"),
+    "a rule with a login": ("rule=from:ann", False),
+    "long filters": ("track=" + ",".join(f"word{number}" for number in range(200)), False),
+}
+"""Queries with headers, and whether the process knows all that a stream with them needs."""
+
+CHANGING = re.compile(rb"Date: [^\r]+|[0-9a-f]{16}|\d{4}-\d\d-\d\dT[0-9:.]+Z|\d{13}-\d+\.\d+")
+
+
+@pytest.mark.parametrize(("query", "is_known", "headers"), [(q, k, h) for q, k, *h in KNOWN.values()], ids=KNOWN)
+@pytest.mark.usefixtures("remembering")
+async def test_a_stream_that_is_opened_at_once_begins_as_one_that_every_check_has_seen(
+    world: World, address: Address, app: web.Application, monkeypatch: pytest.MonkeyPatch, query: str,
+    headers: list[str],
+    is_known: bool,  # noqa: FBT001 - a parameter
+) -> None:  # fmt: skip
+    request = stream_request(await world.user("ann"), query, *headers)
+    opened, begun = list[str](), list[bytes]()
+
+    def note(request: web.Request, *plan: Any) -> None:
+        opened.append(request.path)
+        open_stream_now(request, *plan)
+
+    async def begin() -> None:
+        async with connected(address, app) as (reader, writer):
+            writer.write(request)
+            async with asyncio.timeout(PATIENCE):
+                head = await reader.readuntil(b"\r\n\r\n")
+                size = int(await reader.readline(), 16)
+                body = await reader.readexactly(size)
+        if b"gzip" in head:
+            body = zlib.decompressobj(31).decompress(body)
+        begun.append(CHANGING.sub(b"", head + body))
+
+    monkeypatch.setattr(opener, "open_stream_now", note)
+    with monkeypatch.context() as patch:
+        patch.setattr(opener.StreamOpener, "_known_claims", lambda *_: None)
+        await begin()  # the process knows the token and the user now
+    await begin()
+    await begin()
+    assert opened == ["/v1/stream"] * 2 * is_known
+    assert b" 200 OK" in begun[0]
+    assert begun[1:] == begun[:1] * 2
+    counted = app[app_keys.METRICS].http.requests
+    assert counted["GET", "/v1/stream", 200] == 3
 
 
 async def test_a_stream_that_waits_for_redis_opens_when_redis_answers(
