@@ -10,15 +10,13 @@ COPY pyproject.toml README.md LICENSE ./
 COPY filters filters
 COPY stream_server stream_server
 RUN /opt/stream-server/bin/pip install --no-deps --no-build-isolation .
-# The detector of languages. Other machines have none, and `und` for every post whose author gives no language.
-RUN /opt/stream-server/bin/stream-server fetch cld2 || [ "$(uname -m)" != x86_64 ]
+# The Valkey for `serve` without --redis, and the detector of languages. For the latter other machines have no build, and
+# `und` for every post whose author gives no language.
+RUN /opt/stream-server/bin/stream-server fetch valkey-server \
+    && { /opt/stream-server/bin/stream-server fetch cld2 || [ "$(uname -m)" != x86_64 ]; }
 
 FROM python:3.12-slim-bookworm
-# Debian's own Redis 7, for `serve` without --redis; it is never started as a service.
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends redis-server \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --user-group --no-create-home stream-server \
+RUN useradd --system --uid 10001 --user-group --no-create-home stream-server \
     && install -d -o stream-server -g stream-server /data
 COPY --from=build /opt/stream-server /opt/stream-server
 ENV PATH=/opt/stream-server/bin:$PATH \

@@ -69,7 +69,7 @@ def machine(costs: UnitCosts) -> str:
     one, idle, relay = costs.machine, costs.idle, costs.relay
     doubt = ", so all CPU times are rough" if one.busy_percent > 100 * DISTURBED else ""
     return (
-        f"Measured on {one.cores} cores of {one.processor} with Python {one.python} and Redis {one.redis}, "
+        f"Measured on {one.cores} cores of {one.processor} with Python {one.python} and {one.redis}, "
         f"`appendfsync {one.appendfsync}`, at commit {one.commit}. Other programs used {one.busy_percent:.0f} % of a "
         f"core{doubt}.\n\n"
         f"* A server process without streams takes {costs.process_memory / 2**20:.0f} MiB. While nothing happens, it "

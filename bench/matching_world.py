@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 from filters.base import Filter
 from filters.event import Event
 from filters.follow import Follow
-from filters.kind import Kinds
 from filters.location import Location
+from filters.narrowing import Kinds
 from filters.rule import Rules
 from filters.subscription import Subscription
 from filters.track import Track

@@ -41,7 +41,7 @@ class UnitSite:
     def __init__(self, site: Site, embedded: EmbeddedRedis, port: int) -> None:
         self.site = site
         self.redis_pid, self.redis_port = embedded.redis_pid, port
-        self.redis_version = ".".join(map(str, embedded.version))
+        self.redis_version = str(embedded.engine)
         self.redis = Redis(port=port)
         self.writer = self.serve("writer")
         site.address = self.writer[1]

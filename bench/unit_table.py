@@ -69,7 +69,7 @@ def notes(costs: UnitCosts) -> list[str]:
         f"{TAB}one at a time: {costs.alone_subscriber_us:.1f} µs",
         f"a full home timeline: {costs.full_home:,.0f} bytes",
         f"a server process without streams: {costs.process_memory / 2**20:.0f} MiB",
-        f"{machine.cores} cores of {machine.processor}, Python {machine.python}, Redis {machine.redis}",
+        f"{machine.cores} cores of {machine.processor}, Python {machine.python}, {machine.redis}",
         f"appendfsync {machine.appendfsync}, commit {machine.commit}",
         f"other programs used {machine.busy_percent:.0f} % of a core",
     ]

@@ -23,9 +23,8 @@ from bench.disturbance import Disturbance
 from bench.process import CORES, end_cleanly, last_core, pin
 from bench.progress import Progress
 from bench.site import ROOT
-from bench.unit_costs import CHECKED_IN, Machine, UnitCosts
+from bench.unit_costs import CHECKED_IN, NO_RELAY, Machine, UnitCosts
 from bench.unit_deeds import Community
-from bench.unit_relay import relay_costs
 from bench.unit_run import Sizes, deed_costs, full_home, idle_costs, joined_us, subscriber_us, without_subscribers
 from bench.unit_site import SYNCED, UnitSite, hearing, unit_site
 from bench.unit_streams import process_memory, stream_costs
@@ -82,7 +81,7 @@ async def _measured(site: UnitSite, sizes: Sizes, progress: Progress) -> dict[st
         "deeds": {name: without_subscribers(deed, sent, alone) for name, deed in deeds.items()},
         "streams": await stream_costs(site, sizes.streams, sizes.stream_seconds, hear_us),
         "joined_us": joined,
-        "relay": await relay_costs(site, community, deeds["post, 0 followers"]),
+        "relay": NO_RELAY,
         "subscriber_us": sent,
         "alone_subscriber_us": alone,
         "full_home": full_home(site),

@@ -33,17 +33,15 @@ ASKED = 1.8
 
 
 class Run(NamedTuple):
-    """One run. CPU times are shares of a core, ``total`` with the relay.
+    """One run. CPU times are shares of a core.
 
     Attributes:
         busiest: CPU time of the busiest process.
-        relay: CPU time of the relay; 0 without one.
         total: CPU time of all processes.
         delivered: Events that were delivered, a second.
     """
 
     busiest: float
-    relay: float
     total: float
     delivered: float
     p50_ms: float
@@ -84,9 +82,8 @@ class Meter:
 
     def _run(self, before: Any, after: Any, figures: Figures) -> Run:
         spent = _since(before, after, "cpu_seconds")
-        relay = (after["relay"]["cpu_seconds"] - before["relay"]["cpu_seconds"]) if after["relay"] else 0.0
         delivered = sum(_since(before, after, "events_delivered"))
-        numbers = (max(*spent, relay), relay, sum(spent) + relay, delivered)
+        numbers = (max(spent), sum(spent), delivered)
         return Run(*(number / self._seconds for number in numbers), figures["p50_ms"], figures["p99_ms"])
 
     async def _state(self, address: str) -> Any:
@@ -122,12 +119,12 @@ def gain(one: list[Run], two: list[Run]) -> float:
 def table(runs: dict[tuple[Kind, int], list[Run]]) -> Table:
     """Return the medians of all rounds."""
     made = Table(title="one and two workers, each with the same number of streams", title_justify="left")
-    columns = ("delivered /s", "busiest, % of a core", "relay, %", "all, %", "µs a delivery", "p50 ms", "p99 ms")
+    columns = ("delivered /s", "busiest, % of a core", "all, %", "µs a delivery", "p50 ms", "p99 ms")
     for column in ("streams", "workers", *columns, "two deliver, times", "asked"):
         made.add_column(column, justify="left" if column == "streams" else "right")
     for (kind, workers), found in runs.items():
         run = Run(*(median(values) for values in zip(*found, strict=True)))
-        cells = [f"{run.delivered:,.0f}", *(f"{100 * share:.1f}" for share in (run.busiest, run.relay, run.total))]
+        cells = [f"{run.delivered:,.0f}", *(f"{100 * share:.1f}" for share in (run.busiest, run.total))]
         cells += [f"{1e6 * run.total / run.delivered:.1f}", f"{run.p50_ms:.1f}", f"{run.p99_ms:.1f}"]
         ratio = [f"{gain(runs[kind, 1], found):.2f}", f"{ASKED:g}"] if workers > 1 else ["", ""]
         made.add_row(kind, str(workers), *cells, *ratio)

@@ -21,7 +21,7 @@ from stream_server.config.settings import SETTINGS
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.monitoring.metrics import ALL_METRICS
-from stream_server.store.keys import CORE_KEYS, DERIVED_KEYS
+from stream_server.store.keys import ALL_KEYS
 from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.web.routes import ROUTE_TABLE
@@ -40,21 +40,23 @@ _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 
 def settings() -> str:
-    """Return the settings with flag, variable, default, unit and help, and whether a reload applies a new value."""
+    """Return the settings with default, unit and help. A star marks those that a reload applies."""
     rows = (
         (
-            f"`{s.flag}`" if s.has_flag else "", f"`{s.environment_variable}`",
-            f"`{s.default}`" if s.default != "" else "", s.unit, s.help,
-            "yes" if s.is_reloadable else "",
+            f"`{s.flag if s.has_flag else s.environment_variable}`{' *' if s.is_reloadable else ''}",
+            f"`{s.default}` {s.unit}" if s.default != "" else s.unit, s.help,
         )
         for s in SETTINGS
     )  # fmt: skip
-    return _table(("flag", "environment", "default", "unit", "meaning", "reload"), rows)
+    return _table(("setting", "default and unit", "meaning"), rows)
 
 
 def errors() -> str:
-    """Return the error codes, each with its HTTP status."""
-    return _table(("status", "code"), ((str(status), f"`{code}`") for code, status in STATUS_BY_CODE.items()))
+    """Return the HTTP statuses of errors, each with its codes."""
+    codes: dict[str, list[str]] = {}
+    for code, status in STATUS_BY_CODE.items():
+        codes.setdefault(str(status), []).append(f"`{code}`")
+    return _table(("status", "codes"), ((status, ", ".join(found)) for status, found in codes.items()))
 
 
 def built_in() -> list[type[Filter]]:
@@ -76,7 +78,7 @@ def metrics() -> str:
 def commands() -> str:
     """Return the commands of `stream-server`, each with its first sentence of help and its own options."""
     rows = (
-        (f"`stream-server {name}`", command.get_short_help_str(200), _format_options(command))
+        (f"`{name}`", command.get_short_help_str(200), _format_options(command))
         for name, command in _leaf_commands(cli)
     )
     return _table(("command", "purpose", "options besides settings"), rows)
@@ -101,12 +103,19 @@ def _format_options(command: click.Command) -> str:
 
 
 def keys() -> str:
-    """Return the patterns of all Redis keys."""
-    rows = (
-        (f"`{key.pattern}`", key.type, "truth" if key in CORE_KEYS else "derived", key.description, key.bound)
-        for key in CORE_KEYS + DERIVED_KEYS
-    )
-    return _table(("key", "type", "", "content", "bound"), rows)
+    """Return the patterns of all Redis keys. A number stands for the bound of a key, see :func:`key_bounds`."""
+    numbers = {bound: str(number) for number, bound in enumerate(_bounds(), 1)}
+    rows = ((f"`{key.pattern}`", key.type, key.description, numbers[key.bound]) for key in ALL_KEYS)
+    return _table(("key", "type", "content", "bound"), rows)
+
+
+def key_bounds() -> str:
+    """Return a numbered list of what bounds the keys."""
+    return "".join(f"{number}. {bound}\n" for number, bound in enumerate(_bounds(), 1))
+
+
+def _bounds() -> list[str]:
+    return list(dict.fromkeys(key.bound for key in ALL_KEYS))
 
 
 def routes() -> str:
@@ -133,7 +142,9 @@ def _format_request(row: Route) -> str:
 
 def _format_answer(row: Route) -> str:
     statuses = " or ".join(str(status) for status in (row.status, *row.other_statuses))
-    return f"{statuses} `{row.response.__name__}`" if row.response else statuses
+    if row.response is None:
+        return statuses
+    return f"{'' if statuses == '200' else f'{statuses} '}`{row.response.__name__}`"
 
 
 _VIEWERS = {
@@ -170,16 +181,6 @@ def visibility() -> str:
     return _table(("the viewer is", *(f"written {audience}" for audience in _WRITTEN)), rows)
 
 
-def round_trips() -> str:
-    """Return the number of Redis round trips of each route, and the reason if a route needs more than one."""
-    rows = (
-        (f"`{row.method} {row.path}`", str(row.round_trips.limit), row.round_trips.reason)
-        for row in ROUTE_TABLE
-        if row.has_round_trip_limit
-    )
-    return _table(("method and path", "at most", "why more than one"), rows)
-
-
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = tuple(head)
     lines = [head, ("---",) * len(head), *rows]
@@ -204,7 +205,6 @@ TABLES: dict[str, Callable[[], str | None]] = {
     **semantics(),
     **capacity(),
     "visibility": visibility,
-    "round_trips": round_trips,
     "routes": routes,
     "commands": commands,
     "settings": settings,
@@ -212,6 +212,7 @@ TABLES: dict[str, Callable[[], str | None]] = {
     "filters": filters,
     "metrics": metrics,
     "keys": keys,
+    "key_bounds": key_bounds,
 }
 
 

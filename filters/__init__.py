@@ -13,27 +13,21 @@ All filters, built-in ones included, are registered by the entry-point group ``s
 Files:
 
 ``event``                 one event, as filters see it
-``entities``              mentions, hashtags, cashtags and links in a text
-``urls``                  finds the links; ``tlds`` lists the top-level domains
-``analyzed_text``         the terms of a text and its entities; ``occurrences`` finds the positions of a term
-``tokens``                folding of case and Unicode form, and the words of a text
-``term_search``           searches a text for terms with punctuation; ``word_sequence`` searches it for phrases
-``unspaced_scripts``      the words of scripts without spaces; ``unicode_classes`` lists the classes of characters
-``index_keys``            the strings by which the index connects events and filters; ``grid`` makes those of the map
-``base``                  the contract of a filter
+``entities``              mentions, hashtags, cashtags and links in a text; ``tlds`` lists the top-level domains
+``analyzed_text``         the terms of a text and its entities, and the positions of a term
+``tokens``                folding of case and Unicode form, and the words of a text, also of scripts without spaces;
+                          ``unicode_classes`` lists the classes of characters
+``term_search``           searches a text for terms with punctuation, and for phrases
+``index_keys``            the strings by which the index connects events and filters, also those of the map
+``base``                  the contract of a filter; ``error`` has the exception for a refused value
 ``track``                 phrases
 ``follow``                users; it holds the filter of a user's own stream too
 ``location``              boxes on the map
-``sample``                a percentage of all statuses
-``firehose``              all public events; ``partition`` selects a part of their authors
+``sample``                all public events, or a percentage of them
+``narrowing``             narrows by kind of event, by language (``language_codes`` lists the codes), by part of authors
 ``rule``                  the filters for rules; the package ``rules`` holds the rule language
-``language``              narrows by language, whose codes ``language_codes`` lists; ``kind`` narrows by kind of event
-``subscription``          all filters of one client together
-``params``                from query parameters to a subscription; ``error`` has the exception for a refusal
+``subscription``          all filters of one client together, from the parameters of its stream
 ``registry``              finds built-in and installed filters by name
-``subscription_index``    which subscriptions match an event
-``postings``              the lists of this index; ``trie`` holds those of clauses, ``box_index`` those of boxes
-``verification``          asks the filters of candidates, for a limited time per event
-``matching_budget``       how much time the rules of one filter may take
+``subscription_index``    which subscriptions match an event; ``inverted_lists`` holds its clauses and boxes
 ``testing``               the contract test for every filter, including those of plug-ins
 """

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from filters.error import ParameterError
 from filters.event import Event
-from filters.grid import Box, box_in_range
-from filters.index_keys import Clause, IndexTerms, Key
+from filters.index_keys import Box, Clause, IndexTerms, Key, box_in_range
 
 Role: TypeAlias = Literal["combinable", "standalone", "narrowing"]
 """The way in which a filter combines with others.

@@ -7,11 +7,9 @@ from functools import lru_cache
 from filters import index_keys
 from filters.analyzed_text import EMPTY_TEXT, AnalyzedText
 from filters.entities import NO_ENTITIES, Entities
-from filters.grid import Box, event_box_keys, event_point_keys
-from filters.index_keys import Key, user_key
-from filters.term_search import compounds
+from filters.index_keys import Box, Key, event_box_keys, event_point_keys, user_key
+from filters.term_search import WordSequence, compounds
 from filters.tokens import fold
-from filters.word_sequence import WordSequence
 
 MAX_CACHED_BIOS = 1024  # number of bios whose words and keys are cached, because an author often posts again
 

@@ -7,8 +7,7 @@ from typing import ClassVar, Self
 from filters.base import Filter, MatchedItem, Role
 from filters.error import ParameterError, split_list
 from filters.event import Event
-from filters.grid import Box, box_contains, box_in_range, filter_box_keys, longitude_spans
-from filters.index_keys import IndexTerms, Key
+from filters.index_keys import Box, IndexTerms, Key, box_contains, box_in_range, filter_box_keys, longitude_spans
 
 MAX_BOXES = 25  # of one filter
 

@@ -1,7 +1,13 @@
-"""The filters ``rule`` and ``rules``: rules that a client writes with the stream, or that its user has saved."""
+"""The filters ``rule`` and ``rules``: rules that a client writes with the stream, or that its user has saved.
+
+Rules have a limited time, so that those of one user cannot block the event loop. One event may cost FREE_SECONDS. More
+than that is taken from an allowance, which refills slowly. A filter that is costly again and again uses its allowance
+up. It then raises `TooCostly`, and the server disables it on its stream.
+"""
 
 import re
-from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from typing import ClassVar, Self
@@ -10,11 +16,75 @@ from filters.base import Filter, FilterFailure, MatchedItem, Role
 from filters.error import ParameterError
 from filters.event import Event
 from filters.index_keys import Clause, IndexTerms, Key
-from filters.matching_budget import MatchingBudget, TooCostly
 from filters.registry import Registry, installed_registry
-from filters.rules.error import RuleError
+from filters.rules.condition import RuleError
 from filters.rules.operators import find_operator
 from filters.rules.rule import NamedRule, Rule
+
+FREE_SECONDS = 0.0005
+"""Processor time in seconds that each event may cost. A hundred ordinary rules take a tenth of it."""
+
+MAX_EVENT_SECONDS = 0.002
+"""Most processor time in seconds that one event may cost."""
+
+ALLOWANCE_SECONDS = 0.02
+"""Largest allowance, in seconds of processor time."""
+
+REFILL_RATE = 0.005
+"""Seconds of allowance that are added in each second."""
+
+
+class TooCostly(Exception):
+    """The rules of a filter took more processor time than a filter may take."""
+
+    def __init__(self) -> None:
+        super().__init__("its rules take too long")
+
+
+class MatchingBudget:
+    """The allowance of one filter. ``cpu_clock`` counts processor time of this thread, ``clock`` real time, in seconds.
+
+    The budget counts processor time, so that a busy machine does not disable filters.
+    """
+
+    __slots__ = ("_allowance", "_clock", "_cpu_clock", "_cpu_started_at", "_started_at")
+
+    def __init__(
+        self, cpu_clock: Callable[[], float] = time.thread_time, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._cpu_clock = cpu_clock
+        self._clock = clock
+        self._allowance = ALLOWANCE_SECONDS
+        self._started_at = clock()
+        self._cpu_started_at = 0.0
+
+    def start(self) -> None:
+        """Begin to count the time for one event. Raises `TooCostly` if the allowance is used up."""
+        now = self._clock()
+        refill = (now - self._started_at) * REFILL_RATE
+        self._allowance = min(ALLOWANCE_SECONDS, self._allowance + refill)
+        self._started_at = now
+        if self._allowance <= 0:
+            raise TooCostly
+        self._cpu_started_at = self._cpu_clock()
+
+    def check(self) -> None:
+        """Raise `TooCostly`, also for the events of the next seconds, if the event has cost more than it may cost."""
+        if self._excess() > min(self._allowance, MAX_EVENT_SECONDS):
+            self._allowance = -ALLOWANCE_SECONDS
+            raise TooCostly
+
+    def finish(self) -> None:
+        """End the count for the event. Take the time beyond FREE_SECONDS from the allowance."""
+        self._allowance -= self._excess()
+
+    def _excess(self) -> float:
+        if (
+            self._clock() - self._started_at <= FREE_SECONDS
+        ):  # as nearly always; the other clock takes nine times longer
+            return 0.0
+        return max(0.0, self._cpu_clock() - self._cpu_started_at - FREE_SECONDS)
+
 
 MAX_RULES = 100  # written with one stream
 
@@ -38,7 +108,7 @@ class Rules(Filter):
     """The filter ``rule``: events that match at least one of its rules. Each rule has an id and perhaps a tag.
 
     If there are many rules, the filter checks only those that share an index key with the event or have no keys. Long
-    rules have a budget of processor time, see :mod:`filters.matching_budget`. If they need more, the filter fails.
+    rules have a budget of processor time, see :class:`MatchingBudget`. If they need more, the filter fails.
     """
 
     __slots__ = ("_budget", "_by_key", "_chars", "_rules", "_rules_without_keys")

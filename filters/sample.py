@@ -1,4 +1,4 @@
-"""The filter ``sample``: a percentage of all statuses, the same statuses for every client."""
+"""The filters ``sample`` and ``firehose``: a percentage of all statuses, the same for every client, or all events."""
 
 import re
 from collections.abc import Hashable
@@ -65,3 +65,27 @@ def sample_position(event: Event) -> int:
 def stable_hash(text: str, key: bytes) -> int:
     """Return the first 8 bytes of a text's BLAKE2b hash (RFC 7693) under ``key``, as a big-endian integer."""
     return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), key=key).digest()[:8], "big")
+
+
+class Firehose(Filter):
+    """The filter ``firehose``: all public events. It cannot be combined with filters such as ``track``."""
+
+    __slots__ = ()
+
+    name: ClassVar[str] = "firehose"
+    role: ClassVar[Role] = "standalone"
+    help: ClassVar[str] = "`true`: all public events; the token needs the scope `firehose`."
+    scopes: ClassVar[frozenset[str]] = frozenset({"firehose"})
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        if value != "true":
+            raise ParameterError("firehose must be `true` or absent", param="firehose")
+        return cls()
+
+    @property
+    def canonical_form(self) -> Hashable:
+        return True
+
+    def matches(self, event: Event) -> bool:
+        return event.is_public

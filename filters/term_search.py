@@ -2,19 +2,119 @@
 
 Such a term is found where its characters stand in the text and no letter or digit directly precedes or follows them.
 A term of letters with at least one character of a script without spaces is found at any position of a *run*, see
-:mod:`filters.unspaced_scripts`. The index finds the texts that may have the term by the words of the term.
+:mod:`filters.tokens`. The index finds the texts that may have the term by the words of the term.
 
 For the search, a text is written as a *marked text*: each word stands between two marks, and every other character and
 each emoji between two other marks. So one search for a string finds a term only at the borders of words.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from filters import unspaced_scripts
-from filters.entities import Indices, extract_entities
-from filters.tokens import blank_emoji, tokens, words
+from filters.entities import Indices, extract_entities, to_display_url
+from filters.tokens import (
+    Token,
+    blank_emoji,
+    find_starts,
+    fold,
+    has_unspaced,
+    is_substring_term,
+    pairs,
+    tokens,
+    words,
+    words_in_order,
+)
+
+_LINK_PREFIX = re.compile(r"(?<![A-Za-z0-9_])(?:https?://(?:www\.)?|www\.)(?=\w)", re.IGNORECASE)
+"""The beginning of a link that is not part of the link as it is displayed and tracked."""
+
+
+class WordSequence:
+    """The words of a text in order, split at all punctuation. Immutable.
+
+    Emoji are words, and so are the characters of scripts without spaces, such as Chinese. Such a character is *joined*
+    to a word that directly precedes or follows it. If a phrase joins two words, it is found only where the text joins
+    them. So ``"東京"`` is not found in ``東。京``, but ``"東 京"`` is found there and in ``東京``.
+
+    Attributes:
+        words: The case-folded words.
+        joined: A bit set. Bit n is set if word n is joined to word n - 1.
+        text: The words with a space before and after each. A sequence without joined words is contained in another one
+            if and only if its ``text`` is contained in the text of the other.
+    """
+
+    __slots__ = ("joined", "text", "words")
+
+    def __init__(self, words: Iterable[str], joined: int = 0) -> None:
+        self.words = tuple(words)
+        self.joined = joined
+        self.text = f" {' '.join(self.words)} "
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Return the words of a text. Its links have no ``http://``, ``https://`` and ``www.``."""
+        return cls._of_folded(fold(blank_link_prefixes(text)))
+
+    @classmethod
+    def of_link(cls, link: str) -> Self:
+        """Return the words of a link, without emoji, the protocol and ``www.``."""
+        folded = fold(to_display_url(link))
+        return cls._of_tokens(folded, [token for token in tokens(folded) if token.kind != "emoji"])
+
+    @classmethod
+    def _of_folded(cls, folded: str) -> Self:
+        return cls._of_tokens(folded, list(tokens(folded))) if has_unspaced(folded) else cls(words_in_order(folded))
+
+    @classmethod
+    def _of_tokens(cls, folded: str, found: list[Token]) -> Self:
+        joined, before = 0, Token("", -1, -1)
+        for nth, token in enumerate(found):
+            kinds = {before.kind, token.kind}
+            if token.start == before.end and "unspaced" in kinds and "emoji" not in kinds:
+                joined |= 1 << nth
+            before = token
+        return cls([folded[start:end] for _, start, end in found], joined)
+
+    def contains(self, phrase: "WordSequence") -> bool:
+        """Whether the words of the phrase follow each other directly in this text, joined where the phrase joins."""
+        return phrase.text in self.text and (not phrase.joined or any(True for _ in self.find(phrase)))
+
+    def find(self, phrase: "WordSequence") -> Iterator[int]:
+        """Return the index of the first word of each place where this text contains the phrase.
+
+        Positions are bits of an integer, so that all places are checked in one step for each word of the phrase.
+        """
+        positions = self.positions(phrase.words)
+        starts = positions[phrase.words[0]]
+        for nth, word in enumerate(phrase.words):
+            starts &= positions[word] >> nth
+            if phrase.joined >> nth & 1:
+                starts &= self.joined >> nth
+        while starts:
+            start = starts & -starts
+            starts ^= start
+            yield start.bit_length() - 1
+
+    def positions(self, words: Iterable[str]) -> dict[str, int]:
+        """Return for each of the words a bit set: bit n is set if word n of this text is the word."""
+        found = dict.fromkeys(words, 0)
+        for nth, word in enumerate(self.words):
+            if word in found:
+                found[word] |= 1 << nth
+        return found
+
+
+def blank_link_prefixes(text: str) -> str:
+    """Return the text with spaces in place of ``http://``, ``https://`` and ``www.``, so that all else stays in place.
+
+    A phrase is treated alike. So it runs on from a text into a link, and it may be written with them or without.
+    """
+    if "." not in text and "://" not in text:
+        return text
+    return _LINK_PREFIX.sub(lambda prefix: " " * len(prefix.group()), text)
+
 
 WORD_START, WORD_END, OTHER_START, OTHER_END = "\x1c", "\x1d", "\x1e", "\x1f"
 """The marks around a word and around another character or emoji. They count as white space, which no term has."""
@@ -62,8 +162,8 @@ def searched_term(term: str) -> SearchedTerm | None:
     """
     if term[:1] in _SIGNS and is_entity(term):
         return None
-    if unspaced_scripts.is_substring_term(term) and blank_emoji(term) == term:
-        return SearchedTerm(term, unspaced_scripts.pairs(term), "") if len(term) > 2 else None
+    if is_substring_term(term) and blank_emoji(term) == term:
+        return SearchedTerm(term, pairs(term), "") if len(term) > 2 else None
     found = words(term)
     if found == {term}:
         return None
@@ -99,7 +199,7 @@ def mark_text(folded: str) -> str:
 def find_spans(folded: str, searched: SearchedTerm) -> Iterator[Indices]:
     """Return start and end of each place of a case-folded text where a term stands. Places may overlap."""
     if not searched.marked:
-        for start in unspaced_scripts.find_starts(blank_emoji(folded), searched.term):
+        for start in find_starts(blank_emoji(folded), searched.term):
             yield start, start + len(searched.term)
         return
     positions, at = {}, 0

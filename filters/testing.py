@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable
 from typing import Literal
 
 from filters.base import ROLES, Filter, MatchedItem, validate_index_terms
-from filters.box_index import BoxIndex
 from filters.entities import extract_entities
 from filters.error import ParameterError
 from filters.event import Event
-from filters.grid import Box
+from filters.index_keys import Box
+from filters.inverted_lists import BoxIndex
 from filters.registry import RESERVED_NAMES
 
 FUZZ_VALUES = (

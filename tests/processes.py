@@ -37,11 +37,6 @@ def children(pid: int) -> list[int]:
     return [child for child in map(int, asked.stdout.split()) if alive(child)]
 
 
-def is_relay(pid: int) -> bool:
-    """Whether a child of the supervisor is the relay, which serves no client."""
-    return b"\0--relay\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
 def _is_helper(pid: int) -> bool:
     return HELPER in arguments(pid)[:1]
 

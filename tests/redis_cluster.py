@@ -5,7 +5,6 @@ The slots of derived keys are spread over the other shards.
 """
 
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,13 +12,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-import pytest
 import redis
 from redis.cluster import RedisCluster
 from redis.crc import key_slot
 
 from stream_server.demo.child_processes import free_ports
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess
 
 SLOTS = 16_384
 CORE_SLOT = key_slot(b"{core}:meta")
@@ -31,33 +29,11 @@ ELECTION_TIMEOUTS = 4
 """After an election Redis begins no other one at the same node for so many node timeouts. In the first half of that
 time it counts the old votes again. A planned failover to that node fails then: Redis ends it after five seconds."""
 
-LIVELY = ("--repl-ping-replica-period", "1", "--repl-timeout", "5")
+LIVELY = ("--repl-ping-replica-period", "1", "--repl-timeout", "5", "--loglevel", "notice")
+"""Options of a node: it soon notices a broken link, and its log tells of elections."""
+
 COPIES = ("psync", "sync", "replconf")
 """Commands that replication needs. A user without them gets no data from a primary."""
-
-
-class NoRedisCluster(Exception):
-    """Raised if this machine has no Redis 7. The message says so."""
-
-
-def cluster_binary() -> Path:
-    """Return the redis-server 7 on PATH. Raises :class:`NoRedisCluster` if there is none."""
-    found = binaries().get("path")
-    if found is None:
-        raise NoRedisCluster("no redis-server on PATH")
-    told = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
-    version = re.search(r"v=(\d+)\.([\d.]+)", told)
-    if version is None or int(version[1]) < 7:
-        raise NoRedisCluster(f"the redis-server on PATH is too old: {told.strip()}")
-    return found
-
-
-def cluster_or_skip(missed: str, *options: str, **layout: Any) -> "PrivateCluster":
-    """Return a cluster that is not started. Skips the test with what it would have shown if there is no Redis 7."""
-    try:
-        return PrivateCluster(cluster_binary(), *options, **layout)
-    except NoRedisCluster as error:
-        pytest.skip(f"{error}, so this is not tried: {missed}")
 
 
 class Node(RedisProcess):
@@ -89,7 +65,7 @@ class Node(RedisProcess):
 
     def last_election(self) -> float:
         """Return when this node last stood for election, in seconds since 1970, by its log; 0 if it never did."""
-        found = re.findall(r"\w (\d+ \w+ \d+ [\d:.]+) # Start(?:ing a failover| of) election", self.log)
+        found = re.findall(r"\w (\d+ \w+ \d+ [\d:.]+) [#*] Start(?:ing a failover| of) election", self.log)
         return datetime.strptime(found[-1], "%d %b %Y %H:%M:%S.%f").astimezone().timestamp() if found else 0.0
 
     def info(self, section: str = "replication") -> dict[str, Any]:

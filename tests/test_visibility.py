@@ -1,7 +1,7 @@
 """The whole table of visibility, written by hand, against the function and against real statuses on a real Redis."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from itertools import product
 
 import pytest
@@ -11,7 +11,9 @@ from stream_server.errors import NotFound
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility, visibility_table
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import PageRequest, read_page
+from stream_server.store.pagination import Member, PageRequest, read_page
+from stream_server.store.reads import statuses
+from stream_server.store.reads.sight import Sight
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
@@ -183,9 +185,12 @@ class World:
 
     async def listed(self, viewer: str, key: str, least: Visibility) -> list[str]:
         """Return the ids that a timeline shows to the viewer."""
-        page, _ = await read_page(
-            self.store._scripts, "statuses_page", key, PageRequest(), self.ids[viewer], int(least), "", ""
-        )
+        sight = Sight(self.store._redis, self.ids[viewer])
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            return await statuses.show(sight, [member for member, _ in members], least)
+
+        page = await read_page(self.store._redis, key, PageRequest(), show)
         return [json.loads(item)["id"] for item in page.items]
 
 
@@ -204,7 +209,7 @@ WRITTEN = [(author, place) for author, place in product(AUTHORS, PLACES) if not 
 
 
 @pytest.mark.parametrize(("author", "place"), WRITTEN)
-async def test_scripts_agree_with_the_table(world: World, author: str, place: str) -> None:
+async def test_reads_agree_with_the_table(world: World, author: str, place: str) -> None:
     """Each viewer reads a status by id and on both kinds of timelines. Then the author is suspended."""
     uid = world.ids["author"]
     if author == "protected":

@@ -8,10 +8,9 @@ indexing and explaining are written once for AND, OR and the minus, and once for
 
 Files:
 
-``lexer``       from text to tokens with their columns
-``error``       the exception for a faulty rule: the problem, the column, and what was expected
-``parser``      from tokens to the tree; ``tree`` has the nodes and writes the canonical text
-``operators``   the table of all operators, with installed filters; ``condition`` is what one operator checks
+``parser``      from text to tokens with their columns, and to the tree, which writes the canonical text
+``operators``   the table of all operators, with installed filters
+``condition``   what one operator checks, and the exception for a faulty rule
 ``words``       conditions on words, phrases, links and bios
 ``geo``         conditions on places and areas
 ``attributes``  conditions on users, forms, languages, threads, counts and samples

@@ -1,4 +1,4 @@
-"""The condition of an operator: what it checks in an event."""
+"""The condition of an operator: what it checks in an event. And the exception for a rule that cannot be read."""
 
 import re
 from abc import ABC, abstractmethod
@@ -6,9 +6,24 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from filters.entities import Indices
+from filters.error import ParameterError
 from filters.event import Event
 from filters.index_keys import Clause, Key
-from filters.rules.error import RuleError
+
+
+class RuleError(ParameterError):
+    """A rule is invalid at ``column``, in code points from 1. ``expected`` says what should stand there."""
+
+    def __init__(self, problem: str, *, column: int, expected: str) -> None:
+        super().__init__(f"{problem}; column {column}: expected {expected}", param="rule")
+        self.problem = problem
+        self.column = column
+        self.expected = expected
+
+    def shifted(self, columns: int, prefix: str = "") -> "RuleError":
+        """Return a copy with ``columns`` added to ``column``, for a rule that begins so far inside a text."""
+        return RuleError(prefix + self.problem, column=self.column + columns, expected=self.expected)
+
 
 _PLAIN = re.compile(r'[^\s()"\[\]]+')
 

@@ -11,8 +11,7 @@ from math import asin, cos, degrees, radians, sin, sqrt
 
 from filters import index_keys
 from filters.event import Event
-from filters.grid import Box, box_contains, box_in_range, filter_box_keys, longitude_spans
-from filters.index_keys import Key
+from filters.index_keys import Box, Key, box_contains, box_in_range, filter_box_keys, longitude_spans
 from filters.rules.condition import Condition, KeyCondition, OperatorValue, format_value
 from filters.tokens import fold
 

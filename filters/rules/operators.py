@@ -11,8 +11,7 @@ from filters.entities import Indices
 from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import ME, Follow
-from filters.grid import filter_box_keys
-from filters.index_keys import Clause, Key, rarest_key
+from filters.index_keys import Clause, Key, filter_box_keys, rarest_key
 from filters.registry import Registry
 from filters.rules import attributes, geo, words
 from filters.rules.condition import Condition, OperatorValue, format_value

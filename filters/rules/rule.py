@@ -10,9 +10,8 @@ from filters.event import Event
 from filters.index_keys import Clause, Key, estimate_rarity, rarest_key
 from filters.registry import Registry
 from filters.rules.attributes import UserCondition
-from filters.rules.error import RuleError
-from filters.rules.parser import parse_rule
-from filters.rules.tree import And, Node, Operator, Or, format_node, node_column
+from filters.rules.condition import RuleError
+from filters.rules.parser import And, Node, Operator, Or, format_node, node_column, parse_rule
 
 MAX_CLAUSES = 16
 """Maximum number of exact clauses of a rule. With more clauses, the index lookup costs more than matching the rule."""
@@ -80,7 +79,7 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str, registry: Registry) -> "Rule":
-        """Parse the text of a rule. Raises :class:`filters.rules.error.RuleError`, and no other exception."""
+        """Parse the text of a rule. Raises :class:`filters.rules.condition.RuleError`, and no other exception."""
         return cls(parse_rule(text, registry))
 
     def candidate_keys(self) -> frozenset[Key] | None:

@@ -5,16 +5,14 @@ from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from filters import index_keys
-from filters.analyzed_text import AnalyzedText
+from filters.analyzed_text import AnalyzedText, find_occurrences, sequence_spans
 from filters.entities import Indices, extract_entities
 from filters.event import Event, bio_words
 from filters.index_keys import Clause, Key, rarest_key
-from filters.occurrences import find_occurrences, sequence_spans
 from filters.rules.condition import Condition, OperatorValue, quote_value
-from filters.term_search import searched_term
+from filters.term_search import WordSequence, searched_term
 from filters.tokens import fold, words_in_order
 from filters.unicode_classes import WORD_CHARACTERS
-from filters.word_sequence import WordSequence
 
 MAX_DISTANCE = 6  # maximum N of ``"…"~N``
 MAX_PROXIMITY_WORDS = 10  # maximum number of words of ``"…"~N``, so that no text makes it slow

@@ -29,7 +29,7 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``admin``            makes a user an administrator
 ``cluster``          makes a Redis Cluster, moves its core, and checks it
 ``redis_acl``        prints Redis users with the least rights that each role needs
-``fetch``            downloads a redis-server and the language detector
+``fetch``            downloads a valkey-server and the language detector
 ``credentials``      the token of a command that reads from a server
 ``output``           how commands print, and ``--json``
 ``rate_meter``       rate and age of the events of the last seconds

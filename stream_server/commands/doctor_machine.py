@@ -37,12 +37,12 @@ def check_python() -> CheckResult:
 
 
 def check_redis_binary() -> CheckResult:
-    """Check whether there is a usable ``redis-server``, which a server without ``--redis`` needs."""
+    """Check whether there is a usable Valkey or Redis, which a server without ``--redis`` needs."""
     try:
         binary = find_redis_binary()
     except EmbeddedRedisError as error:
         return broken(str(error))
-    return good(f"redis-server {'.'.join(map(str, binary.version))} for the embedded Redis: {binary.path}")
+    return good(f"{binary.engine} for the embedded Redis: {binary.path}")
 
 
 def check_language_detection() -> CheckResult:
@@ -129,7 +129,7 @@ def _check_redis_files(folder: Path, *, is_served: bool) -> list[CheckResult]:
     if holder is not None:
         found.append(broken(f"the data folder {folder} is in use by another server (its Redis is process {holder})"))
     try:
-        fault = redis_folder.start_fault(folder, find_redis_binary().version)
+        fault = redis_folder.start_fault(folder, find_redis_binary(folder=folder).engine)
     except EmbeddedRedisError:
         return found  # another check reports that there is no Redis
     return [*found, broken(fault)] if fault else found

@@ -9,12 +9,12 @@ from stream_server.jobs.write_guard import ALARM_SHARE
 from stream_server.store import keys
 from stream_server.store.redis.address import parse_cluster_url, parse_sentinel_url
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.sentinel import Sentinels
 from stream_server.store.redis_state import count_replicas, find_write_refusal, parse_state
-from stream_server.store.store import MIN_REDIS_VERSION
 
 MAX_CLOCK_SKEW_SECONDS = 2.0
 """Accepted difference of the clocks in seconds. Ids and times use Redis' clock, tokens use the server's."""
@@ -30,8 +30,8 @@ REPLICA_UNUSABLE = advice(
     "the replica to read from is unreachable, behind, or of another primary: streams use the primary meanwhile"
 )
 
-SMALL_HASH = "hash-max-ziplist-value"
-"""Redis' setting for the longest value of a compact hash, by its name in Redis 6.2. Redis 7 knows this name, too."""
+SMALL_HASH = "hash-max-listpack-value"
+"""Redis' setting for the longest value of a compact hash, in bytes."""
 
 MIN_SMALL_HASH_BYTES = 1024
 
@@ -48,8 +48,7 @@ async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
         answer, (seconds, micros) = await client.execute(("INFO",), ("TIME",))
         skew = _check_clock_skew(float(seconds) + float(micros) / 1e6, started, time.time())
         info = parse_info(answer)
-        is_in_cluster = info.get("redis_mode") == "cluster"
-        mode = [NODE_OF_A_CLUSTER] if is_in_cluster and parse_cluster_url(url) is None else []
+        mode = [NODE_OF_A_CLUSTER] if is_cluster_node(info) and parse_cluster_url(url) is None else []
         writes = await _check_writes(client, info)
         return [_check_version(info), skew, *mode, *writes, *await _check_configuration(client, info)]
     except ApiError as error:
@@ -142,10 +141,8 @@ async def _check_configuration(client: RedisClient, info: dict[str, str]) -> lis
 
 
 def _check_version(info: dict[str, str]) -> CheckResult:
-    version = info.get("redis_version", "0.0")
-    if tuple(int(part) for part in version.split(".")[:2]) < MIN_REDIS_VERSION:
-        return broken(f"Redis {version} is too old: 6.2 or newer is needed")
-    return good(f"Redis {version} answers")
+    engine = engine_of(info)
+    return broken(engine.fault) if engine.fault else good(f"{engine} answers")
 
 
 def _check_clock_skew(theirs: float, started: float, ended: float) -> CheckResult:
@@ -162,8 +159,7 @@ def _check_persistence(settings: dict[str, str], info: dict[str, str]) -> list[C
     if settings.get("appendfsync") != "always":
         return [advice("appendfsync is not `always`: a crash loses as much as the disk is behind, 2 s and more")]
     found = [good("everything is on disk before it is answered")]
-    # Redis 7 counts its rewrites. In 6.2 the duration of the last rewrite is -1 before the first.
-    if info.get("aof_rewrites", "1") == "0" or info.get("aof_last_rewrite_time_sec") == "-1":
+    if info.get("aof_rewrites") == "0":
         danger = "a tail torn by a power cut otherwise costs an entry at the start after the next"
         found.append(advice(f"after each start of Redis run BGREWRITEAOF: {danger}"))
     return found

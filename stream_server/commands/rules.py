@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from filters.event import Event
 from filters.registry import Registry
-from filters.rules.error import RuleError
+from filters.rules.condition import RuleError
 from filters.rules.rule import Explanation, Rule
 from stream_server.commands import terminal
 from stream_server.commands.exit_codes import FAILED, OK, USAGE, CommandFailure

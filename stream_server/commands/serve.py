@@ -28,7 +28,6 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.option("--demo", is_flag=True, help="Create sample content that keeps changing, and print commands to try.")
 @click.option("--supervised", type=click.INT, hidden=True)
-@click.option("--relay", type=click.INT, hidden=True)
 @click.option("--listening", type=click.INT, multiple=True, hidden=True)
 @click.option("--slot", type=click.INT, default=1, hidden=True)
 @click.option("--sockets", type=click.Path(path_type=Path), hidden=True)
@@ -39,7 +38,6 @@ def serve(
     /,
     demo: bool,  # noqa: FBT001 - click passes flags so
     supervised: int | None,
-    relay: int | None,
     listening: tuple[int, ...],
     slot: int,
     sockets: Path | None,
@@ -50,10 +48,6 @@ def serve(
     Ctrl-C and SIGTERM stop the server after a goodbye to every stream. At SIGHUP the server reads --settings-file
     again, as `stream-server reload` describes.
     """
-    if relay is not None and supervised is not None:
-        from stream_server.runtime import relay_process  # noqa: PLC0415 - it imports a third of the server only
-
-        context.exit(relay_process.run(config.load(flags), flags, supervised, relay, sockets))
     # Imported here, because importing the server takes time and other commands do not need it.
     from stream_server.runtime import process  # noqa: PLC0415 - see above
 

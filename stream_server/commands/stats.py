@@ -15,7 +15,7 @@ from stream_server.commands import credentials, server_access, setting_options
 from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
 from stream_server.commands.terminal import escape_controls
 from stream_server.config import config
-from stream_server.monitoring.host_state import HostState, RelayState, WorkerState
+from stream_server.monitoring.host_state import HostState, WorkerState
 
 Rows = list[tuple[str, ...]]
 STATS_SCOPES = frozenset({"admin"})
@@ -99,8 +99,6 @@ async def _look(client: Client) -> HostState:
 def render_state(now: HostState, before: HostState | None, seconds: float) -> RenderableType:
     """Return the state as tables. Rates are those of the ``seconds`` since ``before``; without it there are none."""
     parts: list[RenderableType] = [_workers_table(now, before, seconds)]
-    if now.relay is not None:
-        parts.append(Text(_relay_line(now.relay, len(now.workers))))
     parts.append(Text(_store_line(now)))
     for title, columns, rows in _lists(now):
         if rows:
@@ -135,14 +133,6 @@ def _rate(increase: float, seconds: float) -> str:
 
 def _percent(increase: float, seconds: float) -> str:
     return f"{increase / seconds:.0%}" if seconds else "-"
-
-
-def _relay_line(relay: RelayState, workers: int) -> str:
-    ready = "" if relay.ready else "NOT READY, "
-    return (
-        f"relay {ready}heard by {relay.links} of {workers} workers, {relay.entries:,} entries, {relay.lost:,} lost, "
-        f"{relay.waiting_bytes:,} bytes wait · {relay.memory_bytes / 2**20:,.0f} MiB, {relay.cpu_seconds:,.1f} s CPU"
-    )
 
 
 def _store_line(now: HostState) -> str:

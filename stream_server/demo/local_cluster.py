@@ -48,15 +48,11 @@ class LocalCluster(NamedTuple):
 
 
 def find_cluster_binary() -> Path:
-    """Return a redis-server that can be in a cluster. Raises :class:`DemoFault` with what to install."""
+    """Return the program of the nodes. Raises :class:`DemoFault` with what to install."""
     try:
-        found = find_redis_binary()
+        return find_redis_binary().path
     except EmbeddedRedisError as error:
         raise DemoFault(str(error)) from None
-    if found.version < (*cluster_layout.MIN_VERSION, 0):
-        version = ".".join(map(str, found.version))
-        raise DemoFault(f"redis-server 7.0 or newer is needed, and {found.path} is {version}: install redis-server")
-    return found.path
 
 
 async def start_cluster(binary: Path, children: ChildProcesses, say: Say) -> LocalCluster:

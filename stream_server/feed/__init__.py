@@ -11,6 +11,5 @@ the log, and it reads every missed entry from the log. The feed calls the hub. T
 ``heard_log``          says until which moment the hub has certainly received all entries
 ``token_statuses``     remembers which tokens are valid, until the log says otherwise
 ``token_recheck``      checks the tokens of open streams again after a gap of the log, and now and then
-``relay/``             one process hears Redis for all server processes of a host
 ``link_health``        says whether the subscription works, since when it does not, and when to reconnect
 """

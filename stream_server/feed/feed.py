@@ -13,18 +13,18 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 from functools import partial
 
-from stream_server.errors import ApiError, reason_of
+from stream_server.errors import ApiError
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.heard_log import HeardLog
 from stream_server.feed.link_health import LinkHealth, LinkLost
-from stream_server.feed.relay.entry_source import EntrySource
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.log.rollbacks import Rollbacks
 from stream_server.store.redis.message_delivery import Work
+from stream_server.store.social.open_streams import ASK_PREFIX
 from stream_server.store.social.user_graph import RestrictedAccounts
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ OWN_WRITE_TIMEOUT_SECONDS = 2.0
 
 
 class BetterLink(LinkLost):
-    """Raised to end a healthy link, because the replica or the relay is usable again. The feed then reconnects."""
+    """Raised to end a healthy link, because the replica is usable again. The feed then reconnects."""
 
 
 def _ignore_question(message: bytes) -> None:
@@ -55,8 +55,8 @@ class Feed:
 
     ``last_written`` returns the position of the newest entry that this process wrote. The feed calls
     ``on_log_readable`` after each successful check of the log. ``canary_seconds`` is the interval between two checks;
-    it may change at any time. ``source`` opens the links; by default, Redis is believed.
-    ``on_question`` gets the questions of other processes about streams.
+    it may change at any time. ``open_signed`` returns a message of the log without its signature, or None if the
+    signature is missing or wrong. ``on_question`` gets the questions of other processes about streams.
 
     Attributes:
         unsigned: Number of messages without a valid signature. Their entries, if any, were read from the log.
@@ -71,7 +71,7 @@ class Feed:
         self, log: EventLog, rollbacks: Rollbacks, hub: Hub,
         read_account_status: Callable[[], Awaitable[RestrictedAccounts]], *,
         last_written: Callable[[], Position], link_health: LinkHealth, on_log_readable: Callable[[], None],
-        canary_seconds: float, source: EntrySource | None = None,
+        canary_seconds: float, open_signed: Callable[[bytes], bytes | None],
         on_question: Callable[[bytes], None] = _ignore_question,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
@@ -81,9 +81,8 @@ class Feed:
         self._last_written = last_written
         self.link_health = link_health
         self._on_log_readable = on_log_readable
-        self.source = source or EntrySource(log, None)
-        self.source.on_question = on_question
-        self.source.on_unsigned = self._on_unsigned
+        self._open_signed = open_signed
+        self._on_question = on_question
         self._may_have_grown = asyncio.Event()
         self.canary_seconds = canary_seconds
         self._monotonic = monotonic
@@ -107,21 +106,15 @@ class Feed:
 
     async def run(self) -> None:
         """Publish all log entries to the hub until cancelled. Reconnect after an error of Redis; raise other errors."""
-        try:
-            while True:
-                reason = await self._run_link()
-                self._forget_heard()
-                self.reconnects += 1
-                if isinstance(reason, BetterLink):
-                    logger.info("subscription to Redis moved: %s", reason)
-                    continue
-                self._log.replica_router.fall_back_to_primary()
-                if self.source.leave_relay():
-                    logger.warning("the relay was lost, subscribing to Redis: %s", reason_of(reason))
-                    continue
-                await asyncio.sleep(self.link_health.mark_lost(reason))
-        finally:
-            self.source.close()
+        while True:
+            reason = await self._run_link()
+            self._forget_heard()
+            self.reconnects += 1
+            if isinstance(reason, BetterLink):
+                logger.info("subscription to Redis moved: %s", reason)
+                continue
+            self._log.replica_router.fall_back_to_primary()
+            await asyncio.sleep(self.link_health.mark_lost(reason))
 
     async def _run_link(self) -> Exception:
         """Use one subscription until it ends: listen, and run the canary. Return the exception that ended it.
@@ -152,7 +145,7 @@ class Feed:
     async def _listen(self) -> None:
         """Subscribe to the log. Publish the missed entries to the hub, then each received one."""
         self.detector.recheck_failed.clear()
-        with closing(await self.source.open()) as link:
+        with closing(await self._log.subscribe()) as subscription:
             started_at = self._monotonic()
             head = await self.detector.check(check_all=True)
             self._on_log_readable()
@@ -161,15 +154,24 @@ class Feed:
             await self._catch_up(head)
             self.heard_log.record_check(started_at, head)
             self.link_health.mark_healthy()
-            await link.deliver(self._handle_message, self.hub.flusher.flush_if_due)
+            await subscription.deliver(self._handle_message, self.hub.flusher.flush_if_due)
 
     def _handle_message(self, message: bytes) -> Work | None:
         """Publish the entry of one message to the hub. Return the work that must precede the next message, if any.
 
-        If earlier entries are missing, this work reads them from the log.
+        If earlier entries are missing, this work reads them from the log. A message without a valid signature is never
+        published: it only lets the log be read, which may have new entries.
         """
+        plain = self._open_signed(message)
+        if plain is None:
+            if message.startswith(ASK_PREFIX):
+                self._on_question(message)
+            else:
+                self.unsigned += 1
+                self._may_have_grown.set()
+            return None
         try:
-            entry = parse_published(message)
+            entry = parse_published(plain)
         except MalformedEntry:
             self.malformed += 1
             return None
@@ -191,11 +193,6 @@ class Feed:
         else:
             await self.detector.check()  # a known number with another id: a rollback, or an invalid message
             self.malformed += 1
-
-    def _on_unsigned(self, count: int) -> None:
-        """Believe nothing of messages without a valid signature. Only let the log be read: it may have new entries."""
-        self.unsigned += count
-        self._may_have_grown.set()
 
     async def _read_when_asked(self) -> None:
         """Read the log after unsigned messages: many of them cost one read."""
@@ -298,8 +295,6 @@ class Feed:
                 self.link_health.mark_healthy()
             if await self._log.replica_router.try_replica(head.n):
                 raise BetterLink("reading from the replica again")
-            if await self.source.is_relay_back():
-                raise BetterLink("hearing the relay again")
 
     async def _wait_for_next_check(self) -> None:
         try:

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from filters.base import FilterFailure
 from filters.index_keys import Key
-from filters.matching_budget import TooCostly
-from filters.rule import SavedRules
+from filters.rule import SavedRules, TooCostly
 from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry

@@ -13,7 +13,6 @@ a request of an operator reads them, and then asks the other workers of this ser
 ``slow_clients``      finds the clients that are furthest behind
 ``tracing``           traces of write requests, and of the way of their entries
 ``trace_export``      sends the traces to a collector
-``relay_metrics``     the metrics of the relay
 ``worker_sockets``    lets the workers of one server ask each other
 ``operations``        the state and the metrics of all workers together
 """

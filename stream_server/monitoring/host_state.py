@@ -37,24 +37,8 @@ class WorkerState(msgspec.Struct):
     loop_blocked: Annotated[int, Meta(description="holds of more than 50 ms since its start")] = 0
     memory_bytes: int = 0
     cpu_seconds: float = 0
-    relay_connected: Annotated[bool, Meta(description="whether it hears the relay, and not Redis itself")] = False
     requests: Annotated[int, Meta(description="requests that it has answered")] = 0
     refusals: Annotated[dict[str, int], Meta(description="its error answers by code")] = {}
-
-
-class RelayState(msgspec.Struct):
-    """The process that hears Redis for all workers. One that does not answer in time is not ``ready``."""
-
-    pid: Annotated[int | None, Meta(description="null if the relay does not answer")] = None
-    ready: Annotated[bool, Meta(description="whether it is subscribed in Redis")] = False
-    links: Annotated[int, Meta(description="workers that hear it")] = 0
-    entries: Annotated[int, Meta(description="entries that it has handed on, each once for all workers")] = 0
-    lost: Annotated[int, Meta(description="lines that a worker was too slow to take")] = 0
-    bytes: Annotated[int, Meta(description="bytes that it has handed to its workers")] = 0
-    waiting_bytes: Annotated[int, Meta(description="bytes that wait for the slowest worker")] = 0
-    lag_ms: Annotated[int, Meta(description="time since its subscription last worked")] = 0
-    memory_bytes: int = 0
-    cpu_seconds: float = 0
 
 
 class RedisState(msgspec.Struct):
@@ -142,4 +126,3 @@ class HostState(msgspec.Struct):
     slow_clients: Annotated[list[SlowClient], Meta(description="the 20 that are furthest behind")]
     limits: list[LimitState]
     errors: Annotated[list[ErrorState], Meta(description="the 20 newest")]
-    relay: Annotated[RelayState | None, Meta(description="null for a server of one process")] = None

@@ -21,13 +21,12 @@ from stream_server.hub.delivery_times import DeliveryTimes
 from stream_server.monitoring.delivery_latency import DELIVERY_LATENCY, latency_metric
 from stream_server.monitoring.http_counters import HTTP_METRICS, HttpCounters
 from stream_server.monitoring.process_usage import read_usage
-from stream_server.monitoring.relay_metrics import RELAY_METRICS
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """Media type of :meth:`Metrics.render`."""
 
 WORKER = "worker"
-"""The label with the number of the worker, from 1. The relay is number 0."""
+"""The label with the number of the worker, from 1."""
 
 
 class WatchedMetric(NamedTuple):
@@ -67,7 +66,6 @@ _HELP_BY_NAME = {
     "stream_rechecks_ended_total": "Streams that ended because a later check found their token invalid.",
     "stream_failures_total": "Streams that ended because of an internal error; see the log.",
     "redis_reconnects_total": "Reconnects of the feed to Redis.",
-    "relay_connected": "1 if this process hears the log from the relay of its host, 0 if from Redis itself.",
     "rollbacks_total": "Times that Redis had lost the end of the log.",
     "feed_lag_seconds": "Time that the feed is behind the log; 0 is healthy.",
     "loop_blocked_max_seconds": "Longest time that the event loop was blocked in the last half minute or minute.",
@@ -128,7 +126,6 @@ ALL_METRICS: tuple[tuple[str, str, str], ...] = (
     *((name, kind, text) for name, (kind, text) in _PROCESS_METRICS.items()),
     PROCESS_INFO,
     WORKER_UP,
-    *RELAY_METRICS,
 )
 """Name, type and meaning of every metric."""
 
@@ -212,14 +209,13 @@ def _with_worker(sample: Sample, worker: str) -> Sample:
 _FAMILY = re.compile(rb"^(?=# HELP )", re.MULTILINE)
 
 
-def merge_texts(texts: Mapping[int, bytes | None], relay: bytes | None = None) -> bytes:
+def merge_texts(texts: Mapping[int, bytes | None]) -> bytes:
     """Join the metrics of several workers into one text, so that each metric stands there once with all its samples.
 
     None stands for a worker that did not answer: its ``stream_server_worker_up`` is 0, and it has no other sample.
-    ``relay`` is the text of `relay_metrics.render`, if the server has a relay.
     """
     samples: dict[bytes, list[bytes]] = {}
-    for text in (*texts.values(), relay):
+    for text in texts.values():
         for family in _FAMILY.split(text or b""):
             if family:
                 first, second, rest = family.split(b"\n", 2)

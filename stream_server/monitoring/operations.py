@@ -1,6 +1,5 @@
 """The state and the metrics of all workers of this server together, read when an operator asks."""
 
-import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -13,7 +12,6 @@ import msgspec
 from stream_server.build import full_version
 from stream_server.events.position import format_iso_time
 from stream_server.hub.hub import Hub
-from stream_server.monitoring import relay_metrics
 from stream_server.monitoring.host_state import (
     ErrorState,
     HostState,
@@ -21,7 +19,6 @@ from stream_server.monitoring.host_state import (
     LimitState,
     LogState,
     RedisState,
-    RelayState,
     SlowClient,
     StreamCounts,
     WorkerReport,
@@ -77,14 +74,12 @@ class Operations:
 
     async def render_metrics(self) -> bytes:
         """Return the metrics of all workers in Prometheus' text format."""
-        others, relay = await self._ask_all(METRICS)
-        texts = {self._sockets.slot: self._metrics.render(), **others}
-        relay_text = None if relay is None else relay_metrics.render(relay)
-        return merge_texts({slot: texts[slot] for slot in sorted(texts)}, relay_text)
+        texts = {self._sockets.slot: self._metrics.render(), **await self._sockets.ask_others(METRICS)}
+        return merge_texts({slot: texts[slot] for slot in sorted(texts)})
 
     async def read_state(self) -> HostState:
         """Return the state of all workers. One that does not answer in time is shown as not ready."""
-        others, relay = await self._ask_all(REPORT)
+        others = await self._sockets.ask_others(REPORT)
         own = await self._own_report()
         reports = [own, *(report for answer in others.values() if (report := _decode(answer, WorkerReport)))]
         states = {report.state.worker: report.state for report in reports}
@@ -92,14 +87,7 @@ class Operations:
         return HostState(
             format_iso_time(time.time_ns() // 1_000_000), workers, _merge_redis(reports), _merge_log(reports),
             _merge_jobs(reports), _merge_slow(reports), _merge_limits(reports), _merge_errors(reports),
-            relay,
         )  # fmt: skip
-
-    async def _ask_all(self, question: str) -> tuple[dict[int, bytes | None], RelayState | None]:
-        """Ask all other workers, and at the same time the relay for its state. It is None if there is no relay."""
-        others, relay = await asyncio.gather(self._sockets.ask_others(question), self._sockets.ask_relay())
-        has_relay = self._sockets.relay_path is not None
-        return others, (_decode(relay, RelayState) or RelayState()) if has_relay else None
 
     async def _own_report(self) -> WorkerReport:
         value, slot = self._value, self._sockets.slot
@@ -123,7 +111,7 @@ class Operations:
             max(0, len(self._hub.registry) - live), int(value("events_published_total")),
             int(value("events_delivered_total")), self._hub.lag_ms(), round(value("loop_blocked_max_seconds"), 6),
             int(value("loop_blocked_total")), usage.memory_bytes, round(usage.cpu_seconds, 3),
-            bool(value("relay_connected")), http.requests.total(), dict(http.refusals),
+            http.requests.total(), dict(http.refusals),
         )  # fmt: skip
 
     def _streams(self) -> StreamCounts:

@@ -1,7 +1,6 @@
 """Lets the workers of one server ask each other: each listens on a unix socket, in a folder that only their user opens.
 
-A worker that is asked by a client asks all others at the same time, and the relay. One that does not answer in time
-counts as silent.
+A worker that is asked by a client asks all others at the same time. One that does not answer in time counts as silent.
 """
 
 import asyncio
@@ -19,25 +18,18 @@ DEADLINE_SECONDS = 1.0
 MAX_QUESTION_BYTES = 64
 MAX_ANSWER_BYTES = 8 * 2**20
 
-RELAY_SOCKET = "relay.sock"
 SOCKET_NAME_BYTES = len("worker-999.sock")
 """Length in bytes of the longest name of a socket."""
 
-RELAY_SLOT = 0
-"""The number of the relay among the processes of a server."""
-
 REPORT, METRICS = "report", "metrics"
-"""The questions to a worker: its `WorkerReport` as JSON, and its metrics as text.
-
-The relay answers the first one, with its `RelayState`.
-"""
+"""The questions to a worker: its `WorkerReport` as JSON, and its metrics as text."""
 
 Answer = Callable[[str], Awaitable[bytes]]
 """Returns the answer to a question, which is a word."""
 
 
 class WorkerSockets:
-    """The sockets of the workers of one server, for the worker number ``slot`` of ``count`` (from 1; the relay is 0).
+    """The sockets of the workers of one server, for the worker number ``slot`` of ``count`` (from 1).
 
     ``folder`` is the folder of the sockets; None for a server of one process, which has nobody to ask.
     """
@@ -46,11 +38,6 @@ class WorkerSockets:
         self.slot = slot
         self._folder = folder
         self._count = count
-
-    @property
-    def relay_path(self) -> Path | None:
-        """Path of the relay's socket; None for a server of one process, which has no relay."""
-        return None if self._folder is None else self._folder / RELAY_SOCKET
 
     @asynccontextmanager
     async def offered(self, answer: Answer) -> AsyncIterator[None]:
@@ -79,10 +66,6 @@ class WorkerSockets:
         others = [slot for slot in range(1, self._count + 1) if slot != self.slot]
         answers = await asyncio.gather(*(self._ask(slot, question) for slot in others))
         return dict(zip(others, answers, strict=True))
-
-    async def ask_relay(self) -> bytes | None:
-        """Ask the relay of this server for its state as JSON; None if it is silent or there is none."""
-        return None if self._folder is None else await self._ask(RELAY_SLOT, REPORT)
 
     async def _listen(self, path: Path, answer: Answer) -> asyncio.Server:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

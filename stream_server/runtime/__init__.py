@@ -5,7 +5,6 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 
 ``process``         runs one server process, or the supervisor with its workers
 ``supervisor``      starts, watches, restarts and stops worker processes; heartbeats of a worker
-``relay_process``   the process that hears Redis for all workers
 ``listening``       the listening sockets of one process or of several on one port
 ``tcp_keepalive``   probes of silent clients, which connections inherit from the listening socket
 ``embedded_redis``  starts a private Redis for a server that has none

@@ -1,14 +1,16 @@
 """The embedded Redis: a private child process on a unix socket, for a server without ``--redis``.
 
+The program is Valkey or Redis. :func:`find_redis_binary` chooses it.
+
 The server holds a pipe to a second process, the shim (``shim.py``), which ends Redis when the pipe closes. So Redis
 never outlives the server. Shim and Redis run in a session of their own: Ctrl-C reaches only the server, and Redis still
 runs during the goodbyes.
 
 The data folder holds:
 
-- what Redis writes: ``appendonlydir/``, or ``appendonly.aof`` of Redis 6.2;
+- what Redis writes: ``appendonlydir/``;
 - ``redis.lock``, which Redis holds as long as it runs;
-- ``redis.version``: the major version that wrote the data, see ``redis_folder``;
+- ``redis.version``: the program and version that wrote the data, see ``redis_folder``;
 - ``redis.log``.
 
 The socket, and without ``--data-dir`` the data, are in a private temporary folder (``private_folder``), because the
@@ -21,7 +23,6 @@ Redis can load the file once. Without a rewrite, the start after that would lose
 
 import asyncio
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -39,12 +40,10 @@ from stream_server.config import data_folder
 from stream_server.downloads import native
 from stream_server.runtime import redis_folder
 from stream_server.runtime.private_folder import PrivateFolder
+from stream_server.store.redis.engine import NEEDED, Engine, parse_engine
 
-PREFERRED = (7, 0, 0)
-"""Oldest version of a ``redis-server`` on PATH that the server prefers to the downloaded one."""
-
-OLDEST = (6, 2, 0)
-"""Oldest usable version. Earlier ones lack commands that the store uses."""
+PROGRAMS = ("valkey-server", "redis-server")
+"""Names of the programs on PATH that can be the embedded Redis."""
 
 SILENCE_SECONDS = 15.0
 """Seconds without any answer, not even that data are loading, after which the start of Redis has failed."""
@@ -62,17 +61,17 @@ class EmbeddedRedisError(Exception):
 
 
 class Binary(NamedTuple):
-    """A ``redis-server`` program: its path and its version (major, minor, patch)."""
+    """A program that can be the embedded Redis: its path, and its name and version."""
 
     path: Path
-    version: tuple[int, int, int]
+    engine: Engine
 
 
 class EmbeddedRedis:
-    """A private ``redis-server`` process that listens on the unix socket ``socket``. Create it with :meth:`start`."""
+    """A private Redis process that listens on the unix socket ``socket``. Create it with :meth:`start`."""
 
     def __init__(self, found: Binary, data_dir: Path | None) -> None:
-        self.binary, self.version = found
+        self.binary, self.engine = found
         self._private = PrivateFolder(len(SOCKET))
         self.folder = (self._private.path / "data" if data_dir is None else data_dir.expanduser()).absolute()
         self.socket = self._private.path / SOCKET
@@ -98,10 +97,10 @@ class EmbeddedRedis:
         Args:
             data_dir: Folder of the data; None uses a temporary folder, which :meth:`stop` deletes.
             appendfsync: When Redis syncs its file to disk, as in ``redis.conf``.
-            extra: Further arguments of ``redis-server``.
-            binary: The ``redis-server`` to run; None searches this machine.
+            extra: Further arguments of the program.
+            binary: The program to run; None searches this machine.
         """
-        found = await asyncio.to_thread(find_redis_binary, binary)
+        found = await asyncio.to_thread(find_redis_binary, binary, data_dir)
         embedded = cls(found, data_dir)
         try:
             await embedded._launch([*_options(embedded, appendfsync), *extra])
@@ -142,7 +141,7 @@ class EmbeddedRedis:
         )  # fmt: skip
         self.shim_pid = shim.pid
         await self._expect(shim, "locked")
-        fault = redis_folder.start_fault(self.folder, self.version)
+        fault = redis_folder.start_fault(self.folder, self.engine)
         if fault:
             raise EmbeddedRedisError(fault)
         assert shim.stdin is not None
@@ -153,7 +152,7 @@ class EmbeddedRedis:
         async with Redis(unix_socket_path=str(self.socket), retry=no_retry, socket_timeout=5.0) as client:
             await self._until_answering(client)
             await self._rewrite(client)
-        redis_folder.record_version(self.folder, self.version)
+        redis_folder.record_engine(self.folder, self.engine)
 
     async def _expect(self, shim: asyncio.subprocess.Process, word: str) -> str:
         """Return what follows ``word`` in the shim's next line. Raises EmbeddedRedisError for another word."""
@@ -164,7 +163,7 @@ class EmbeddedRedis:
         if answer == "busy":
             other = f"another server (its Redis is process {rest or '?'})"
             raise EmbeddedRedisError(f"the data folder {self.folder} is in use by {other}")
-        raise EmbeddedRedisError(f"redis-server was not started: {rest or 'its parent process ended'}")
+        raise EmbeddedRedisError(f"{self.binary.name} was not started: {rest or 'its parent process ended'}")
 
     async def _until_answering(self, client: Redis) -> None:
         """Wait until Redis answers PING; raises :class:`EmbeddedRedisError` if Redis ends or is silent for too long."""
@@ -172,7 +171,9 @@ class EmbeddedRedis:
         deadline = clock() + SILENCE_SECONDS
         while clock() < deadline:
             if self._dead.done():
-                raise EmbeddedRedisError(self.with_log(f"redis-server ended at once with code {self._dead.result()}"))
+                raise EmbeddedRedisError(
+                    self.with_log(f"{self.binary.name} ended at once with code {self._dead.result()}")
+                )
             try:
                 await client.ping()
             except exceptions.BusyLoadingError:  # loading much data may take long
@@ -182,7 +183,7 @@ class EmbeddedRedis:
             else:
                 return
             await asyncio.sleep(0.005)
-        raise EmbeddedRedisError(self.with_log(f"redis-server did not answer for {SILENCE_SECONDS:g} s"))
+        raise EmbeddedRedisError(self.with_log(f"{self.binary.name} did not answer for {SILENCE_SECONDS:g} s"))
 
     async def _rewrite(self, client: Redis) -> None:
         """Make Redis rewrite its append-only file, and wait until this is done.
@@ -235,57 +236,61 @@ class EmbeddedRedis:
             await shim.wait()
 
 
-def find_redis_binary(given: Path | None = None) -> Binary:
-    """Return the ``redis-server`` to use: ``given`` or, if it is None, the best on this machine.
+def find_redis_binary(given: Path | None = None, folder: Path | None = None) -> Binary:
+    """Return the program for the embedded Redis: ``given`` or, if it is None, the best on this machine.
 
-    The best is the first of version :data:`PREFERRED` or newer on PATH, else the one that ``stream-server fetch``
-    downloaded, else the first of version :data:`OLDEST` or newer on PATH. The search blocks for some milliseconds.
-    Raises :class:`EmbeddedRedisError` if it finds none.
+    The search looks at each ``valkey-server`` and ``redis-server`` on PATH, and at the one that ``stream-server fetch``
+    downloaded. The best is the newest of those that can read the data in ``folder``. Where none can, it is the newest.
+    The search blocks for some milliseconds. Raises :class:`EmbeddedRedisError` if it finds no program that is new
+    enough.
     """
     if given is not None:
-        version = version_of(given)
-        if version is None or version < OLDEST:
-            raise EmbeddedRedisError(f"{given} is not a redis-server of version {OLDEST[0]}.{OLDEST[1]} or newer")
-        return Binary(given, version)
-    on_path = list(_known(Path(entry) / "redis-server" for entry in os.get_exec_path() if entry))
-    downloaded = _known([native.path(native.REDIS)])
-    new = (found for found in on_path if found.version >= PREFERRED)
-    for found in (*new, *downloaded, *on_path):
-        if found.version >= OLDEST:
-            return found
-    fetch = "run `stream-server fetch`, or " if native.offered(native.REDIS) else ""
-    install = f"install Redis 7 or newer ({native.INSTALL_REDIS})"
-    raise EmbeddedRedisError(f"no redis-server found: {fetch}{install}, or name a running one with --redis URL")
+        engine = engine_of_binary(given)
+        if engine is None or engine.fault:
+            raise EmbeddedRedisError(f"{given} is not {NEEDED}" + (f": it is {engine}" if engine else ""))
+        return Binary(given, engine)
+    on_path = (Path(entry) / program for entry in os.get_exec_path() if entry for program in PROGRAMS)
+    found = list(_usable([*on_path, native.path(native.VALKEY)]))
+    if not found:
+        fetch = "run `stream-server fetch`, or " if native.offered(native.VALKEY) else ""
+        install = f"install {NEEDED} ({native.INSTALL_REDIS})"
+        raise EmbeddedRedisError(
+            f"no valkey-server or redis-server found: {fetch}{install}, or name one by --redis URL"
+        )
+    written_by = None
+    with suppress(OSError):  # the start or the doctor says why the folder cannot be read
+        written_by = None if folder is None else redis_folder.recorded_engine(folder)
+    readers = [one for one in found if written_by is None or one.engine.can_read(written_by)]
+    return max(readers or found, key=lambda one: one.engine)
 
 
-def version_of(binary: Path) -> tuple[int, int, int] | None:
-    """Return the version that ``binary --version`` prints; None if the program does not run or is no Redis."""
+def engine_of_binary(binary: Path) -> Engine | None:
+    """Return name and version by ``binary --version``; None if the program does not run or is neither of the two."""
     try:
-        output = subprocess.run(  # noqa: S603 - the purpose is to find a redis-server on PATH or in a package
+        output = subprocess.run(  # noqa: S603 - the purpose is to find a program on PATH or in a package
             [binary, "--version"], stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return None
-    numbers = re.search(rb"v=(\d+)\.(\d+)\.(\d+)", output)
-    return (int(numbers[1]), int(numbers[2]), int(numbers[3])) if numbers else None
+    return parse_engine(output.decode(errors="replace"))
 
 
-def _known(paths: Iterable[Path]) -> Iterator[Binary]:
-    """Yield path and version of each of ``paths`` that is a runnable ``redis-server``."""
+def _usable(paths: Iterable[Path]) -> Iterator[Binary]:
+    """Yield path and engine of each of ``paths`` that is a runnable program of a version that the server runs on."""
     for path in paths:
-        version = version_of(path) if os.access(path, os.X_OK) else None  # False also in a folder of another user
-        if version is not None:
-            yield Binary(path, version)
+        engine = engine_of_binary(path) if os.access(path, os.X_OK) else None  # False also in a folder of another user
+        if engine is not None and not engine.fault:
+            yield Binary(path, engine)
 
 
 def _options(embedded: EmbeddedRedis, appendfsync: str) -> list[str]:
-    """Return the arguments of ``redis-server``: no TCP port, all data in the append-only file, no eviction."""
+    """Return the arguments of the program: no TCP port, all data in the append-only file, no eviction."""
     return [
         "--port", "0", "--unixsocket", str(embedded.socket), "--unixsocketperm", "700", "--dir", str(embedded.folder),
         "--daemonize", "no", "--logfile", "", "--save", "", "--appendonly", "yes", "--appendfsync", appendfsync,
         "--maxmemory-policy", "noeviction",
         # The entities of a status are one long field. With room for it, compact hashes save a third of the memory.
-        "--hash-max-ziplist-value", "1024",
+        "--hash-max-listpack-value", "1024",
         # Redis disconnects a slow feed only far behind; the feed then reads on from the log.
         "--client-output-buffer-limit", "pubsub", "256mb", "64mb", "60",
     ]  # fmt: skip

@@ -84,7 +84,7 @@ def _raised_at(record: logging.LogRecord) -> tuple[object, ...]:
 class JsonLineFormatter(logging.Formatter):
     """Formats a log record as a JSON object: ``at``, ``level``, ``logger``, ``message``; for an exception ``trace``.
 
-    ``pid`` is the process, and ``worker`` its number: 0 for the relay, absent for a supervisor (None).
+    ``pid`` is the process, and ``worker`` its number: absent for a supervisor (None).
     """
 
     def __init__(self, worker: int | None = None) -> None:

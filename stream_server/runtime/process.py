@@ -26,7 +26,7 @@ from stream_server.config.reload import ReloadOutcome, SettingsReloader
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.demo import walkthrough
 from stream_server.monitoring import trace_export
-from stream_server.monitoring.worker_sockets import RELAY_SOCKET, SOCKET_NAME_BYTES, WorkerSockets, bind_private
+from stream_server.monitoring.worker_sockets import SOCKET_NAME_BYTES, WorkerSockets
 from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from stream_server.runtime.listening import Listeners
@@ -209,8 +209,6 @@ async def _run_supervisor(
 ) -> int:
     """Run the supervisor and its workers until they stop. Return the exit code: 1 if the embedded Redis ended first."""
     private = PrivateFolder(SOCKET_NAME_BYTES)
-    relay = bind_private(private.path / RELAY_SOCKET)
-    relay.listen(config.workers)
     workers = supervisor.Supervisor(
         [sys.executable, "-m", "stream_server", "serve"],
         worker_environment(config, flags),
@@ -219,7 +217,6 @@ async def _run_supervisor(
         report=logger.warning,
         listeners=() if listening.WORKERS_BIND_SOCKETS else reserved.sockets,
         slot_options=lambda slot: ("--slot", str(slot), "--sockets", str(private.path)),
-        relay=relay,
     )
 
     def apply_settings(newer: Config) -> None:
@@ -238,7 +235,6 @@ async def _run_supervisor(
         for task in side_tasks:
             task.cancel()
         results = await asyncio.gather(*side_tasks, return_exceptions=True)
-        relay.close()
         private.remove()
     return code or int(results[1] is True)
 

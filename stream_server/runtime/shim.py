@@ -1,6 +1,6 @@
 """The process between a server and its embedded Redis. It makes sure that Redis never outlives the server.
 
-The shim takes the lock of the data folder, starts ``redis-server`` with the lock's descriptor, and ends Redis when its
+The shim takes the lock of the data folder, starts Redis with the lock's descriptor, and ends Redis when its
 standard input, a pipe from the server, reaches its end. The kernel closes that pipe however the server died, even at
 ``kill -9``. On Linux the kernel kills Redis when the shim dies, so killing server and shim leaves no process. The lock
 belongs to the open file, which Redis inherits, so the lock is held as long as Redis runs.

@@ -20,8 +20,6 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from stream_server.monitoring.worker_sockets import RELAY_SLOT
-
 BEAT_INTERVAL_SECONDS = 1.0
 FROZEN_TIMEOUT_SECONDS = 30.0
 """Seconds after which a worker whose event loop stands still ends itself, in case no supervisor is left to kill it."""
@@ -56,8 +54,7 @@ class WorkerProcess:
         asyncio.get_running_loop().add_reader(channel, self._on_readable)
 
     def __str__(self) -> str:
-        name = "relay" if self.slot == RELAY_SLOT else f"worker {self.slot}"
-        return f"{name} (pid {self.process.pid})"
+        return f"worker {self.slot} (pid {self.process.pid})"
 
     async def wait_ended(self, seconds: float | None = None, unless: Iterable[asyncio.Task[Any]] = ()) -> bool:
         """Wait for the process to end, up to ``seconds`` or until a task of ``unless`` is done; return if it ended."""
@@ -100,9 +97,7 @@ class Supervisor:
         stop_seconds: Time that a worker has to end after SIGTERM before the supervisor kills it.
         report: Receives a sentence about each worker that ends or is killed.
         listeners: Listening sockets that the workers inherit; empty if each binds its own.
-        slot_options: Returns further options of ``command`` for the worker of this number, from 1, and for the relay.
-        relay: Listening socket of one more process, the relay, which the workers can do without. It is number 0, and
-            ends after the workers.
+        slot_options: Returns further options of ``command`` for the worker of this number, from 1.
 
     Attributes:
         restarts: Number of workers that were restarted.
@@ -120,14 +115,12 @@ class Supervisor:
         report: Callable[[str], None],
         listeners: Sequence[socket.socket] = (),
         slot_options: Callable[[int], Sequence[str]] = lambda _: (),
-        relay: socket.socket | None = None,
     ) -> None:
         self.restarts = 0
         self.ready = asyncio.Event()
         self._command, self._env, self._slots = list(command), dict(env), range(1, workers + 1)
         self._beat_seconds, self._stop_seconds = beat_seconds, stop_seconds
         self._report, self._listeners, self._slot_options = report, listeners, slot_options
-        self._relay = relay
         self._served_slots: set[int] = set()
         self._running: set[WorkerProcess] = set()
         self._stopping = asyncio.Event()
@@ -145,7 +138,6 @@ class Supervisor:
         loop.add_signal_handler(signal.SIGINT, self.stop)
         slot_tasks = [asyncio.create_task(self._keep_slot_filled(slot), name=f"worker {slot}") for slot in self._slots]
         stop = asyncio.create_task(self._stopping.wait())
-        relay_tasks = [asyncio.create_task(self._keep_relay(), name="relay")] if self._relay else []
         try:
             done, _ = await asyncio.wait({stop, *slot_tasks}, return_when=asyncio.FIRST_COMPLETED)
             return next((slot_task.result() for slot_task in slot_tasks if slot_task in done), 0)
@@ -153,9 +145,6 @@ class Supervisor:
             for task in (stop, *slot_tasks):
                 task.cancel()
             await asyncio.gather(stop, *slot_tasks, return_exceptions=True)
-            for relay_task in relay_tasks:
-                relay_task.cancel()
-            await asyncio.gather(*relay_tasks, return_exceptions=True)
 
     def stop(self) -> None:
         """Ask the workers to stop, so that :meth:`run` returns. A second call kills the workers at once."""
@@ -185,7 +174,7 @@ class Supervisor:
                 await self._stop_worker(worker)
             code = worker.process.returncode
             failures = 1 if worker.beats >= STABLE_AFTER_BEATS else failures + 1
-            if slot != RELAY_SLOT and failures >= MAX_START_FAILURES and not self._served_slots:
+            if failures >= MAX_START_FAILURES and not self._served_slots:
                 self._report(f"{worker} ended with code {code}; no worker could start: giving up")
                 return code if code is not None and code > 0 else 1
             delay = min(0.1 * 2 ** (failures - 1), MAX_RESTART_DELAY_SECONDS)
@@ -193,23 +182,11 @@ class Supervisor:
             await asyncio.sleep(delay)
             self.restarts += 1
 
-    async def _keep_relay(self) -> None:
-        """Keep the relay running. If it cannot be started, try again later, because the workers do without it."""
-        while True:
-            try:
-                await self._keep_slot_filled(RELAY_SLOT)
-            except OSError as error:
-                self._report(f"the relay cannot be started: {error}; trying again in {MAX_RESTART_DELAY_SECONDS:g} s")
-                await asyncio.sleep(MAX_RESTART_DELAY_SECONDS)
-
     async def _start_worker(self, slot: int, env: Mapping[str, str]) -> WorkerProcess:
         own_end, worker_end = socket.socketpair()
         own_end.setblocking(False)
         inherited = [("--supervised", worker_end.fileno())]
-        if slot == RELAY_SLOT and self._relay is not None:
-            inherited.append(("--relay", self._relay.fileno()))
-        else:
-            inherited += [("--listening", listener.fileno()) for listener in self._listeners]
+        inherited += [("--listening", listener.fileno()) for listener in self._listeners]
         options = [*self._slot_options(slot), *(word for name, fd in inherited for word in (name, str(fd)))]
         try:
             process = await asyncio.create_subprocess_exec(
@@ -251,8 +228,7 @@ class Supervisor:
         worker.close()
 
     def _on_first_beat(self, slot: int) -> None:
-        if slot != RELAY_SLOT:
-            self._served_slots.add(slot)
+        self._served_slots.add(slot)
         if len(self._served_slots) == len(self._slots):
             self.ready.set()
 

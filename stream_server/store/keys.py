@@ -1,9 +1,10 @@
 """The table of all Redis keys: what each key holds, and whether its data is truth or derived.
 
-Truth changes together in one script, so it is on one shard: its keys have the hash tag ``{core}``. Derived data can be
-rebuilt from the truth and is large, so it is spread over shards: its keys have their owner's id as the hash tag. No
-script uses both. Ids are decimal numbers of at most 53 bits, so they are exact as the score of a sorted set. Lua
-scripts get the key names from this table.
+Truth changes together in one script, so it is on one shard: its keys have the hash tag ``{core}``. Derived data is
+spread over shards: its keys have their owner's id as the hash tag. It may be lost: home and list timelines are rebuilt
+from the truth, and counts of limits, open streams and processes expire and are written anew. No script uses both. Ids
+are decimal numbers of at most 53 bits, so they are exact as the score of a sorted set. Lua scripts get the key names
+from this table.
 """
 
 from typing import NamedTuple

@@ -4,17 +4,31 @@ A cursor names a position between two members, and it is valid for its own list 
 """
 
 import re
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from operator import gt, lt
 from typing import Any, NamedTuple
 
 from stream_server.errors import InvalidCursor
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.reads.sight import Gate
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.derived import DerivedRedis
+from stream_server.store.redis.lanes import Command
 
 _CURSOR = re.compile(r"([0-9]{1,16})-([a-z0-9:]{1,64})-([0-9a-f]{8})")
 
-MAX_SCRIPT_CALLS = 16
-"""Most script calls for one page. After that the page is shorter than requested, and its cursor continues."""
+MAX_EXAMINED = 16_384
+"""Most members that one page examines. After that the page is shorter than requested, and its cursor continues."""
+
+MAX_BATCH = 1024
+"""Most members of a sorted set that one command returns."""
+
+MAX_SHOWN = 256
+"""Most members that are shown together to fill a page whose first members are hidden."""
+
+SPARE_MEMBERS = 16
+"""Members read beyond the page, so that a few hidden ones do not cost another round trip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +73,11 @@ class ListPosition(NamedTuple):
         """Return this position as an opaque text for clients. The text is valid only for the list ``list_name``."""
         return f"{self.score}-{self.member}-{_list_digest(list_name)}"
 
+    def behind(self, members: "Iterable[Member]", *, down: bool) -> "list[Member]":
+        """Return those members of a sorted set that stand behind this position: for ``down`` below it, else above."""
+        is_behind, place = lt if down else gt, (self.score, self.member.encode())
+        return [pair for pair in members if is_behind((int(pair[1]), pair[0]), place)]
+
 
 PositionedItem = tuple[bytes, bytes, bytes]
 """Score and member of an item, as Redis sent them, and its JSON. Only the ends of a page become a `ListPosition`."""
@@ -76,42 +95,125 @@ def parse_cursor(cursor: str, list_name: str, param: str) -> ListPosition:
     return ListPosition(int(match[1]), match[2])
 
 
+Member = tuple[bytes, bytes]
+"""A member of a sorted set, and its score."""
+
+
+class Members(NamedTuple):
+    """Members of a sorted set in its order or in the opposite one, and whether more follow.
+
+    If more follow, there is at least one member.
+    """
+
+    pairs: Sequence[Member]
+    has_more: bool
+
+
+ReadMembers = Callable[[ListPosition | None, int, bool], Awaitable[Members]]
+"""Reads about so many members behind a position. The last argument says whether from the highest to the lowest."""
+
+Show = Callable[[Sequence[Member]], Awaitable[Sequence[bytes | None]]]
+"""Returns members as JSON in their order, None in the place of those that the viewer may not see."""
+
+
 async def read_page(
-    scripts: Scripts,
-    script_name: str,
+    redis: RedisClient,
     key: str,
     page_request: PageRequest,
-    *arguments: str | int,
+    show: Show,
+    *,
     oldest_first: bool = False,
-    list_name: str | None = None,
-) -> tuple[Page, list[Any]]:
-    """Read one page of the Redis sorted set ``key`` with the script ``script_name``.
+    gate: Gate | None = None,
+    admit: Callable[[], Awaitable[object]] | None = None,
+) -> Page:
+    """Read one page of the Redis sorted set ``key``, whose cursors are valid for no other key. See :func:`fill_page`.
 
-    Returns the page, and further values of the script's reply, such as a count. One script call examines at most 1,024
-    members and leaves out those that the reader may not see. After 16 calls the page may have fewer items than
-    requested, and its cursor continues. A cursor is valid only for the same ``list_name``, by default ``key``. Raises
-    `InvalidCursor` and the script's errors.
+    Raises NotFound if ``gate`` hides the user who owns the set. It costs no round trip.
     """
-    cursor_name = list_name or key
-    start, backwards = parse_page_start(page_request, cursor_name)
-    direction, end = ("before", "+inf") if backwards == oldest_first else ("after", "-inf")
-    score, member = (end, "") if start is None else (str(start.score), start.member)
-    skip, found, stopped_at, extra = page_request.skip, list[PositionedItem](), None, list[Any]()
-    for _ in range(MAX_SCRIPT_CALLS):
-        max_items = page_request.count + 1 - len(found)
-        flat, stopped_at, *extra = await scripts.call(
-            script_name, key, key, direction, score, member, max_items, skip, *arguments
-        )
-        found += zip(flat[::3], flat[1::3], flat[2::3], strict=True)
-        if not stopped_at or len(found) > page_request.count:
-            stopped_at = None
+
+    async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
+        nonlocal gate
+        members, replies = await read_members(redis, key, after, most, down=down, before=gate.commands if gate else ())
+        if gate is not None:
+            gate.check(replies)
+            gate = None
+        return members
+
+    return await fill_page(page_request, key, read, show, oldest_first=oldest_first, admit=admit)
+
+
+async def fill_page(
+    page_request: PageRequest,
+    list_name: str,
+    read: ReadMembers,
+    show: Show,
+    *,
+    oldest_first: bool = False,
+    max_examined: int = MAX_EXAMINED,
+    admit: Callable[[], Awaitable[object]] | None = None,
+) -> Page:
+    """Make one page of the members that ``read`` returns, without those that ``show`` hides.
+
+    First as many members are shown as the page needs, because most are visible, and then more until it is full.
+    After ``max_examined`` members the page may have fewer items than requested, and its cursor continues. The cursors
+    are valid for the same ``list_name`` only. ``admit`` is called first, to refuse a viewer who may not see the list.
+    Raises `InvalidCursor`, and what the functions raise.
+    """
+    start, backwards = parse_page_start(page_request, list_name)
+    if admit is not None:
+        await admit()
+    wanted, skip, found = page_request.count + 1, page_request.skip, list[PositionedItem]()
+    after, most, examined, least_batch = start, wanted + skip + SPARE_MEMBERS, 0, 0
+    while True:
+        most = min(most, MAX_BATCH, max_examined - examined)
+        members, has_more = await read(after, most, backwards == oldest_first)
+        at = 0
+        while at < len(members) and len(found) < wanted:
+            batch = members[at : at + max(wanted + skip - len(found), least_batch)]
+            at, least_batch = at + len(batch), min(2 * len(batch), MAX_SHOWN)
+            for (member, score), json in zip(batch, await show(batch), strict=True):
+                if json is not None and skip:
+                    skip -= 1
+                elif json is not None and len(found) < wanted:
+                    found.append((score, member, json))
+        examined += len(members)
+        if len(found) >= wanted or not has_more or examined >= max_examined:
             break
-        score, member, skip = stopped_at[0].decode(), stopped_at[1].decode(), int(stopped_at[2])
-    page = make_page(found, page_request, cursor_name, backwards=backwards, started_at_cursor=start is not None)
-    if stopped_at:
-        cursor = ListPosition(int(score), member).cursor(cursor_name)
-        page = page._replace(prev=cursor) if backwards else page._replace(next=cursor)
-    return page, extra
+        after, most = ListPosition(int(members[-1][1]), members[-1][0].decode()), 2 * most
+    page = make_page(found, page_request, list_name, backwards=backwards, started_at_cursor=start is not None)
+    if len(found) >= wanted or not has_more:
+        return page
+    cursor = ListPosition(int(members[-1][1]), members[-1][0].decode()).cursor(list_name)
+    return page._replace(prev=cursor) if backwards else page._replace(next=cursor)
+
+
+async def read_members(
+    redis: DerivedRedis, key: str, after: ListPosition | None, most: int, *, down: bool, before: Sequence[Command] = ()
+) -> tuple[Members, list[Any]]:
+    """Return at most ``most`` members of a sorted set behind a position, in the order of score and member.
+
+    ``down`` means from the highest to the lowest. Also returns the replies to the commands ``before``, which Redis
+    answers first.
+    """
+    order: Command = ("REV",) if down else ()
+    if after is None:
+        *replies, flat = await redis.execute(*before, ("ZRANGE", key, 0, most - 1, *order, "WITHSCORES"))
+        return Members(pairs_of(flat), has_more=len(flat) >= 2 * most), replies
+    # Others may have the score of the position, unless the members of the set are their own scores.
+    own_score = after.member == str(after.score)
+    lowest = "(" * own_score + str(after.score)
+    while True:
+        bounds = (lowest, "-inf" if down else "+inf", "BYSCORE", *order, "LIMIT", 0, most + 1)
+        *replies, flat = await redis.execute(*before, ("ZRANGE", key, *bounds, "WITHSCORES"))
+        behind, has_more = after.behind(pairs_of(flat), down=down), len(flat) > 2 * most
+        if behind or not has_more:
+            return Members(behind[:most], has_more=has_more or len(behind) > most), replies
+        most *= 2  # so many others have this score
+
+
+def pairs_of(flat: Sequence[bytes]) -> list[Member]:
+    """Return members with their scores from a reply with WITHSCORES."""
+    return [*zip(flat[::2], flat[1::2], strict=True)]
 
 
 def parse_page_start(page_request: PageRequest, list_name: str) -> tuple[ListPosition | None, bool]:

@@ -1,7 +1,6 @@
 """The store: one object with all data in Redis and its connections."""
 
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -21,6 +20,7 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_health import ClusterHealth
 from stream_server.store.redis.cluster_topology import NotACluster
 from stream_server.store.redis.derived_router import route_derived
+from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.scripts import Scripts, SizeLimits
@@ -52,12 +52,7 @@ from stream_server.store.timelines.timelines import Timelines
 
 logger = logging.getLogger(__name__)
 
-MIN_REDIS_VERSION = (6, 2)
-"""The oldest supported Redis version. Older versions lack GETDEL, exclusive ranges and PXAT."""
-
-
 DEFAULT_SIZE_LIMITS = SizeLimits()
-
 
 CLUSTER_NODE_TEXT = "the Redis is a node of a cluster: name it by redis+cluster://host:port instead of redis://"
 NO_CLUSTER_TEXT = "the Redis is not in a cluster: name it by redis://host:port instead of redis+cluster://"
@@ -65,10 +60,6 @@ NO_CLUSTER_TEXT = "the Redis is not in a cluster: name it by redis://host:port i
 
 class UnusableRedis(RuntimeError):
     """Raised when the server cannot run on this Redis, or not by this kind of URL. The message says why."""
-
-
-class RedisTooOld(UnusableRedis):
-    """Raised when the version of Redis is lower than 6.2, the oldest supported version."""
 
 
 class Store:
@@ -110,7 +101,7 @@ class Store:
         self.job_runner = JobRunner(self._redis, self._derived, self.job_queue, size_limits)
         self.syndication = Syndication(self.job_queue, self.job_runner, size_limits)
         self.home_visits = HomeVisits(self._redis, self._scripts, self.job_runner)
-        self.timelines = Timelines(self._derived, self._scripts, self.home_visits)
+        self.timelines = Timelines(self._redis, self._derived, size_limits.timeline_max, self.home_visits)
         self.repair = Repair(self._redis, self._derived, self._scripts, self.job_queue)
         self.log = EventLog(self._redis, self._scripts, self._replica_router, verify_feed)
         self.expiry = StatusExpiry(self._redis, self._derived, self._scripts, self.log)
@@ -158,11 +149,14 @@ class Store:
     async def open(self) -> None:
         """Load the Lua scripts, in a cluster into all nodes that may need them.
 
-        Raises `UnusableRedis` below Redis 6.2 and for a wrong kind of URL, and `Unavailable` if Redis does not answer.
+        Raises `UnusableRedis` if Redis is too old or the URL is of the wrong kind, and `Unavailable` if Redis does not
+        answer.
         """
         info = parse_info(await self._read_server_info())
-        _check_version(info.get("redis_version", ""))
-        if info.get("redis_mode") == "cluster" and self._redis.topology is None:
+        engine = engine_of(info)
+        if engine.fault:
+            raise UnusableRedis(engine.fault)
+        if is_cluster_node(info) and self._redis.topology is None:
             raise UnusableRedis(CLUSTER_NODE_TEXT)
         await self._scripts.install()
         await self.home_visits.check_needed()
@@ -235,9 +229,3 @@ def _follow_core_shard(redis: RedisClient, scripts: Scripts) -> ShardScripts | N
 def _fit_to_servers(size_limits: SizeLimits, *, has_one_server: bool) -> SizeLimits:
     """Return the limits for the servers. No script may change timelines that may be on another server."""
     return size_limits if has_one_server else size_limits._replace(step_timelines=0)
-
-
-def _check_version(version: str) -> None:
-    match = re.match(r"(\d+)\.(\d+)", version)
-    if match is None or (int(match[1]), int(match[2])) < MIN_REDIS_VERSION:
-        raise RedisTooOld("Redis 6.2 or newer is needed")

@@ -4,9 +4,8 @@ import re
 
 import msgspec
 
-from filters import unspaced_scripts
 from filters.language_codes import present_tag
-from filters.tokens import fold
+from filters.tokens import blank_unspaced, fold, has_unspaced
 from stream_server.trends.sketch import Term
 
 MAX_TERM_CHARS = 30
@@ -62,8 +61,8 @@ def terms_of(post: PostFields) -> set[Term]:
     language = primary_language(post.lang) or "und"
     tags = {("tag", language, text) for tag in post.entities.hashtags if len(text := fold(tag.text)) <= MAX_TERM_CHARS}
     folded = fold(_ENTITIES.sub(" ", post.message))
-    if unspaced_scripts.has_unspaced(folded):
-        folded = unspaced_scripts.blank_unspaced(folded)
+    if has_unspaced(folded):
+        folded = blank_unspaced(folded)
     return tags | {("word", language, word) for word in _WORD.findall(folded)}
 
 

@@ -9,13 +9,12 @@ from tests.architecture.source import modules, tree
 
 CODES = {
     "filters.tokens": "the ASCII half of the one normalisation",
-    "filters.urls": "hosts and top-level domains",
-    "filters.entities": "the www. of a host",
+    "filters.entities": "hosts and top-level domains",
     "filters.index_keys": "tags of languages",
     "filters.language_codes": "tags of languages",
     "filters.event": "codes of countries",
     "filters.rule": "names of operators",
-    "filters.rules.lexer": "names of operators",
+    "filters.rules.parser": "names of operators",
     "filters.rules.attributes": "values of is: and has:",
     "filters.rules.geo": "codes of countries, units of length",
 }

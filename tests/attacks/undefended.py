@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 from typing import TypeVar
 
-import filters.matching_budget
-import filters.verification
+import filters.rule
+import filters.subscription_index
 from stream_server.cli import main
 from stream_server.events.bus_signature import MAC_PREFIX, BusSignature
 from stream_server.runtime.work_thread import WorkThread
@@ -25,8 +25,8 @@ def _believe(_: BusSignature, message: bytes) -> bytes:
 
 def switch_off_the_budgets() -> None:
     """Let rules and paths take any time, on the event loop, and believe every message of the bus."""
-    filters.matching_budget.MAX_EVENT_SECONDS = filters.matching_budget.ALLOWANCE_SECONDS = math.inf
-    filters.verification.MAX_EVENT_SECONDS = math.inf
+    filters.rule.MAX_EVENT_SECONDS = filters.rule.ALLOWANCE_SECONDS = math.inf
+    filters.subscription_index.MAX_EVENT_SECONDS = math.inf
     BusSignature.open = _believe  # type: ignore[assignment, method-assign] # this is the defence
     TargetLimit.apply = lambda _, message: message  # type: ignore[assignment, method-assign] # this is the defence
     WorkThread.run = _run_on_the_loop  # type: ignore[assignment, method-assign] # this is the defence

@@ -7,12 +7,11 @@ from urllib.parse import parse_qsl
 
 from bench import mix
 from filters.base import Filter
-from filters.firehose import Firehose
 from filters.follow import Follow
 from filters.location import Location
 from filters.registry import installed_registry
 from filters.rule import Rules
-from filters.sample import Sample
+from filters.sample import Firehose, Sample
 from filters.track import Track
 from tests.filters.texts import post
 

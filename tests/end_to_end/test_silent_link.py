@@ -37,11 +37,8 @@ BUSY_SECONDS = 10.0
 
 
 def dialled(broken: Site, before: int) -> bool:
-    """Return whether every process that must subscribe has made a new connection.
-
-    With two workers this is their relay. A worker that hears for itself meanwhile may return to the relay instead.
-    """
-    return broken.proxy.connections - before >= len(broken.servers)
+    """Return whether every worker, which must subscribe again, has made a new connection."""
+    return broken.proxy.connections - before >= len(broken.processes)
 
 
 @pytest.fixture

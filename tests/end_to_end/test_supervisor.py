@@ -11,11 +11,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from socket import AF_INET, AF_INET6, SOCK_STREAM
-from typing import Any
 
 import pytest
 
-from stream_server.runtime import supervisor
 from stream_server.runtime.listening import CannotListen, Listeners, listen_alone, listen_as_worker, reserve_port
 from stream_server.runtime.supervisor import Supervisor
 from tests.end_to_end.supervisor_program import MODULE
@@ -313,24 +311,3 @@ async def test_a_starting_worker_ends_with_its_supervisor(tmp_path: Path) -> Non
         ours.close()
         async with asyncio.timeout(10):
             assert await worker.wait() == 1
-
-
-async def test_a_relay_that_cannot_be_started_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The workers go on without it."""
-    start, refused, said = asyncio.create_subprocess_exec, list[str](), list[str]()
-
-    async def refuse_one_relay(*command: str, **options: Any) -> asyncio.subprocess.Process:
-        if "--relay" in command and not refused:
-            refused.append("relay")
-            raise BlockingIOError("no process is left")
-        return await start(*command, **options)
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", refuse_one_relay)
-    monkeypatch.setattr(supervisor, "MAX_RESTART_DELAY_SECONDS", 0.01)
-    with socket.socket(socket.AF_UNIX) as listening:
-        keeper = Supervisor(["/bin/sh", "-c", "exec sleep 60"], {}, 1, report=said.append, relay=listening)
-        running_keeper = asyncio.create_task(keeper.run())
-        await eventually(lambda: len(keeper._running) == 2, what="a worker and a relay")
-        keeper.stop()
-        assert await running_keeper == 0
-    assert said == ["the relay cannot be started: no process is left; trying again in 0.01 s"]

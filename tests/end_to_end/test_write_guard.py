@@ -8,12 +8,12 @@ import pytest
 from stream_server.jobs.write_guard import ALARM_SHARE
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
-from tests.redis_process import binaries
+from tests.redis_process import newest
 from tests.stream_server.store.replicas import linked, run, servers
 
 pytestmark = pytest.mark.extended
 
-BINARY = next(iter(binaries().values()))
+BINARY = newest()
 
 
 async def test_writes_are_refused_before_redis_is_full(tmp_path: Path) -> None:

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from filters.box_index import BoxIndex
 from filters.event import Event
-from filters.grid import Box, event_box_keys
-from filters.language import Language
+from filters.index_keys import Box, event_box_keys
+from filters.inverted_lists import MAX_TUPLE_ITEMS, BoxIndex
 from filters.location import Location
+from filters.narrowing import Language
 from filters.subscription import Subscription
 from filters.subscription_index import SubscriptionIndex
-from filters.trie import MAX_TUPLE_ITEMS
 from tests.filters.texts import post
 
 

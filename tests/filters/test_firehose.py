@@ -5,8 +5,8 @@ from hashlib import blake2b
 import pytest
 
 from filters.event import Event
-from filters.firehose import Firehose
-from filters.partition import Partition
+from filters.narrowing import Partition
+from filters.sample import Firehose
 
 
 def test_the_firehose_is_everything_public() -> None:

@@ -1,7 +1,7 @@
 """`kinds` narrows by the kind of event."""
 
 from filters.event import Event
-from filters.kind import KINDS, Kinds
+from filters.narrowing import KINDS, Kinds
 
 
 def test_kinds_match_each_named_kind() -> None:

@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from filters.event import Event
-from filters.language import Language
+from filters.narrowing import Language
 
 
 @pytest.mark.parametrize(

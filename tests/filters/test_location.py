@@ -3,7 +3,7 @@
 import pytest
 
 from filters.event import Event
-from filters.grid import Box
+from filters.index_keys import Box
 from filters.location import Location
 from filters.testing import check_match
 from tests.filters.texts import post

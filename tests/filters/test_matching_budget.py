@@ -2,7 +2,7 @@
 
 import pytest
 
-from filters.matching_budget import ALLOWANCE_SECONDS, FREE_SECONDS, MAX_EVENT_SECONDS, MatchingBudget, TooCostly
+from filters.rule import ALLOWANCE_SECONDS, FREE_SECONDS, MAX_EVENT_SECONDS, MatchingBudget, TooCostly
 
 
 class Clocks:

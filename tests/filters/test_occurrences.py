@@ -2,7 +2,7 @@
 
 import pytest
 
-from filters.occurrences import FoldedText, find_occurrences
+from filters.analyzed_text import FoldedText, find_occurrences
 from filters.tokens import fold
 from tests.filters.texts import post
 

@@ -3,8 +3,8 @@
 import pytest
 
 from filters.error import ParameterError
-from filters.params import parse_subscription
 from filters.registry import Registry
+from filters.subscription import parse_subscription
 from tests.filters.texts import post
 
 

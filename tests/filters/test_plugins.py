@@ -11,10 +11,9 @@ from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import Follow
 from filters.index_keys import IndexTerms, Key, user_key
-from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rules.rule import Rule
-from filters.subscription import Subscription
+from filters.subscription import Subscription, parse_subscription
 from filters.subscription_index import SubscriptionIndex
 from filters.track import Track
 from tests.filters.plugin import Plugin

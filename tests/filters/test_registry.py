@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from filters.firehose import Firehose
 from filters.registry import ENTRY_POINT_GROUP, RESERVED_OPERATORS, RESERVED_PARAMETERS, PluginError, Registry
 from filters.rules.operators import operator_specs
+from filters.sample import Firehose
 from filters.track import Track
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.query import TOKEN_PARAMETERS

@@ -8,12 +8,11 @@ from filters.base import DisabledFilter, FilterFailure
 from filters.error import ParameterError
 from filters.event import Event
 from filters.index_keys import CONVERSATION, QUOTED, IndexTerms, user_key
-from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rule import MAX_KEYS, MAX_RULES, Rules, SavedRules
-from filters.rules.error import RuleError
+from filters.rules.condition import RuleError
 from filters.rules.rule import NamedRule, Rule
-from filters.subscription import Subscription
+from filters.subscription import Subscription, parse_subscription
 from filters.subscription_index import SubscriptionIndex
 from tests.filters.rules.test_rule import Shouts
 from tests.filters.texts import post

@@ -4,15 +4,13 @@ import pytest
 
 from filters.base import FilterFailure
 from filters.event import Event
-from filters.firehose import Firehose
 from filters.follow import Follow
 from filters.index_keys import user_key
-from filters.kind import KINDS, Kinds
-from filters.language import Language
 from filters.location import Location
+from filters.narrowing import KINDS, Kinds, Language
 from filters.registry import Registry
 from filters.rule import Rules
-from filters.sample import Sample
+from filters.sample import Firehose, Sample
 from filters.subscription import Subscription
 from filters.track import Track
 from tests.filters.rules.test_rule import Shouts

@@ -7,19 +7,17 @@ import pytest
 
 from filters.base import Filter
 from filters.event import Event
-from filters.firehose import Firehose
 from filters.follow import Follow
 from filters.index_keys import FLAG, LANGUAGE, rarest_key, user_key
-from filters.kind import Kinds
-from filters.language import Language
+from filters.inverted_lists import CompactSet, Trie
 from filters.location import Location
+from filters.narrowing import Kinds, Language
 from filters.registry import Registry
 from filters.rule import Rules
-from filters.sample import Sample
+from filters.sample import Firehose, Sample
 from filters.subscription import Subscription
 from filters.subscription_index import MAX_NARROWING_GROUPS, SubscriptionIndex
 from filters.track import Track
-from filters.trie import CompactSet, Trie
 from tests.filters.plugin import Plugin
 from tests.filters.texts import post
 

@@ -9,7 +9,7 @@ from filters.base import Filter, MatchedItem, Role
 from filters.error import ParameterError
 from filters.event import Event
 from filters.index_keys import Clause, IndexTerms, Key
-from filters.kind import KINDS
+from filters.narrowing import KINDS
 from filters.registry import Registry
 from filters.testing import check_filter, example_events
 

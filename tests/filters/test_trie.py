@@ -1,6 +1,6 @@
 """The trie finds every clause within a set of keys, and no other."""
 
-from filters.trie import MAX_TUPLE_ITEMS, Trie
+from filters.inverted_lists import MAX_TUPLE_ITEMS, Trie
 
 
 def clause(text: str) -> frozenset[str]:

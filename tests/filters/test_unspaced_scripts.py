@@ -5,11 +5,9 @@ import unicodedata
 
 import pytest
 
-from filters.term_search import searched_term
-from filters.tokens import fold, words, words_in_order
+from filters.term_search import WordSequence, searched_term
+from filters.tokens import fold, has_unspaced, words, words_in_order
 from filters.track import Track
-from filters.unspaced_scripts import has_unspaced
-from filters.word_sequence import WordSequence
 from tests.filters.texts import post
 
 SCRIPTS = (

@@ -4,13 +4,10 @@ import pytest
 
 from filters.base import Filter
 from filters.error import ParameterError
-from filters.firehose import Firehose
 from filters.follow import Follow
-from filters.kind import Kinds
-from filters.language import Language
 from filters.location import Location
-from filters.partition import Partition
-from filters.sample import Sample
+from filters.narrowing import Kinds, Language, Partition
+from filters.sample import Firehose, Sample
 from filters.track import Track
 
 INVALID: dict[type[Filter], list[str]] = {

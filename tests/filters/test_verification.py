@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from filters.verification import CANDIDATES_PER_SLICE, MAX_COUNTED_SECONDS, MAX_EVENT_SECONDS, Verification
+from filters.subscription_index import CANDIDATES_PER_SLICE, MAX_COUNTED_SECONDS, MAX_EVENT_SECONDS, Verification
 
 
 class Candidates:

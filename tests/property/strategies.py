@@ -7,15 +7,12 @@ from hypothesis import strategies as st
 from filters.base import Filter
 from filters.entities import extract_entities
 from filters.event import Event
-from filters.firehose import Firehose
 from filters.follow import Follow
-from filters.grid import Box
-from filters.kind import KINDS, Kinds
-from filters.language import Language
+from filters.index_keys import Box
 from filters.location import Location
-from filters.partition import Partition
+from filters.narrowing import KINDS, Kinds, Language, Partition
 from filters.rule import Rules
-from filters.sample import Sample
+from filters.sample import Firehose, Sample
 from filters.subscription import Subscription
 from filters.track import Track
 from tests.property.rules import rules

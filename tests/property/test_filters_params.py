@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from filters.error import ParameterError
 from filters.event import Event
-from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.sample import Sample
+from filters.subscription import parse_subscription
 from tests.filters.conftest import built_in
 from tests.property.laws import Holds
 

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rules.rule import Rule
-from filters.subscription import Subscription
+from filters.subscription import Subscription, parse_subscription
 from filters.subscription_index import SubscriptionIndex
 from tests import reference
 from tests.property.real import full_statuses, tweets

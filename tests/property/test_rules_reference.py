@@ -6,7 +6,7 @@ from hypothesis import event as note
 
 from filters.registry import Registry
 from filters.rule import Rules
-from filters.rules.error import RuleError
+from filters.rules.condition import RuleError
 from filters.rules.rule import Rule
 from filters.testing import check_match
 from tests import reference_rules

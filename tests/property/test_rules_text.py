@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from filters.event import Event
 from filters.registry import Registry
-from filters.rules.error import RuleError
-from filters.rules.parser import parse_rule
+from filters.rules.condition import RuleError
+from filters.rules.parser import format_node, parse_rule
 from filters.rules.rule import Rule
-from filters.rules.tree import format_node
 from filters.testing import example_events
 from tests import reference_rules
 from tests.property.laws import Holds

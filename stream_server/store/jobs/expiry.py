@@ -9,12 +9,14 @@ then kept in the set `expired` until these entries are gone, and replays show it
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from stream_server.events.position import Position, created_ms
 from stream_server.store import keys
 from stream_server.store.log.event_log import EventLog
+from stream_server.store.reads import statuses
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
@@ -24,10 +26,10 @@ KEYS_PER_SCAN = 300
 """Approximate number of keys in one page of the scan. It takes Redis about a quarter of a millisecond."""
 
 STATUSES_PER_READ = 16
-"""Statuses that one script call reads."""
+"""Statuses that one pipeline reads."""
 
 COMMENTS_PER_READ = 100
-"""Comments that one script call reads."""
+"""Comments that one pipeline reads."""
 
 FAVORITES_PER_CALL = 300
 """Favorites of a user that one script call looks at."""
@@ -124,23 +126,34 @@ class StatusExpiry:
 
     async def read(self, ids: Sequence[str]) -> list[OldStatus]:
         """Return those statuses that exist, in the order of ``ids``."""
-        chunks = [tuple(ids[at : at + STATUSES_PER_READ]) for at in range(0, len(ids), STATUSES_PER_READ)]
-        replies = await self._scripts.call_each("expiry_read", keys.META, chunks)
-        return [OldStatus(*row) for reply in replies for row in reply]
+        found = list[OldStatus]()
+        for at in range(0, len(ids), STATUSES_PER_READ):
+            chunk = [each.encode() for each in ids[at : at + STATUSES_PER_READ]]
+            replies = await self._core.execute(*chain.from_iterable(map(_old_status_commands, chunk)))
+            for status_id, values, audience, newest in zip(chunk, *(replies[i::3] for i in range(3)), strict=True):
+                row = statuses.parse_row(values)
+                if row is not None:
+                    newest_comment = newest[0] if newest else b""
+                    found.append(OldStatus(status_id, row.json(), audience, row.likes, row.comments, newest_comment))
+        return found
 
     async def read_comments(self, status_id: bytes, after: bytes) -> list[OldComment]:
         """Return the comments of a status behind the comment ``after``, oldest first; empty after the last one."""
-        flat = await self._scripts.call("expiry_comments", keys.META, status_id, after, COMMENTS_PER_READ)
-        return [OldComment(*flat[at : at + 3]) for at in range(0, len(flat), 3)]
+        comments, comment = (keys.key_for(name).encode() for name in ("comments", "comment"))
+        begin = b"(" + after if after else b"-inf"
+        command = ("ZRANGE", comments + status_id, begin, "+inf", "BYSCORE", "LIMIT", 0, COMMENTS_PER_READ)
+        (ids,) = await self._core.execute(command)
+        rows = await self._core.execute(*(("HMGET", comment + each, "json", "audience") for each in ids)) if ids else []
+        return [OldComment(each, *row) for each, row in zip(ids, rows, strict=True) if row[0] is not None]
 
-    async def remove(self, which: ExpiryRange, statuses: Sequence[OldStatus]) -> dict[bytes, str]:
+    async def remove(self, which: ExpiryRange, old: Sequence[OldStatus]) -> dict[bytes, str]:
         """Remove statuses in bounded steps. Return by id: ``left``, ``changed`` since it was read, or ``gone`` before.
 
         A status that has changed stays, because the archive does not have the change.
         """
         words: dict[bytes, str] = {}
-        while len(words) < len(statuses):
-            rows = [(s.id, s.likes, s.comments, s.newest_comment) for s in statuses[len(words) :]]
+        while len(words) < len(old):
+            rows = [(s.id, s.likes, s.comments, s.newest_comment) for s in old[len(words) :]]
             flat = [value for row in rows for value in row]
             reply = await self._scripts.call("statuses_expire", keys.META, which.below, which.floor, *flat)
             for row, word in zip(rows, reply, strict=False):
@@ -172,3 +185,12 @@ class StatusExpiry:
             if not ids:
                 return
             await self._core.execute(("ZREM", key, *ids))
+
+
+def _old_status_commands(status_id: bytes) -> Iterable[Command]:
+    """Return what :meth:`StatusExpiry.read` asks about a status. Its row comes first.
+
+    So a comment that is written meanwhile makes the number of comments in the row wrong, and the status stays.
+    """
+    status, comments = (keys.key_for(name).encode() + status_id for name in ("status", "comments"))
+    return statuses.row_command(status_id), ("HGET", status, "audience"), ("ZRANGE", comments, -1, -1)

@@ -11,6 +11,7 @@ it.
 
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import chain
 from typing import NamedTuple
 
 from stream_server.events.position import Position
@@ -25,6 +26,9 @@ FAILURES_BEFORE_PARKING = 10
 
 JOBS_PER_UNPARKING = 100
 """Number of parked jobs that go back into the queue in one round trip."""
+
+SOURCES_BY_KIND = {"home": "following", "list": "members"}
+"""The rows of `store/keys.py` with the authors of home and list timelines."""
 
 NO_HASH = "0"
 """The fence of a fan-out without a hash (``lua/parts/jobs.lua``)."""
@@ -201,8 +205,53 @@ class JobQueue:
         """
         if not ids:
             return []
-        found: list[bytes] = await self._scripts.call("timeline_misplaced", keys.META, timeline_kind, owner, *ids)
-        return found
+        status, sources = keys.key_for("status").encode(), keys.key_for(SOURCES_BY_KIND[timeline_kind], owner)
+        rows = await self._redis.execute(*(("HMGET", status + each, "uid", "group") for each in ids))
+        authors = [*{author for author, _ in rows if author is not None}]
+        if not authors:
+            return [*ids]
+        scores, is_list = await self._redis.execute(
+            ("ZMSCORE", sources, *authors), ("EXISTS", keys.key_for("list", owner))
+        )
+        known = {author for author, score in zip(authors, scores, strict=True) if score is not None}
+        if timeline_kind == "home":
+            known.add(owner.encode())
+        elif not is_list:
+            known.clear()
+        return [
+            each for each, (author, group) in zip(ids, rows, strict=True) if author not in known or group is not None
+        ]
+
+    async def without_job(self, timeline_kind: str, owner: str, ids: Sequence[bytes]) -> list[bytes]:
+        """Return those of ``ids``, wrongly on a timeline or missing from it, that no existing job will correct.
+
+        A timeline that is asleep need not be right, because it is made again when its user comes back. Statuses that
+        left because of their age stay on timelines until the expiry forgets them, so they are no fault.
+        """
+        job, status = keys.key_for("job"), keys.key_for("status")
+        names = [each.decode() for each in ids]
+        asleep, busy, below, *authors = await self._redis.execute(
+            ("ZSCORE", keys.key_for("asleep"), owner),
+            ("EXISTS", f"{job}refill-{timeline_kind}-{owner}", f"{job}drop-list-{owner}"),
+            ("HGET", keys.key_for("expiry"), "below"),
+            *(("HGET", status + each, "uid") for each in names),
+        )
+        if (timeline_kind == "home" and asleep is not None) or busy:
+            return []
+        replies = await self._redis.execute(
+            *chain.from_iterable(
+                (
+                    ("EXISTS", f"{job}status-{each}", f"{job}{timeline_kind}-{owner}-{(author or b'').decode()}"),
+                    ("ZSCORE", _DUE_KEY, f"status-{each}"),
+                )
+                for each, author in zip(names, authors, strict=True)
+            )
+        )
+        return [
+            each
+            for each, author, jobs, due in zip(ids, authors, replies[::2], replies[1::2], strict=True)
+            if not jobs and due is None and (int(each) >= int(below or 0) or author is not None)
+        ]
 
     async def request_refill(self, timeline_kind: str, owner: str) -> None:
         """Add a job that rebuilds a timeline: it removes statuses that do not belong there, and adds missing ones."""

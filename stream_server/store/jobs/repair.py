@@ -8,14 +8,15 @@ a refill job, which checks again too.
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from stream_server.store import keys
-from stream_server.store.jobs.queue import JobQueue
+from stream_server.store.jobs.queue import SOURCES_BY_KIND, JobQueue
 from stream_server.store.jobs.runner import TIMELINE_KEY_BY_KIND
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
-from stream_server.store.redis.scripts import REFILL_AUTHORS_PER_PASS, Scripts
+from stream_server.store.redis.scripts import Scripts
 
 KEYS_PER_SCAN = 500
 """Approximate number of keys in one page of the scan."""
@@ -25,6 +26,9 @@ RECHECK_SECONDS = 0.5
 
 FULL_TIMELINE_SHARE = 0.75
 """Share of the maximum length from which a timeline counts as full. Its older statuses may be truncated."""
+
+AUTHORS_PER_READ = 10
+"""Authors whose statuses one pipeline reads."""
 
 COUNTED_KINDS = ("user", "status", "list", "group")
 """Kinds of hashes that have counters."""
@@ -130,7 +134,7 @@ class Repair:
         """Report wrong or missing ids (``suspects``) that no job will correct. ``fix`` adds a job that refills them."""
         if not suspects:
             return []
-        unexplained = await self._scripts.call("timeline_without_job", keys.META, kind, owner, *suspects)
+        unexplained = await self._queue.without_job(kind, owner, [*suspects])
         if not unexplained:
             return []
         if fix:
@@ -148,14 +152,18 @@ class Repair:
         return set(misplaced) | {status_id for status_id in expected if int(status_id) > floor} - set(ids)
 
     async def _read_expected_ids(self, timeline_kind: str, owner: str) -> list[bytes]:
-        newest: list[bytes] = []
-        score, member = b"", b""
-        while True:
-            page, more = await self._scripts.call("timeline_expected", keys.META, timeline_kind, owner, score, member)
-            newest = sorted({*newest, *more}, key=int, reverse=True)[: self._scripts.size_limits.timeline_max]
-            if len(page) < 2 * REFILL_AUTHORS_PER_PASS:
-                return newest
-            member, score = page[-2:]
+        longest = self._scripts.size_limits.timeline_max
+        (sources,) = await self._core.execute(("ZRANGE", keys.key_for(SOURCES_BY_KIND[timeline_kind], owner), 0, -1))
+        newest, authors = list[bytes](), [*([owner.encode()] if timeline_kind == "home" else []), *sources]
+        profile = keys.key_for("profile").encode()
+        for at in range(0, len(authors), AUTHORS_PER_READ):
+            # Older statuses than the newest so far cannot be among them, so they are not even read.
+            lowest = b"(" + newest[-1] if len(newest) == longest else b"-inf"
+            bounds = ("+inf", lowest, "BYSCORE", "REV", "LIMIT", 0, longest)
+            chunk = authors[at : at + AUTHORS_PER_READ]
+            replies = await self._core.execute(*(("ZRANGE", profile + author, *bounds) for author in chunk))
+            newest = sorted({*newest, *chain.from_iterable(replies)}, key=int, reverse=True)[:longest]
+        return newest
 
     async def _check_orphans(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
         """Return a finding for each of ``ids`` without its owner, as in `ORPHAN_MESSAGES`. With ``fix``, repair it."""

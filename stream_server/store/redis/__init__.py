@@ -15,6 +15,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``redis_transport``       lets redis-py open a connection, and takes its transport
 ``message_delivery``      hands the messages of one connection to a function
 ``subscription``          the messages of one subscription
+``engine``                the program behind a connection: Redis or Valkey, and its version
 ``address``               parses the URL of Redis
 ``sentinel``              finds the primary or a replica through Sentinels
 ``replica_router``        selects the server for log reads: a replica, or the primary

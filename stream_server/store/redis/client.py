@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from hiredis import pack_command
 from redis.asyncio import BlockingConnectionPool, ConnectionPool
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
 from stream_server.errors import ApiError, Unavailable
 from stream_server.store.redis import address, admission, moved_commands, timeout_budget
@@ -201,6 +201,26 @@ class RedisClient:
             if isinstance(reply, ResponseError):
                 raise to_api_error(reply) from reply
         return replies
+
+    async def execute_at_once(self, *commands: Command) -> list[Any]:
+        """Run reads as one step, so that all replies are of the same moment. Return them in order.
+
+        A full Redis refuses to queue commands, also reads. Then they run one after another. As long as Redis is full,
+        no write adds a log entry, so nothing changes in between that has one. Raises what :meth:`execute` raises.
+        """
+        if len(commands) == 1:
+            return await self.execute(*commands)
+        try:
+            replies = await self.run_pipeline((("MULTI",), *commands, ("EXEC",)), self.timeout_seconds)
+        except NoReply as lost:
+            raise _not_in_time() from lost
+        found: list[Any] = replies[-1] if isinstance(replies[-1], list) else replies
+        refusals = [reply for reply in found if isinstance(reply, ResponseError)]
+        if not refusals:
+            return found
+        if isinstance(refusals[0], OutOfMemoryError):
+            return await self.execute(*commands)
+        raise to_api_error(refusals[0]) from refusals[0]
 
     async def run_pipeline(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
         """Send commands once and return their replies in order. The list contains an exception for each error reply.

@@ -17,12 +17,12 @@ from stream_server.store.redis.cluster_node import (
     meet,
     wait_for,
 )
+from stream_server.store.redis.engine import engine_of, is_cluster_node
 
 SLOT_COUNT = 16_384
 MIN_PRIMARIES = 3
 """A majority of primaries must be left when one fails, or no replica is promoted."""
 
-MIN_VERSION = (7, 0)
 """The first version with ADDSLOTSRANGE."""
 
 AGREE_SECONDS = 60.0
@@ -67,10 +67,10 @@ def plan_ranges(shard_count: int) -> list[list[tuple[int, int]]]:
 async def check_empty(node: AdminNode) -> None:
     """Check that a node is new: in cluster mode, alone, without slots or data. Raises :class:`ClusterFault`."""
     info = await node.info("server")
-    version = tuple(int(part) for part in info["redis_version"].split(".")[:2])
-    if version < MIN_VERSION:
-        raise ClusterFault(f"{node.name} has Redis {info['redis_version']}: 7.0 or newer is needed")
-    if info.get("redis_mode") != "cluster":
+    engine = engine_of(info)
+    if engine.fault:
+        raise ClusterFault(f"{node.name}: {engine.fault}")
+    if not is_cluster_node(info):
         raise ClusterFault(f"{node.name} is not in cluster mode: start it with `cluster-enabled yes`")
     state = await node.cluster_info()
     if state["cluster_known_nodes"] != "1" or state["cluster_slots_assigned"] != "0":

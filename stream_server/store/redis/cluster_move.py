@@ -17,6 +17,7 @@ from stream_server.store.redis.cluster_node import (
     meet,
     wait_for,
 )
+from stream_server.store.redis.engine import is_cluster_node
 
 MAX_LAG_BYTES = 1 << 16
 """Bytes that a replica may lack when the failover begins. Redis gives up after five seconds of waiting for them."""
@@ -71,8 +72,7 @@ async def _find_owner(member: AdminNode) -> NodeRow:
 async def _check_owner(owner: AdminNode, target: AdminNode) -> None:
     if any(opened.startswith(f"{CORE_SLOT} ") for opened in (await owner.own_row()).open_slots):
         raise ClusterFault(f"slot {CORE_SLOT} is open: CLUSTER SETSLOT {CORE_SLOT} STABLE on all primaries first")
-    info = await target.info("server")
-    if info.get("redis_mode") != "cluster":
+    if not is_cluster_node(await target.info("server")):
         raise ClusterFault(f"{target.name} is not in cluster mode")
 
 

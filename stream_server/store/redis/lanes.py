@@ -16,8 +16,8 @@ class Lane(IntEnum):
     """A class of calls that share a connection. A call takes the highest lane that one of its commands needs.
 
     Attributes:
-        READ: Plain reads with short replies. Redis answers them also while writes are paused.
-        SCRIPT: Scripts without an idempotency key: pages, jobs, what a stream needs to open. CLIENT PAUSE holds them.
+        READ: Plain reads, also pages and what a stream needs to open. Redis answers them also while writes are paused.
+        SCRIPT: Scripts without an idempotency key, such as those of jobs. CLIENT PAUSE holds them.
         WRITE: All other commands. A crowd of reads cannot delay them, and CLIENT PAUSE in a failover delays no reads.
         BULK: Calls with replies or commands of up to some MiB.
         BLOCKING: Calls that end with WAIT, which blocks its connection until the replicas have answered.
@@ -36,10 +36,14 @@ MAX_CONNECTIONS = {Lane.READ: 1, Lane.SCRIPT: 1, Lane.WRITE: 1, Lane.BULK: 4, La
 BULK_BYTES = 1 << 16
 """Size in bytes from which the commands of one call go on the lane BULK: the timelines of many followers."""
 
+READ_NEWEST_ENTRY: Command = ("XREVRANGE", keys.LOG, "+", "-", "COUNT", 1)
+"""Reads the last entry of the log. Its reply is short, other than that of a page of the log."""
+
 _LANE_BY_COMMAND: dict[str | bytes | int, Lane] = {
     **dict.fromkeys(
-        ("DBSIZE", "ECHO", "EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HMGET", "INFO", "LRANGE", "PING", "PTTL",
-         "TIME", "ZCARD", "ZCOUNT", "ZRANGE"), Lane.READ
+        ("DBSIZE", "ECHO", "EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HMGET", "HVALS", "INFO", "LRANGE", "PING",
+         "PTTL", "SMISMEMBER", "TIME", "ZCARD", "ZCOUNT", "ZINTER", "ZMSCORE", "ZRANGE", "ZRANK", "ZREVRANK", "ZSCAN",
+         "ZSCORE", "MULTI", "EXEC"), Lane.READ
     ),
     **dict.fromkeys(("MEMORY", "SCAN", "SSCAN", "XRANGE", "XREVRANGE"), Lane.BULK),
     "WAIT": Lane.BLOCKING,
@@ -58,7 +62,12 @@ def choose_lane(commands: Sequence[Command], packed_bytes: int) -> Lane:
 
 
 def is_write(commands: Sequence[Command]) -> bool:
-    """Return whether a call may change data by an idempotency key or without a script. Its first command shows it."""
+    """Return whether a call may change data by an idempotency key or without a script.
+
+    Its first command shows it. A transaction may change data unless all its commands are plain reads.
+    """
+    if commands[0][0] == "MULTI":
+        return any(_lane_of(command) is not Lane.READ for command in commands)
     return _lane_of(commands[0]) is Lane.WRITE
 
 
@@ -67,4 +76,6 @@ def _lane_of(command: Command) -> Lane:
     if name == "EVALSHA":
         key = command[3]
         return Lane.WRITE if isinstance(key, str) and key.startswith(_WRITE_KEY_PREFIX) else Lane.SCRIPT
+    if command == READ_NEWEST_ENTRY:
+        return Lane.READ
     return _LANE_BY_COMMAND.get(name, Lane.WRITE)

@@ -1,9 +1,8 @@
 """The API errors for an unreachable Redis, and for the error replies of scripts and of Redis.
 
-A script refuses with ``<CODE> <noun> [<parameter>]``. Redis refuses with its own codes. If Redis refuses a command
-inside a script, its code is inside the text, because Redis 6.2 wraps it. Then the script has written nothing, because
-the refused command is its first write. A missing ACL permission is different: Redis checks it at each command. So is
-a key that a node of a cluster does not have, because its slot is being moved.
+A script refuses with ``<CODE> <noun> [<parameter>]``. Redis refuses with its own codes, also a command inside a script.
+Then the script has written nothing, because the refused command is its first write. A missing ACL permission is
+different: Redis checks it at each command. So is a key that a node of a cluster lacks, because its slot is being moved.
 """
 
 from redis.exceptions import AskError, AuthenticationError, AuthorizationError, BusyLoadingError, ResponseError
@@ -23,8 +22,8 @@ SCRIPT_KILLED_TEXT = "killed by user"
 CLUSTER_DOWN_TEXT = "while the cluster is down"
 """Text of the error about the first write of a script in a cluster that serves reads only."""
 
-ACL_DENIED_TEXTS = ("The user executing the script can't", "ACL failure in script")
-"""Texts of errors about a command that Redis' ACL forbids inside a script. Earlier writes of the script remain."""
+ACL_DENIED_TEXT = "ACL failure in script"
+"""Text of the error about a command that Redis' ACL forbids inside a script. Earlier writes of the script remain."""
 
 NON_LOCAL_KEY_TEXT = "attempted to access a non local key"
 """Text of the error about a key of a slot that is being moved. Earlier writes of the script remain."""
@@ -108,7 +107,7 @@ def to_api_error(error: ResponseError) -> ApiError:
 
 def write_error_to_api_error(error: ResponseError) -> ApiError:
     """Return the API error for a failed write script: `OutcomeUnknown` if it may have made some of its changes."""
-    is_partial = any(text in str(error) for text in (*ACL_DENIED_TEXTS, NON_LOCAL_KEY_TEXT))
+    is_partial = any(text in str(error) for text in (ACL_DENIED_TEXT, NON_LOCAL_KEY_TEXT))
     return outcome_unknown_error() if is_partial else to_api_error(error)
 
 
@@ -129,7 +128,7 @@ def _is_temporary(error: ResponseError) -> bool:
 
 
 def _has_code(error: ResponseError, code: str) -> bool:
-    return getattr(error, "status_code", None) == code or f"{code} " in str(error)
+    return getattr(error, "status_code", None) == code or str(error).startswith(f"{code} ")
 
 
 def _parse_script_refusal(code: str, details: str) -> ApiError | None:

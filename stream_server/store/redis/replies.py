@@ -1,12 +1,20 @@
 """Parsers for replies of Redis: positions on the log, and INFO."""
 
-from stream_server.events.position import Position
+from collections.abc import Sequence
+from typing import Any
+
+from stream_server.events.position import LOG_START, Position
 
 
 def make_position(entry_id: bytes, n: bytes) -> Position:
     """Return the position of a log entry from its id ``<ms>-<seq>`` and number. Raises ValueError for other text."""
     ms, _, seq = entry_id.partition(b"-")
     return Position(int(ms), int(seq), int(n))
+
+
+def newest_position(rows: Sequence[Any]) -> Position:
+    """Return the position of the entry that `lanes.READ_NEWEST_ENTRY` read, `LOG_START` for an empty log."""
+    return make_position(rows[0][0], rows[0][1][1]) if rows else LOG_START
 
 
 def parse_reply_position(reply: bytes) -> Position | None:

@@ -6,6 +6,7 @@ muted user does not notice it.
 
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.reads.users import show_users
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import TimelineChange
 
@@ -38,7 +39,7 @@ class Blocks(Noun):
 
     async def list_blocked(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the users whom a user blocks, newest block first. Each has ``since``, the block's time."""
-        return await self._page("users_page", "blocks", uid, page_request, uid, "", "")
+        return await self._page("blocks", uid, page_request, show_users(self._sight(uid)))
 
 
 class Mutes(Noun):
@@ -54,4 +55,4 @@ class Mutes(Noun):
 
     async def list_muted(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the users whom a user mutes, newest mute first. Each has ``since``, the mute's time."""
-        return await self._page("users_page", "mutes", uid, page_request, uid, "", "")
+        return await self._page("mutes", uid, page_request, show_users(self._sight(uid)))

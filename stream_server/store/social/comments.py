@@ -1,10 +1,17 @@
 """Comments under a status. Users see a comment if they may see the status and its commenter."""
 
+from collections.abc import Sequence
+
 import msgspec
 
 from filters.entities import extract_entities
+from stream_server.errors import NotFound
+from stream_server.events.visibility import Visibility
+from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.pagination import Member, Page, PageRequest
+from stream_server.store.reads import statuses
+from stream_server.store.reads.sight import Text, not_found
 from stream_server.store.redis.scripts import position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import mention_arguments, read_wire_member
@@ -37,8 +44,35 @@ class Comments(Noun):
 
     async def get(self, viewer: str, comment: str) -> bytes:
         """Return a comment as JSON. Raises NotFound if it is unknown or the viewer may not see it."""
-        return await self._read("comment_get", viewer, comment)
+        key, sight = keys.key_for("comment", comment), self._sight(viewer)
+        ((author, status, json),) = await self._redis.execute(("HMGET", key, "uid", "status", "json"))
+        if author is None:
+            raise not_found("comment")
+        try:
+            text = Text(author, (await statuses.require(sight, status.decode())).group)
+        except NotFound:
+            raise not_found("comment") from None
+        await sight.learn([text])
+        if not sight.of(text):
+            raise not_found("comment")
+        return bytes(json)
 
     async def list_comments(self, viewer: str, status: str, page_request: PageRequest) -> Page:
         """Return the comments on a status as JSON, oldest first, without comments of users whom the viewer mutes."""
-        return await self._page("comments_page", "comments", status, page_request, viewer, status, oldest_first=True)
+        sight, group = self._sight(viewer), b""
+
+        async def admit() -> None:
+            nonlocal group
+            group = (await statuses.require(sight, status)).group
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            comment = keys.key_for("comment").encode()
+            rows = await self._redis.execute(*(("HMGET", comment + each, "uid", "json") for each, _ in members))
+            texts = [author and Text(author, group) for author, _ in rows]
+            await sight.learn(filter(None, texts))
+            return [
+                json if text is not None and sight.of(text) is Visibility.VISIBLE else None
+                for text, (_, json) in zip(texts, rows, strict=True)
+            ]
+
+        return await self._page("comments", status, page_request, show, oldest_first=True, admit=admit)

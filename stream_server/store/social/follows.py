@@ -11,6 +11,7 @@ from redis.exceptions import ResponseError
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.reads.users import show_users
 from stream_server.store.redis.refusals import write_error_to_api_error
 from stream_server.store.redis.scripts import WriteReply
 from stream_server.store.social.noun import Noun
@@ -93,11 +94,13 @@ class Follows(Noun):
 
     async def list_following(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the users whom a user follows, newest first. Each has ``since``, the time of the follow."""
-        return await self._page("users_page", "following", uid, page_request, viewer, "user", uid)
+        sight = self._sight(viewer)
+        return await self._page("following", uid, page_request, show_users(sight), gate=sight.gate(uid))
 
     async def list_followers(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return the followers of a user as JSON, newest follow first. Each has ``since``, the time of the follow."""
-        return await self._page("users_page", "followers", uid, page_request, viewer, "user", uid)
+        sight = self._sight(viewer)
+        return await self._page("followers", uid, page_request, show_users(sight), gate=sight.gate(uid))
 
 
 class FollowRequests(Noun):
@@ -105,11 +108,11 @@ class FollowRequests(Noun):
 
     async def list_received(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the users who request to follow ``uid``, newest first. ``since`` is the request's time."""
-        return await self._page("users_page", "asks", uid, page_request, uid, "", "")
+        return await self._page("asks", uid, page_request, show_users(self._sight(uid)))
 
     async def list_sent(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the users whom ``uid`` requests to follow, newest first. ``since`` is the request's time."""
-        return await self._page("users_page", "asked", uid, page_request, uid, "", "")
+        return await self._page("asked", uid, page_request, show_users(self._sight(uid)))
 
     async def approve(self, uid: str, requester: str, idempotency_key: IdempotencyKey) -> None:
         """Approve the follow request of the user ``requester``, who then follows the user ``uid``.

@@ -1,10 +1,12 @@
 """Groups: users who post among themselves. A group is public, private, or for announcements of its owner."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.pagination import Member, Page, PageRequest
+from stream_server.store.reads import circles
+from stream_server.store.reads.users import show_users
 from stream_server.store.redis.scripts import WriteReply, position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, hash_fields_with_json
@@ -42,15 +44,25 @@ class Groups(Noun):
 
     async def get(self, viewer: str, group: str) -> bytes:
         """Return a group of users as JSON. Raises NotFound if the viewer may not see the group."""
-        return await self._read("collection_get", viewer, group, "group")
+        return (await circles.require(self._sight(viewer), "group", group)).json()
 
     async def list_joined(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the groups that have ``uid`` as member and that the viewer may see, last joined first."""
-        return await self._page("collections_page", "groups", uid, page_request, viewer, uid, "group")
+        sight = self._sight(viewer)
+        return await self._page(
+            "groups", uid, page_request, circles.show_circles(sight, "group"), gate=sight.gate(uid, "user id")
+        )
 
     async def list_invitations(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the groups to which a user is invited, last invited first."""
-        return await self._page("invitations_page", "invitations", uid, page_request, uid)
+        sight = self._sight(uid)
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            found = await circles.read_circles(self._redis, "group", [member for member, _ in members])
+            contacts = await sight.can_contact([*{group.owner for group in found if group}])
+            return [group.json() if group and contacts[group.owner] else None for group in found]
+
+        return await self._page("invitations", uid, page_request, show)
 
     async def join(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
         """Join a public group; return its JSON. Raises TooLarge above 5,000 members, or 1,000 groups of the user."""
@@ -83,7 +95,9 @@ class Groups(Noun):
 
     async def list_members(self, viewer: str, group: str, page_request: PageRequest) -> Page:
         """Return the members of a group as JSON, last joined first. Each has ``since``, the time of joining."""
-        return await self._page("users_page", "joined", group, page_request, viewer, "group", group)
+        sight = self._sight(viewer)
+        admit = partial(circles.require, sight, "group", group)
+        return await self._page("joined", group, page_request, show_users(sight), admit=admit)
 
     async def _written_group(self, reply: WriteReply, uid: str, group: str) -> bytes:
         return await self._written(reply, "group", partial(self.get, uid, group))

@@ -4,11 +4,14 @@ A like is public: the status counts it and its author gets a notification. A fav
 counted and makes no log entry. :mod:`stream_server.store.timelines.timelines` lists both.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.pagination import Member, Page, PageRequest
+from stream_server.store.reads import statuses, users
+from stream_server.store.reads.sight import Text, not_found
 from stream_server.store.redis.scripts import WriteReply
 from stream_server.store.social.noun import Noun
 
@@ -37,11 +40,33 @@ class Likes(Noun):
 
     async def has_liked(self, viewer: str, status: str, uid: str) -> bool:
         """Return whether a user likes a status. Raises NotFound if the viewer may not see the status or the user."""
-        return bool(await self._scripts.call("status_has_reaction", keys.META, viewer, status, uid, "likes"))
+        sight, liker = self._sight(viewer), uid.encode()
+        row = await statuses.require(sight, status)
+        reaction = Text(liker, row.group)
+        await sight.learn([reaction])
+        if not sight.of(reaction):
+            raise not_found("user")
+        (when,) = await self._redis.execute(("ZSCORE", keys.key_for("likes", status), liker))
+        return when is not None
 
     async def list_likers(self, viewer: str, status: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the users who like a status, newest like first. Each has ``since``, the like's time."""
-        return await self._page("users_page", "likes", status, page_request, viewer, "status", status)
+        sight, group = self._sight(viewer), b""
+
+        async def admit() -> None:
+            nonlocal group
+            group = (await statuses.require(sight, status)).group
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            reactions = [Text(liker, group) for liker, _ in members]
+            rows = await users.read_rows(sight, [liker for liker, _ in members], all_users=True)
+            await sight.learn(reactions)
+            return [
+                row.public_json(when) if row is not None and sight.of(reaction) else None
+                for row, reaction, (_, when) in zip(rows, reactions, members, strict=True)
+            ]
+
+        return await self._page("likes", status, page_request, show, admit=admit)
 
 
 class Favorites(Noun):
@@ -60,7 +85,9 @@ class Favorites(Noun):
 
     async def is_favorite(self, uid: str, status: str) -> bool:
         """Return whether a status is a favorite of the user. Raises NotFound if the user may not see the status."""
-        return bool(await self._scripts.call("status_has_reaction", keys.META, uid, status, uid, "favorites"))
+        await statuses.require(self._sight(uid), status)
+        (when,) = await self._redis.execute(("ZSCORE", keys.key_for("favorites", uid), status))
+        return when is not None
 
 
 def _make_like_result(reply: WriteReply, *, is_liked: bool) -> LikeResult:

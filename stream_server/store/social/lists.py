@@ -1,10 +1,12 @@
 """Lists: users whose statuses the list's owner reads together. A list is private or public."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.pagination import Member, Page, PageRequest
+from stream_server.store.reads import circles
+from stream_server.store.reads.users import show_users
 from stream_server.store.redis.scripts import WriteReply, position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, flag_text, hash_fields_with_json
@@ -49,15 +51,29 @@ class Lists(Noun):
 
     async def get(self, viewer: str, list_id: str) -> bytes:
         """Return a list of users as JSON. Raises NotFound if the viewer may not see the list."""
-        return await self._read("collection_get", viewer, list_id, "list")
+        return (await circles.require(self._sight(viewer), "list", list_id)).json()
 
     async def list_owned(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return the lists that a user owns as JSON, newest first. Private lists are included only for their owner."""
-        return await self._page("collections_page", "lists", uid, page_request, viewer, uid, "list")
+        sight = self._sight(viewer)
+        return await self._page(
+            "lists", uid, page_request, circles.show_circles(sight, "list"), gate=sight.gate(uid, "user id")
+        )
 
     async def list_containing(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
-        """Return, as JSON, the lists that have ``uid`` as member and that the viewer may see, latest addition first."""
-        return await self._page("collections_page", "listed", uid, page_request, viewer, uid, "list")
+        """Return, as JSON, the lists that have ``uid`` as member and that the viewer may see, latest addition first.
+
+        Lists of users whom the viewer blocks are left out.
+        """
+        sight = self._sight(viewer)
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            found = await circles.find_visible(sight, "list", [member for member, _ in members])
+            others = [*{each.owner for each in found if each} - {uid.encode()}]
+            contacts = {uid.encode(): True} | await sight.can_contact(others)
+            return [each.json() if each and contacts[each.owner] else None for each in found]
+
+        return await self._page("listed", uid, page_request, show, gate=sight.gate(uid, "user id"))
 
     async def add_member(self, uid: str, list_id: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
         """Add the user ``member`` to a list, and the user's statuses to the list's timeline. Returns the list as JSON.
@@ -76,7 +92,9 @@ class Lists(Noun):
 
     async def list_members(self, viewer: str, list_id: str, page_request: PageRequest) -> Page:
         """Return the members of a list as JSON, latest addition first. Each has ``since``, the time of the addition."""
-        return await self._page("users_page", "members", list_id, page_request, viewer, "list", list_id)
+        sight = self._sight(viewer)
+        admit = partial(circles.require, sight, "list", list_id)
+        return await self._page("members", list_id, page_request, show_users(sight), admit=admit)
 
     async def _change_member(
         self, kind: str, mode: str, uid: str, list_id: str, member: str, idempotency_key: IdempotencyKey

@@ -1,16 +1,27 @@
 """Notifications: what other users did that concerns a user, and the mark up to which the user has read them."""
 
+from collections.abc import Mapping, Sequence
+from itertools import chain
+
+from stream_server.events.position import created_ms
+from stream_server.events.visibility import Visibility
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest, read_page
+from stream_server.store.pagination import Member, Page, PageRequest
+from stream_server.store.reads import statuses, users
+from stream_server.store.reads.sight import Sight, Text
+from stream_server.store.reads.users import UserRow
 from stream_server.store.social.noun import Noun
+
+MAX_EXACT_UNREAD = 100
+"""Newest unread notifications among which hidden ones are not counted. To check all would take milliseconds."""
 
 
 class Notifications(Noun):
     """Reads a user's notifications, and marks them as read. Writes of other users, such as likes, create them."""
 
     async def list_notifications(self, uid: str, page_request: PageRequest) -> Page:
-        """Return a user's notifications as JSON, newest first, in one round trip.
+        """Return a user's notifications as JSON, newest first.
 
         Each JSON is that of the notification's log entry, but with the present counters of its status and the present
         ``read``. A notification is left out while its status or comment is deleted or hidden, and while the user who
@@ -20,15 +31,37 @@ class Notifications(Noun):
         return page
 
     async def list_with_unread_count(self, uid: str, page_request: PageRequest) -> tuple[Page, int]:
-        """Return a page of a user's notifications as JSON, and the number of unread ones at the same moment."""
-        key = keys.key_for("notices", uid)
-        page, (count,) = await read_page(self._scripts, "notifications_page", key, page_request, uid)
-        return page, count
+        """Return a page of a user's notifications as JSON, and the number of unread ones.
 
-    async def count_unread(self, uid: str) -> int:
-        """Return the number of a user's unread notifications. Only among the newest 100 are hidden ones left out."""
-        count: int = await self._scripts.call("notifications_count_unread", keys.META, uid)
-        return count
+        Only among the newest 100 are hidden ones left out of the number.
+        """
+        sight = self._sight(uid)
+        subjects, mark = _Subjects(sight), 0
+
+        async def read_mark() -> None:
+            nonlocal mark
+            (read_up_to,) = await self._redis.execute(("HGET", keys.key_for("user", uid), "notices_read"))
+            mark = int(read_up_to or 0)
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            found = await subjects.find([name for name, _ in members])
+            visible = [name for (name, _), more in zip(members, found, strict=True) if more is not None]
+            sources = [*{name.split(b":")[1] for name in visible}]
+            rows = dict(zip(sources, await users.read_rows(sight, sources, all_users=True), strict=True))
+            return [
+                None if more is None else _notification_json(name, int(number), rows, more, is_read=int(number) <= mark)
+                for (name, number), more in zip(members, found, strict=True)
+            ]
+
+        page = await self._page("notices", uid, page_request, show, admit=read_mark)
+        return page, await self._count_unread(uid, subjects, mark)
+
+    async def _count_unread(self, uid: str, subjects: "_Subjects", mark: int) -> int:
+        key, above = keys.key_for("notices", uid), f"({mark}"
+        newest = ("ZRANGE", key, "+inf", above, "BYSCORE", "REV", "LIMIT", 0, MAX_EXACT_UNREAD)
+        names, count = await self._redis.execute(newest, ("ZCOUNT", key, above, "+inf"))
+        hidden = sum(members is None for members in await subjects.find(names))
+        return int(count) - hidden
 
     async def mark_read(self, uid: str, notification_id: str, idempotency_key: IdempotencyKey) -> int:
         """Mark the notification with this id and all older ones as read. Return how many remain unread.
@@ -38,3 +71,81 @@ class Notifications(Noun):
         """
         reply = await self._scripts.write("notifications_mark_read", idempotency_key, uid, notification_id)
         return int(reply.value.rpartition(b" ")[2])
+
+
+class _Subjects:
+    """The subjects of notifications, such as a liked status, as their receiver may see them now.
+
+    The name of a notification is ``<kind>:<source>:<subject>``. The subject is the id of a status, of a comment (with
+    ``c`` before it if the comment mentions the receiver), or empty.
+    """
+
+    def __init__(self, sight: Sight) -> None:
+        self._sight = sight
+        self._known: dict[bytes, bytes | None] = {}
+
+    async def find(self, names: Sequence[bytes]) -> list[bytes | None]:
+        """Return for each name the status and the comment as JSON members, with a comma before each.
+
+        None stands for a notification that the receiver may not see, or whose subject is deleted.
+        """
+        new = [name for name in names if name not in self._known]
+        if new:
+            await self._judge(new)
+        return [self._known[name] for name in names]
+
+    async def _judge(self, names: Sequence[bytes]) -> None:
+        redis, sight = self._sight.redis, self._sight
+        parts = [name.split(b":", 2) for name in names]
+        of_comments = {each for kind, _, each in parts if kind == b"comment" or each[:1] == b"c"}
+        comment_ids = [*{each.lstrip(b"c") for each in of_comments}]
+        comment = keys.key_for("comment").encode()
+        commands = [("HMGET", comment + each, "uid", "status", "json") for each in comment_ids]
+        comments = dict(zip(comment_ids, await redis.execute(*commands) if commands else (), strict=True))
+        about = {each for _, _, each in parts if each and each not in of_comments}
+        status_ids = [*about | {status for author, status, _ in comments.values() if author is not None}]
+        rows = await statuses.read_rows(redis, status_ids)
+        self._originals = await statuses.read_originals(redis, status_ids, rows)
+        self._rows = dict(zip(status_ids, rows, strict=True))
+        self._comments = comments
+        commented = ((author, self._rows[status]) for author, status, _ in comments.values() if author is not None)
+        await sight.learn(
+            chain(
+                (Text(source) for _, source, _ in parts),
+                statuses.texts_of(rows, self._originals),
+                (Text(author, row.group) for author, row in commented if row is not None),
+            )
+        )
+        self._known |= {name: self._members(*part) for name, part in zip(names, parts, strict=True)}
+
+    def _members(self, kind: bytes, source: bytes, subject: bytes) -> bytes | None:
+        if not self._sight.wants_notifications_from(source):
+            return None
+        if not subject:
+            return b""
+        if kind == b"comment" or subject[:1] == b"c":
+            return self._comment_members(*self._comments[subject.lstrip(b"c")])
+        status = self._status_json(subject, Visibility.VISIBLE)
+        return status and b',"status":' + status
+
+    def _comment_members(self, author: bytes | None, status_id: bytes, json: bytes) -> bytes | None:
+        """Return a comment with its status, which is shown even if the receiver mutes the author of the status."""
+        row = None if author is None else self._rows[status_id]
+        if author is None or row is None or self._sight.of(Text(author, row.group)) < Visibility.VISIBLE:
+            return None
+        status = self._status_json(status_id, Visibility.ON_REQUEST)
+        return status and b',"status":%b,"comment":%b' % (status, json)
+
+    def _status_json(self, status_id: bytes, least: Visibility) -> bytes | None:
+        return statuses.shown_json(self._sight, self._rows[status_id], self._originals, least)
+
+
+def _notification_json(
+    name: bytes, number: int, rows: Mapping[bytes, UserRow | None], more: bytes, *, is_read: bool
+) -> bytes | None:
+    """Return a notification as JSON, with the same bytes as ``lua/parts/notifications.lua``."""
+    kind, source, _ = name.split(b":", 2)
+    row = rows[source]
+    return row and b'{"id":"%d","kind":"%b","source":%b%b,"posted":"%b","read":%b}' % (
+        number, kind, row.public_json(), more, users.time_text(created_ms(number)), b"true" if is_read else b"false",
+    )  # fmt: skip

@@ -1,35 +1,36 @@
-"""The base of the nouns of the social API: their connections, and the calls of scripts that return JSON."""
+"""The base of the nouns of the social API: their connections, the page of a set, and what a write returns."""
 
 from collections.abc import Awaitable, Callable
 
 from stream_server.store import keys
-from stream_server.store.pagination import Page, PageRequest, read_page
+from stream_server.store.pagination import Page, PageRequest, Show, read_page
+from stream_server.store.reads.sight import Gate, Sight
 from stream_server.store.redis import replies
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import ScriptArgument, Scripts, WriteReply
+from stream_server.store.redis.scripts import Scripts, WriteReply
 from stream_server.store.social.stored_json import read_wire_member
 from stream_server.store.timelines.syndication import Syndication
 
 
 class Noun:
-    """Base class for access to one noun (resource) of the social API, such as likes or lists, by Lua scripts."""
+    """Base class for access to one noun (resource) of the social API, such as likes or lists."""
 
     def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
         self._redis = redis
         self._scripts = scripts
         self._syndication = syndication
 
-    async def _read(self, script_name: str, *arguments: ScriptArgument) -> bytes:
-        found: bytes = await self._scripts.call(script_name, keys.META, *arguments)
-        return found
+    def _sight(self, viewer: str) -> Sight:
+        """Return what one viewer may see, for one read."""
+        return Sight(self._redis, viewer)
 
     async def _page(
-        self, script: str, row: str, owner: str, page_request: PageRequest, *arguments: str, oldest_first: bool = False
-    ) -> Page:
-        """Read one page of the sorted set of ``owner`` with a Lua script. ``row`` names the key in `store/keys.py`."""
+        self, row: str, owner: str, page_request: PageRequest, show: Show, *,
+        oldest_first: bool = False, gate: Gate | None = None, admit: Callable[[], Awaitable[object]] | None = None,
+    ) -> Page:  # fmt: skip
+        """Read one page of the sorted set of ``owner``. ``row`` names the key in `store/keys.py`. See `read_page`."""
         key = keys.key_for(row, owner)
-        page, _ = await read_page(self._scripts, script, key, page_request, *arguments, oldest_first=oldest_first)
-        return page
+        return await read_page(self._redis, key, page_request, show, oldest_first=oldest_first, gate=gate, admit=admit)
 
     async def _written(self, reply: WriteReply, member: str, read: Callable[[], Awaitable[bytes]]) -> bytes:
         """Return, as JSON, the object that a write made or changed.

@@ -1,11 +1,18 @@
 """Moderation: reports of users and statuses, the decisions of administrators, and suspensions."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
 
+from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.pagination import Member, Page, PageRequest
+from stream_server.store.reads import statuses, users
+from stream_server.store.reads.sight import not_found
+from stream_server.store.reads.statuses import Originals, StatusRow
+from stream_server.store.reads.users import show_users, time_text
+from stream_server.store.redis.lanes import Command
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import FanOut
 
@@ -45,14 +52,21 @@ class Reports(Noun):
 
     async def get(self, uid: str, report: str) -> bytes:
         """Return a report, with its decision, as JSON. Raises NotFound for users other than its reporter ``uid``."""
-        return await self._read("report_get", report, uid)
+        (found,) = await self._redis.execute(_report_command(report.encode()))
+        if found[0] is None or found[0].decode() != uid:
+            raise not_found("report id")
+        return _report_json(report.encode(), found)
 
     async def list_reports(self, page_request: PageRequest, state: str) -> Page:
         """Return the reports whose state is ``open`` or ``decided`` as JSON, newest first, for an administrator.
 
         Each report contains the reported user and status as they are now, even if they are hidden from other users.
         """
-        return await self._page("reports_page", _KEY_NAME_BY_STATE[state], "", page_request)
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            return await self._show_all([member for member, _ in members])
+
+        return await self._page(_KEY_NAME_BY_STATE[state], "", page_request, show)
 
     async def decide(
         self, admin: str, report: str, outcome: ReportOutcome, remark: str, idempotency_key: IdempotencyKey
@@ -66,11 +80,57 @@ class Reports(Noun):
         arguments = (admin, report, outcome.value, msgspec.json.encode(remark))
         reply = await self._scripts.write("report_decide", idempotency_key, *arguments)
         if reply.is_repeat:
-            return await self._read("report_get", report, "")
+            return (await self._show_all([report.encode()]))[0]
         decided: bytes
         decided, *readers, author, status = reply.first_time_extra
         await self._syndication.withdraw(FanOut(author.decode(), status.decode(), *readers))
         return decided
+
+    async def _show_all(self, ids: Sequence[bytes]) -> list[bytes]:
+        """Return reports as an administrator sees them, with the reported user and status as they are now."""
+        found = await self._redis.execute(*map(_report_command, ids))
+        status_ids = [row[2] for row in found]
+        people = await users.read_rows(self._sight(""), [row[1] for row in found], all_users=True)
+        rows = await statuses.read_rows(self._redis, status_ids)
+        originals = await statuses.read_originals(self._redis, status_ids, rows)
+        return [
+            _report_json(report, row)[:-1]
+            + b',"decided_by":%b,"remark":%b,"reported":{"user":%b,"status":%b}}' % (
+                _quoted(row[8]), row[9] or b'""', user.public_json() if user else b"null",
+                _reported_status_json(status, originals),
+            )
+            for report, row, user, status in zip(ids, found, people, rows, strict=True)
+        ]  # fmt: skip
+
+
+_FIELDS = ("uid", "user", "status", "reason", "note", "posted", "outcome", "decided", "decider", "remark")
+
+
+def _report_command(report: bytes) -> Command:
+    return ("HMGET", keys.key_for("report").encode() + report, *_FIELDS)
+
+
+def _report_json(report: bytes, row: Sequence[bytes]) -> bytes:
+    """Return a report as its reporter sees it, with the same bytes as ``lua/parts/reports.lua``."""
+    uid, user, status, reason, note, posted, outcome, decided, *_ = row
+    return (
+        b'{"id":"%b","uid":"%b","user":"%b","status":%b,"reason":"%b","note":%b,"posted":"%b","outcome":%b,"decided":%b}'
+        % (report, uid, user, _quoted(status), reason, note, time_text(posted), _quoted(outcome),
+           _quoted(decided and time_text(decided)))
+    )  # fmt: skip
+
+
+def _quoted(text: bytes | None) -> bytes:
+    """Return a text without escapes as JSON, null for an empty one and for none."""
+    return b'"%b"' % text if text else b"null"
+
+
+def _reported_status_json(row: StatusRow | None, originals: Originals) -> bytes:
+    """Return a status as it is now, without regard to visibility; null if it is deleted."""
+    if row is None:
+        return b"null"
+    original = originals[row.origin] if row.origin else None
+    return row.json((original.json() if original else b"null") if row.origin else None)
 
 
 class Suspensions(Noun):
@@ -91,4 +151,4 @@ class Suspensions(Noun):
 
     async def list_suspended(self, page_request: PageRequest) -> Page:
         """Return the suspended users as JSON, last suspended first, for an administrator."""
-        return await self._page("users_page", "suspended", "", page_request, "", "admin", "")
+        return await self._page("suspended", "", page_request, show_users(self._sight(""), all_users=True))

@@ -10,7 +10,8 @@ from stream_server.events import entry
 from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis.replies import make_position
+from stream_server.store.redis.lanes import READ_NEWEST_ENTRY
+from stream_server.store.redis.replies import newest_position
 from stream_server.store.redis.scripts import position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import read_wire_member
@@ -50,9 +51,10 @@ class StoredRules(Noun):
 
     async def get_all(self, uid: str) -> tuple[list[StoredRule], Position]:
         """Return a user's rules, oldest first, and the position of the log's last entry at the same moment."""
-        rows, entry_id, n = await self._scripts.call("saved_rules_get", keys.META, uid)
+        rules = ("HVALS", keys.key_for("rules", uid))
+        rows, newest = await self._redis.execute_at_once(rules, READ_NEWEST_ENTRY)
         saved = [msgspec.json.decode(row, type=StoredRule) for row in rows]
-        return sorted(saved, key=lambda rule: int(rule.id)), make_position(entry_id, n)
+        return sorted(saved, key=lambda rule: int(rule.id)), newest_position(newest)
 
     async def add(
         self,

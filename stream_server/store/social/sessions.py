@@ -10,13 +10,13 @@ import msgspec
 
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.reads.users import USER_FIELDS, UserRow
 from stream_server.store.redis.admission import current_admission
 from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
-from stream_server.store.social.users import USER_FIELDS, UserRow
 from stream_server.store.timelines.syndication import Syndication
 
 TOKENS_PER_CHECK = 100

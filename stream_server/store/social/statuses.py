@@ -9,8 +9,8 @@ from filters.tokens import fold
 from stream_server.errors import NotFound
 from stream_server.events.language import LanguageDetector
 from stream_server.events.visibility import Visibility
-from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.reads import statuses
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts, position_of
 from stream_server.store.social.noun import Noun
@@ -112,13 +112,9 @@ class Statuses(Noun):
         return found[0]
 
     async def get_many(self, viewer: str, ids: Sequence[str]) -> list[bytes]:
-        """Return the statuses with these ids as JSON, in this order, without hidden ones. Takes one round trip."""
-        if not ids:
-            return []
-        least = int(Visibility.ON_REQUEST)
-        flat, _ = await self._scripts.call("statuses_show", keys.META, viewer, least, "", len(ids), 0, *ids)
-        shown: list[bytes] = flat[1::2]
-        return shown
+        """Return the statuses with these ids as JSON, in this order, without hidden ones."""
+        shown = await statuses.show(self._sight(viewer), [each.encode() for each in ids], Visibility.ON_REQUEST)
+        return [json for json in shown if json is not None]
 
     async def delete(self, uid: str, status_id: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a status. Raises NotFound if it is unknown or hidden, Forbidden ``not_yours`` for other users."""

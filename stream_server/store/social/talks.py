@@ -1,16 +1,25 @@
 """Talks: direct messages among a fixed set of users. Only these users can read a talk."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 
 from stream_server.errors import BadRequest
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.pagination import Page, PageRequest
+from stream_server.store.pagination import Member, Page, PageRequest
+from stream_server.store.reads.sight import Sight, Text, not_found
+from stream_server.store.reads.users import time_text
+from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.scripts import position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json
+
+MAX_UNREAD, MESSAGES_SEARCHED, MAX_UNANSWERED = 100, 64, 3
+"""Limits of a talk, as in ``lua/parts/talks.lua``: the unread messages that are counted, the newest ones among which
+the last visible one is searched, and those that are shown before the viewer has accepted the talk."""
 
 _NEW_TALK_MEMBERS = ("id", "people", "name", "created")
 
@@ -44,7 +53,9 @@ class Talks(Noun):
 
     async def get(self, viewer: str, talk: str) -> bytes:
         """Return a talk as JSON, with the last message that the viewer may see and the unread count (up to 100)."""
-        return await self._read("talk_get", viewer, talk)
+        sight = self._sight(viewer)
+        (found,) = await self._show(sight, [await self._require(sight, talk)])
+        return found
 
     async def accept(self, uid: str, talk: str, idempotency_key: IdempotencyKey) -> None:
         """Accept a talk that a stranger opened. From now on the user gets its messages as events."""
@@ -56,11 +67,11 @@ class Talks(Noun):
 
     async def list_requests(self, uid: str, page_request: PageRequest) -> Page:
         """Return the talks that strangers opened with a user, and which wait for an answer, as JSON."""
-        return await self._page("talks_page", "talk_requests", uid, page_request, uid)
+        return await self._list("talk_requests", uid, page_request)
 
     async def list_talks(self, uid: str, page_request: PageRequest) -> Page:
         """Return the talks of a user as JSON, sorted by the time of their last messages, the newest first."""
-        return await self._page("talks_page", "talks", uid, page_request, uid)
+        return await self._list("talks", uid, page_request)
 
     async def send_message(self, uid: str, talk: str, message: str, idempotency_key: IdempotencyKey) -> bytes:
         """Send a message to a talk (a direct conversation). Returns it as JSON, with the bytes of the log entry.
@@ -79,11 +90,32 @@ class Talks(Noun):
 
     async def get_message(self, viewer: str, talk: str, message_id: str) -> bytes:
         """Return a message of a talk as JSON. Raises NotFound if it is unknown or hidden by a block or a suspension."""
-        return await self._read("talk_message_get", viewer, talk, message_id)
+        sight, key = self._sight(viewer), keys.key_for("message", message_id)
+        found = await self._require(sight, talk)
+        ((author, json, its_talk),) = await self._redis.execute(("HMGET", key, "uid", "json", "talk"))
+        if author is None or its_talk != found.id or not found.shows(message_id.encode()):
+            raise not_found("message message")
+        await sight.learn([Text(author)])
+        if not sight.of_message(author):
+            raise not_found("message message")
+        return bytes(json)
 
     async def list_messages(self, viewer: str, talk: str, page_request: PageRequest) -> Page:
         """Return a talk's messages as JSON, newest first, without those of suspended, blocking or blocked users."""
-        return await self._page("talk_messages_page", "messages", talk, page_request, viewer, talk)
+        sight, found = self._sight(viewer), list[_Talk]()
+
+        async def admit() -> None:
+            found.append(await self._require(sight, talk))
+            await sight.learn(map(Text, found[0].people))
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            rows = await self._redis.execute(*(_message_command(message) for message, _ in members))
+            return [
+                json if found[0].shows(message) and sight.of_message(author) else None
+                for (message, _), (author, json) in zip(members, rows, strict=True)
+            ]
+
+        return await self._page("messages", talk, page_request, show, admit=admit)
 
     async def mark_read(self, uid: str, talk: str, message_id: str, idempotency_key: IdempotencyKey) -> bytes:
         """Mark a talk as read up to a message. If the user has read a later message, nothing changes.
@@ -93,3 +125,110 @@ class Talks(Noun):
         reply = await self._scripts.write("talk_mark_read", idempotency_key, uid, talk, message_id)
         *_, read, unread = reply.value.split(b" ")
         return b'{"read":"%b","unread":%b}' % (read, unread)
+
+    async def _list(self, row: str, uid: str, page_request: PageRequest) -> Page:
+        sight = self._sight(uid)
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            talks = await self._find(sight, [member for member, _ in members])
+            shown = iter(await self._show(sight, [talk for talk in talks if talk is not None]))
+            return [None if talk is None else next(shown) for talk in talks]
+
+        return await self._page(row, uid, page_request, show)
+
+    async def _require(self, sight: Sight, talk: str) -> "_Talk":
+        (found,) = await self._find(sight, [talk.encode()])
+        if found is None:
+            raise not_found("talk id")
+        return found
+
+    async def _find(self, sight: Sight, ids: Sequence[bytes]) -> "list[_Talk | None]":
+        """Return those talks that the viewer has accepted, or has as the request of a user who can contact the viewer.
+
+        None stands for any other.
+        """
+        accepted, requested, talk, marks, messages = (
+            keys.key_for(name).encode() for name in ("talks", "talk_requests", "talk", "marks", "messages")
+        )
+        replies = await self._redis.execute_at_once(
+            *chain.from_iterable(
+                (
+                    ("ZSCORE", accepted + sight.viewer, each),
+                    ("ZSCORE", requested + sight.viewer, each),
+                    ("HMGET", talk + each, "uid", "people", "name_json", "created"),
+                    ("HGET", marks + each, sight.viewer),
+                    ("ZRANGE", messages + each, MAX_UNANSWERED - 1, MAX_UNANSWERED - 1),
+                )
+                for each in ids
+            )
+        )
+        rows = [*zip(ids, *(replies[at::5] for at in range(5)), strict=True)]
+        openers = [row[0] for _, is_own, is_asked, row, _, _ in rows if is_own is None and is_asked is not None]
+        contacts = await sight.can_contact([*set(openers)])
+        return [
+            _Talk(each, people.split(), name, created, mark or b"0", b"+inf" if is_own or not held else held[0])
+            if is_own is not None or (is_asked is not None and contacts[opener]) else None
+            for each, is_own, is_asked, (opener, people, name, created), mark, held in rows
+        ]  # fmt: skip
+
+    async def _show(self, sight: Sight, talks: "Sequence[_Talk]") -> list[bytes]:
+        """Return talks as JSON, each with its last message and the number of unread ones that the viewer may see."""
+        messages = keys.key_for("messages").encode()
+        ranges = [
+            ("ZRANGE", messages + talk.id, talk.last_shown, lowest, "BYSCORE", "REV", "LIMIT", 0, most)
+            for talk in talks
+            for lowest, most in ((b"-inf", MESSAGES_SEARCHED), (b"(" + talk.mark, MAX_UNREAD))
+        ]
+        if not ranges:
+            return []
+        found = await self._redis.execute(*ranges)
+        await sight.learn(Text(uid) for talk in talks for uid in talk.people)
+        wanted = dict[bytes, tuple[bytes, bytes]]()
+        for talk, newest, unread in zip(talks, found[::2], found[1::2], strict=True):
+            if all(map(sight.of_message, talk.people)):  # nearly always; then the newest message is enough
+                wanted |= dict.fromkeys(newest[:1], (b"", b""))
+            else:
+                wanted |= dict.fromkeys((*newest, *unread), (b"", b""))
+        rows = await self._redis.execute(*map(_message_command, wanted)) if wanted else []
+        wanted |= dict(zip(wanted, map(tuple, rows), strict=True))
+        return [
+            talk.json(sight, wanted, newest, unread)
+            for talk, newest, unread in zip(talks, found[::2], found[1::2], strict=True)
+        ]
+
+
+class _Talk(NamedTuple):
+    """A talk of the viewer: its fields, the last message that the viewer has read, and the last one that is shown.
+
+    ``last_shown`` is ``+inf``, or the id of the third message if the viewer has not accepted the talk. So strangers who
+    know each other cannot write more by answering in the place of the viewer.
+    """
+
+    id: bytes
+    people: list[bytes]
+    name_json: bytes
+    created: bytes
+    mark: bytes
+    last_shown: bytes
+
+    def shows(self, message: bytes) -> bool:
+        """Return whether a message, named by its id, is not behind the last one that is shown."""
+        return self.last_shown == b"+inf" or int(message) <= int(self.last_shown)
+
+    def json(
+        self, sight: Sight, read: Mapping[bytes, tuple[bytes, bytes]], newest: Sequence[bytes], unread: Sequence[bytes]
+    ) -> bytes:
+        """Return the talk as JSON, with the same bytes as ``lua/parts/talks.lua``.
+
+        ``read`` has author and JSON of messages. Those that it lacks are by users whom the viewer sees.
+        """
+        visible = [m for m in newest if m in read and sight.of_message(read[m][0])]
+        last = b',"last_message":' + read[visible[0]][1] if visible else b""
+        count = sum(m not in read or bool(sight.of_message(read[m][0])) for m in unread)
+        return b'{"id":"%b","people":["%b"],"name":%b,"created":"%b"%b,"unread":%d}' % (
+            self.id, b'","'.join(self.people), self.name_json, time_text(self.created), last, count,
+        )  # fmt: skip
+
+
+def _message_command(message: bytes) -> Command:
+    return ("HMGET", keys.key_for("message").encode() + message, "uid", "json")

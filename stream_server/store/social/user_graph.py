@@ -1,20 +1,24 @@
 """The parts of the follow graph that streams keep in memory.
 
-A small part is read in one atomic step together with the head of the log. A large part is read in pages, while it
-changes, between two reads of the head. Entries of the log say what a relation is after them, whatever it was before. So
-whoever applies the entries behind the first head in their order has the exact part from the second head on.
+A part is read between two reads of the head of the log, a large one in pages. It may change meanwhile. Entries of the
+log say what a relation is after them, whatever it was before. So a viewer who applies the entries behind the first head
+in their order has the exact part from the second head on.
 """
 
 import asyncio
 from collections.abc import Sequence
+from math import inf
+from operator import itemgetter
 from typing import NamedTuple
 
+from stream_server.errors import ApiError
 from stream_server.events.position import Position
 from stream_server.store import keys
 from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.replies import make_position
+from stream_server.store.redis.lanes import READ_NEWEST_ENTRY
+from stream_server.store.redis.replies import newest_position
 from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import Syndication
@@ -24,7 +28,7 @@ RELATIONS = ("following", "blocks", "blockers", "mutes", "groups", "ended")
 so that none is missing from both."""
 
 MAX_STEP_RELATIONS = 750
-"""Most relations that one step reads for several users together. It holds Redis for about a millisecond."""
+"""Most relations that one pipeline reads for several users together. It holds Redis for about a millisecond."""
 
 PAGE_MEMBERS = 250
 """Number of members in one page of a large relation. It holds Redis for about half a millisecond."""
@@ -39,7 +43,7 @@ class UserGraph(NamedTuple):
     ``blockers`` are the users who block the user, ``groups`` the groups that have the user as member. ``ended`` has
     the follows and memberships that ended last: it maps the id of the other user or group and their start to their end.
     Who reads the relations must apply the log's entries after ``applied_from``. Then they include all entries up to
-    ``head`` and none after it. The two positions are equal if the relations were read in one step.
+    ``head`` and none after it.
     """
 
     following: dict[str, int]
@@ -79,21 +83,38 @@ class UserGraphs(Noun):
         return self._graphs.ask(uid)
 
     async def _read_graphs(self, uids: Sequence[str]) -> "list[UserGraph | asyncio.Future[UserGraph]]":
-        """Return the graph of each user, or its future if it is large. A graph that finds no room is read next."""
+        """Return the graph of each user, or its future if it is large."""
+        commands = [("ZCARD", keys.key_for(name, uid)) for uid in uids for name in RELATIONS]
+        newest, *replies = await self._redis.execute_each(READ_NEWEST_ENTRY, *commands)
+        if isinstance(newest, ApiError):
+            raise newest
+        head = newest_position(newest)
+        # An error counts as a large graph, whose read fails for its user only.
+        counts = [inf if isinstance(count, ApiError) else count for count in replies]
+        sizes = [sum(counts[at : at + len(RELATIONS)]) for at in range(0, len(counts), len(RELATIONS))]
         found: list[UserGraph | asyncio.Future[UserGraph]] = []
         while len(found) < len(uids):
-            graphs, head = await self._read_step(uids[len(found) :])
-            found += graphs or [self._start_large_read(uids[len(found)], head)]
+            begin, room = len(found), float(MAX_STEP_RELATIONS)
+            if sizes[begin] > room:
+                found.append(self._start_large_read(uids[begin], head))
+                continue
+            end = begin
+            while end < len(uids) and sizes[end] <= room:
+                room -= sizes[end]
+                end += 1
+            found += await self._read_step(uids[begin:end], head)
         return found
 
-    async def _read_step(self, uids: Sequence[str]) -> tuple[list[UserGraph], Position]:
-        """Return the graphs of the first users that fit into one step, perhaps none, and the log's head then."""
-        reply = await self._scripts.call("user_graphs", keys.META, MAX_STEP_RELATIONS, *uids)
-        *relations, entry_id, n = reply
-        head = make_position(entry_id, n)
-        parts = [_times_by_id(pairs) if pairs else {} for pairs in relations]
-        size = len(RELATIONS)
-        return [_make_graph(parts[at : at + size], head, head) for at in range(0, len(parts), size)], head
+    async def _read_step(self, uids: Sequence[str], applied_from: Position) -> list[UserGraph]:
+        """Return the graphs of users. The log's head was ``applied_from`` before that."""
+        sets = [keys.key_for(name, uid) for uid in uids for name in RELATIONS]
+        commands = [("ZRANGE", key, 0, MAX_STEP_RELATIONS, "WITHSCORES") for key in sets]
+        *replies, newest = await self._redis.execute(*commands, READ_NEWEST_ENTRY)
+        parts, head, size = [*map(_times_by_id, replies)], newest_position(newest), len(RELATIONS)
+        return [_make_graph(parts[at : at + size], applied_from, head) for at in range(0, len(parts), size)]
+
+    async def _read_head(self) -> Position:
+        return newest_position((await self._redis.execute(READ_NEWEST_ENTRY))[0])
 
     def _start_large_read(self, uid: str, head: Position) -> "asyncio.Task[UserGraph]":
         read = asyncio.get_running_loop().create_task(self._read_large_graph(uid, head))
@@ -104,48 +125,38 @@ class UserGraphs(Noun):
     async def _read_large_graph(self, uid: str, applied_from: Position) -> UserGraph:
         """Read a graph in pages. The log's head was ``applied_from`` before that."""
         async with self._large_admission.slot(0):
-            relations = [await self._read_in_pages(keys.key_for(name, uid)) for name in RELATIONS]
-            head = (await self._read_step(()))[1]
-            return _make_graph(relations, applied_from, head)
+            relations = [await self._scan_set("ZSCAN", keys.key_for(name, uid)) for name in RELATIONS]
+            return _make_graph([*map(_times_by_id, relations)], applied_from, await self._read_head())
 
-    async def _read_in_pages(self, key: str) -> dict[str, int]:
-        """Return the members of a sorted set with their scores. What is not changed meanwhile is surely among them.
-
-        Each page begins behind the last (score, member) of the page before, whether that member is still there or not.
-        """
-        members: dict[str, int] = {}
-        score, member = b"", b""
+    async def _scan_set(self, command: str, key: str) -> list[bytes]:
+        """Return the members of a set, or members and scores, in pages. What stays there is surely among them."""
+        found, cursor = list[bytes](), b"0"
         while True:
-            pairs = await self._scripts.call("relation_page", keys.META, key, score, member, PAGE_MEMBERS)
-            members |= _times_by_id(pairs)
-            if len(pairs) < 2 * PAGE_MEMBERS:
-                return members
-            member, score = pairs[-2:]
+            ((cursor, page),) = await self._redis.execute((command, key, cursor, "COUNT", PAGE_MEMBERS))
+            found += page
+            if cursor == b"0":
+                return found
 
     async def get_restricted_accounts(self) -> RestrictedAccounts:
         """Return the ids of all protected and all suspended users, read in pages. The time grows with their number.
 
         A server process calls this when it starts and when it may have missed log entries.
         """
-        applied_from = (await self._read_step(()))[1]
-        protected, cursor = set[str](), b"0"
-        while True:
-            ((cursor, members),) = await self._redis.execute(
-                ("SSCAN", keys.key_for("protected"), cursor, "COUNT", PAGE_MEMBERS)
-            )
-            protected.update(map(bytes.decode, members))
-            if cursor == b"0":
-                break
-        suspended = await self._read_in_pages(keys.key_for("suspended"))
-        head = (await self._read_step(()))[1]
-        return RestrictedAccounts(frozenset(protected), frozenset(suspended), applied_from, head)
+        applied_from = await self._read_head()
+        protected = await self._scan_set("SSCAN", keys.key_for("protected"))
+        suspended = (await self._scan_set("ZSCAN", keys.key_for("suspended")))[::2]
+        return RestrictedAccounts(_as_ids(protected), _as_ids(suspended), applied_from, await self._read_head())
+
+
+def _as_ids(members: Sequence[bytes]) -> frozenset[str]:
+    return frozenset(map(bytes.decode, members))
 
 
 def _make_graph(relations: Sequence[dict[str, int]], applied_from: Position, head: Position) -> UserGraph:
     """Make a graph of `RELATIONS`, each as Redis has it: members with their scores."""
     following, blocks, blockers, mutes, groups, ends = relations
     ended = {}
-    for member, end_ms in ends.items():
+    for member, end_ms in sorted(ends.items(), key=itemgetter(1)):  # a viewer forgets the first first
         other, _, begin_ms = member.partition("-")
         ended[other, int(begin_ms)] = end_ms
     return UserGraph(following, blocks, blockers, mutes, groups, ended, applied_from, head)

@@ -9,17 +9,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from stream_server.errors import NotFound
-from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.reads.users import USER_FIELDS, UserRow, read_rows
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, flag_text
 
 USERS_PER_CALL = 200
 """Users that one script call creates. The call takes a few milliseconds, in which Redis does nothing else."""
-
-USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup", "email")
-"""Fields of a user's hash that make a :class:`UserRow`, in its order."""
 
 
 class ProfileCard(msgspec.Struct, frozen=True):
@@ -35,32 +32,6 @@ class ProfileCard(msgspec.Struct, frozen=True):
     def json_members(self) -> bytes:
         """Return the profile card as JSON members, without the braces around them."""
         return encode_json(self)[1:-1]
-
-
-class UserRow(NamedTuple):
-    """The fields of a user's hash in Redis. :meth:`public_json` makes the same JSON as ``lua/parts/users.lua``."""
-
-    id: bytes
-    login: bytes
-    card: bytes
-    followers: bytes
-    following: bytes
-    posts: bytes
-    signup: bytes
-    email: bytes | None
-
-    def public_json(self) -> bytes:
-        """Return the user as JSON for other users: without the e-mail address."""
-        signup = format_iso_time(int(self.signup)).encode()
-        return (
-            b'{"id":"%b","login":"%b",%b,"followers":%b,"following":%b,"posts":%b,"signup":"%b"}'
-            % (self.id, self.login, self.card, self.followers, self.following, self.posts, signup)
-        )  # fmt: skip
-
-    def own_json(self) -> bytes:
-        """Return the user as JSON, with ``email`` (may be null). Send the result only to this user."""
-        email = None if self.email is None else self.email.decode()
-        return self.public_json()[:-1] + b',"email":' + encode_json(email) + b"}"
 
 
 class CreatedUser(NamedTuple):
@@ -140,9 +111,15 @@ class Users(Noun):
         return await self.get(viewer, f"@{login.lower()}")
 
     async def get_many(self, viewer: str, ids: Sequence[str]) -> list[bytes]:
-        """Return the users with these ids as JSON, in this order, in one round trip. Hidden users are left out."""
-        found: list[bytes] = await self._scripts.call("users_get", keys.META, viewer, *ids)
-        return found
+        """Return the users with these ids as JSON, in this order. Hidden users are left out.
+
+        In place of an id, ``@`` and a login in lower case names a user.
+        """
+        logins = [each[1:] for each in ids if each.startswith("@")]
+        by_login = await self.resolve_logins(logins)
+        known = [by_login.get(each[1:]) if each.startswith("@") else each for each in ids]
+        rows = await read_rows(self._sight(viewer), [uid.encode() for uid in known if uid is not None])
+        return [row.public_json() for row in rows if row is not None]
 
     async def check_available(self, login: str | None = None, email: str | None = None) -> dict[str, bool]:
         """Return for each of ``login`` and ``email``, unless it is None, whether it is free (no user has it)."""
@@ -156,13 +133,13 @@ class Users(Noun):
     async def find_credentials(self, login_or_email: str) -> Credentials | None:
         """Find a user by login or e-mail: id, password hash and suspension. None if unknown or without password.
 
-        Each case takes one round trip, so the response time does not reveal which users exist.
+        Each case takes two round trips, so the response time does not reveal which users exist.
         """
-        by = "email" if "@" in login_or_email else "login"
-        found = await self._scripts.call("user_credentials", keys.META, by, login_or_email.lower())
-        if found is None or not found[1]:
-            return None
-        return Credentials(found[0].decode(), found[1].decode(), bool(found[2]))
+        names = keys.EMAILS if "@" in login_or_email else keys.LOGINS
+        (uid,) = await self._redis.execute(("HGET", names, login_or_email.lower()))
+        key = keys.key_for("user", (uid or b"").decode())
+        ((password, suspended),) = await self._redis.execute(("HMGET", key, "password", "suspended"))
+        return Credentials(uid.decode(), password.decode(), suspended == b"1") if uid and password else None
 
     async def user_of_subject(self, subject: str, logins: Sequence[str], name: str, email: str) -> str:
         """Return the id of the user whom another issuer calls ``subject``. Create the user at first sight.

@@ -1,29 +1,39 @@
 """Pages of all timelines, without statuses that the viewer may not see.
 
-Home and list timelines are derived data. The store first reads ids, then one script returns the statuses that the
-viewer may see. The store reads on until the page is full, because some ids belong to deleted or hidden statuses. All
-other timelines are core data and take one round trip.
+Home and list timelines are derived data, and all others are core data. Both give ids. The statuses with these ids are
+read and judged as `stream_server/store/reads` says, and further ids until the page is full.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from filters.entities import extract_entities
 from filters.tokens import fold
 from stream_server.errors import BadRequest, InvalidCursor
 from stream_server.events.visibility import Visibility
-from stream_server.store import keys, pagination
-from stream_server.store.pagination import ListPosition, Page, PageRequest, make_page, parse_page_start, read_page
+from stream_server.store import keys
+from stream_server.store.pagination import (
+    ListPosition,
+    Member,
+    Members,
+    Page,
+    PageRequest,
+    Show,
+    fill_page,
+    make_page,
+    parse_page_start,
+    read_members,
+    read_page,
+)
+from stream_server.store.reads import circles, statuses
+from stream_server.store.reads.sight import Sight, Text
+from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
-from stream_server.store.redis.scripts import ScriptArgument, Scripts
 from stream_server.store.timelines.home_visits import HomeVisits
 from stream_server.store.timelines.importance import RankingInputs, rank
 
-STATUSES_PER_RANKING_CALL = 200
-"""Statuses that one script call ranks, in a few milliseconds. A home timeline takes several calls in one round trip."""
-
-SPARE_IDS = 16
-"""Ids read beyond the page size, so a few hidden statuses do not cost another round trip."""
+LIKES_COUNTED = 100
+"""Newest likes of the viewer that show whom the viewer likes."""
 
 
 class Timelines:
@@ -33,9 +43,10 @@ class Timelines:
     They raise NotFound if the timeline's owner (user, list, group or status) is unknown or hidden from the viewer.
     """
 
-    def __init__(self, derived: DerivedRedis, scripts: Scripts, visits: HomeVisits) -> None:
+    def __init__(self, core: RedisClient, derived: DerivedRedis, timeline_max: int, visits: HomeVisits) -> None:
+        self._core = core
         self._derived = derived
-        self._scripts = scripts
+        self._timeline_max = timeline_max  # a timeline may be longer until it is trimmed
         self._visits = visits
 
     async def read_home(self, viewer: str, page_request: PageRequest) -> Page:
@@ -45,11 +56,16 @@ class Timelines:
         longer than the request may.
         """
         await self._visits.arrive(viewer)
-        return await self._read_derived_timeline(viewer, "", keys.home_timeline(viewer), page_request)
+        return await self._read_derived_timeline(Sight(self._core, viewer), keys.home_timeline(viewer), page_request)
 
     async def read_list(self, viewer: str, list_id: str, page_request: PageRequest) -> Page:
         """Return the timeline of a list (of users): the statuses by its members."""
-        return await self._read_derived_timeline(viewer, list_id, keys.list_timeline(list_id), page_request)
+        sight = Sight(self._core, viewer)
+
+        async def admit() -> None:
+            await circles.require(sight, "list", list_id)
+
+        return await self._read_derived_timeline(sight, keys.list_timeline(list_id), page_request, admit)
 
     async def read_home_by_importance(self, viewer: str, page_request: PageRequest) -> Page:
         """Return the home timeline, most important status first, by the formula in ``timelines/importance.py``."""
@@ -59,155 +75,187 @@ class Timelines:
         # A client can forge a cursor, because its digest is not a signature.
         if start is not None and not start.member.isdecimal():
             raise InvalidCursor("this cursor does not belong to this list", param="after" if backwards else "before")
-        newest = -self._scripts.size_limits.timeline_max  # the timeline may be longer until it is trimmed
-        (ids,) = await self._derived.execute(("ZRANGE", keys.home_timeline(viewer), newest, -1))
-        ranked = await self._rank(viewer, ids)
+        (ids,) = await self._derived.execute(("ZRANGE", keys.home_timeline(viewer), -self._timeline_max, -1))
+        sight = Sight(self._core, viewer)
+        ranked = await self._rank(sight, ids)
         if start is not None:
             at = _ranking_key(start)
             ranked = [each for each in ranked if (_ranking_key(each) > at) == backwards and each != start]
         if backwards:
             ranked.reverse()
         wanted = ranked[page_request.skip : page_request.skip + page_request.count + 1]
-        shown, _ = await self._show(viewer, "", len(wanted), 0, [each.member for each in wanted]) if wanted else ([], 0)
-        bodies = {status_id.decode(): body for status_id, _, body in shown}
+        shown = await statuses.show(sight, [each.member.encode() for each in wanted], Visibility.VISIBLE)
         found = [
-            (str(each.score).encode(), each.member.encode(), bodies[each.member])
-            for each in wanted
-            if each.member in bodies
+            (str(each.score).encode(), each.member.encode(), body)
+            for each, body in zip(wanted, shown, strict=True)
+            if body is not None
         ]
         return make_page(found, page_request, name, backwards=backwards, started_at_cursor=start is not None)
 
     async def read_profile(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return the statuses that a user posted outside groups, even if the viewer mutes this user."""
-        return await self._read_core_timeline(viewer, "profile", uid, page_request, "user", Visibility.ON_REQUEST)
+        sight, key = Sight(self._core, viewer), keys.key_for("profile", uid)
+        show = _show_statuses(sight, Visibility.ON_REQUEST)
+        return await read_page(self._core, key, page_request, show, gate=sight.gate(uid))
 
     async def read_group(self, viewer: str, group_id: str, page_request: PageRequest) -> Page:
         """Return the statuses that were posted in a group of users."""
-        return await self._read_core_timeline(viewer, "grouped", group_id, page_request, "group")
+        sight, key = Sight(self._core, viewer), keys.key_for("grouped", group_id)
+
+        async def admit() -> None:
+            await circles.require(sight, "group", group_id)
+
+        return await read_page(self._core, key, page_request, _show_statuses(sight), admit=admit)
 
     async def read_tag(self, viewer: str, tag: str, page_request: PageRequest) -> Page:
         """Return the statuses with a hashtag, given with or without ``#``. Raises BadRequest for an invalid hashtag."""
-        return await self._read_core_timeline(viewer, "tag", fold_tag(tag), page_request)
+        key = keys.key_for("tag", fold_tag(tag))
+        return await read_page(self._core, key, page_request, _show_statuses(Sight(self._core, viewer)))
 
     async def read_mentions(self, viewer: str, page_request: PageRequest) -> Page:
         """Return the statuses that mention the viewer."""
-        return await self._read_core_timeline(viewer, "mentions", viewer, page_request)
+        key = keys.key_for("mentions", viewer)
+        return await read_page(self._core, key, page_request, _show_statuses(Sight(self._core, viewer)))
 
     async def read_reposts(self, viewer: str, status_id: str, page_request: PageRequest) -> Page:
         """Return the reposts and quotes of a status."""
-        return await self._read_core_timeline(viewer, "reposts", status_id, page_request, "status")
+        return await self._read_of_status("reposts", viewer, status_id, page_request)
 
     async def read_replies(self, viewer: str, status_id: str, page_request: PageRequest) -> Page:
         """Return the direct replies to a status."""
-        return await self._read_core_timeline(viewer, "replies", status_id, page_request, "status")
+        return await self._read_of_status("replies", viewer, status_id, page_request)
 
     async def read_conversation(self, viewer: str, status_id: str, page_request: PageRequest) -> Page:
-        """Return the whole thread of a status, oldest first. Cursors are valid only with the same ``status_id``."""
-        # The script replaces the key by the thread of the root status.
-        return await self._read_core_timeline(viewer, "thread", status_id, page_request, "thread", oldest_first=True)
+        """Return the whole thread of a status, oldest first. Cursors are valid only with the same ``status_id``.
+
+        A conversation has a set from its first answer on. Before that its root stands below all others in the page.
+        """
+        sight, key, missing_root = Sight(self._core, viewer), "", b""
+
+        async def admit() -> None:
+            nonlocal key, missing_root
+            await statuses.require(sight, status_id)
+            (root,) = await self._core.execute(("HGET", keys.key_for("status", status_id), "conversation"))
+            root = root or status_id.encode()  # the status has just been deleted
+            key = keys.key_for("thread", root.decode())
+            (place,) = await self._core.execute(("ZSCORE", key, root))
+            missing_root = root if place is None else b""
+
+        async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
+            (pairs, has_more), _ = await read_members(self._core, key, after, most, down=down)
+            place = int(missing_root or 0)
+            if missing_root and down and not has_more and (after is None or after.score > place):
+                pairs = [*pairs, (missing_root, missing_root)]
+            elif missing_root and not down and (after is None or after.score < place):
+                pairs = [(missing_root, missing_root), *pairs]
+            return Members(pairs, has_more)
+
+        list_name = keys.key_for("thread", status_id)
+        show = _show_statuses(sight)
+        return await fill_page(page_request, list_name, read, show, oldest_first=True, admit=admit)
 
     async def read_liked(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return the statuses that a user likes, newest like first.
 
         The page is empty if the viewer blocks the user, or if the user is protected and not followed by the viewer.
         """
-        return await self._read_core_timeline(viewer, "liked", uid, page_request, "person", Visibility.ON_REQUEST)
+        sight, key, liker = Sight(self._core, viewer), keys.key_for("liked", uid), Text(uid.encode())
+
+        async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
+            gate = sight.gate(uid)
+            members, replies = await read_members(self._core, key, after, most, down=down, before=gate.commands)
+            gate.check(replies)
+            await sight.learn([liker])
+            return members if sight.of(liker) else Members((), has_more=False)
+
+        return await fill_page(page_request, key, read, _show_statuses(sight, Visibility.ON_REQUEST))
 
     async def read_favorites(self, viewer: str, page_request: PageRequest) -> Page:
         """Return the viewer's favorites, last added first."""
-        return await self._read_core_timeline(viewer, "favorites", viewer, page_request, "", Visibility.ON_REQUEST)
+        show = _show_statuses(Sight(self._core, viewer), Visibility.ON_REQUEST)
+        return await read_page(self._core, keys.key_for("favorites", viewer), page_request, show)
 
-    async def _read_core_timeline(
-        self,
-        viewer: str,
-        key_name: str,
-        owner: str,
-        page_request: PageRequest,
-        owner_kind: str = "",
-        min_visibility: Visibility = Visibility.VISIBLE,
-        *,
-        oldest_first: bool = False,
+    async def _read_of_status(self, row: str, viewer: str, status_id: str, page_request: PageRequest) -> Page:
+        sight = Sight(self._core, viewer)
+
+        async def admit() -> None:
+            await statuses.require(sight, status_id)
+
+        key = keys.key_for(row, status_id)
+        return await read_page(self._core, key, page_request, _show_statuses(sight), admit=admit)
+
+    async def _read_derived_timeline(
+        self, sight: Sight, key: str, page_request: PageRequest, admit: Callable[[], Awaitable[None]] | None = None
     ) -> Page:
-        """Return a page of any timeline except home and list timelines, in one round trip.
+        """Return a page of a home or list timeline, without ids beyond the maximum length of a timeline."""
+        longest = self._timeline_max
 
-        ``owner_kind`` tells the script how to check that the viewer may see the timeline of ``owner``: ``user``,
-        ``person`` (likes of a user), ``status``, ``thread`` (thread of a status), ``group``, or empty (no check).
-        """
-        key, arguments = keys.key_for(key_name, owner), (viewer, int(min_visibility), owner_kind, owner)
-        page, _ = await read_page(
-            self._scripts, "statuses_page", key, page_request, *arguments, oldest_first=oldest_first
-        )
-        return page
+        async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
+            if after is None:
+                (newest, more), _ = await read_members(self._derived, key, None, min(most, longest), down=down)
+                return Members(newest, more and len(newest) < longest)
+            floor_command = ("ZRANGE", key, -longest, -longest)
+            found, (lowest,) = await read_members(self._derived, key, after, most, down=down, before=(floor_command,))
+            floor = int(lowest[0]) if lowest else 0
+            if not down and after.score < floor:
+                found, _ = await read_members(
+                    self._derived, key, ListPosition(floor - 1, str(floor - 1)), most, down=False
+                )
+            kept = [pair for pair in found.pairs if int(pair[0]) >= floor]
+            return Members(kept, found.has_more and len(kept) == len(found.pairs))
 
-    async def _read_derived_timeline(self, viewer: str, list_id: str, key: str, page_request: PageRequest) -> Page:
-        """Return a page of a home or list timeline. Leave out hidden statuses, and read on until it is full."""
-        start, backwards = parse_page_start(page_request, key)
-        max_items = page_request.count + 1
-        found: list[pagination.PositionedItem] = []
-        skip, after, batch = page_request.skip, start, max_items + page_request.skip + SPARE_IDS
-        while True:
-            ids = await self._read_ids(key, after, batch, backwards=backwards)
-            shown, skipped = await self._show(viewer, list_id, max_items - len(found), skip, ids)
-            found += shown
-            if len(found) >= max_items or len(ids) < batch:
-                return make_page(found, page_request, key, backwards=backwards, started_at_cursor=start is not None)
-            after = ListPosition(int(ids[-1]), ids[-1].decode())
-            skip, batch = skip - skipped, 2 * batch
+        return await fill_page(page_request, key, read, _show_statuses(sight), admit=admit)
 
-    async def _read_ids(
-        self, key: str, after: ListPosition | None, max_ids: int, *, backwards: bool
-    ) -> Sequence[bytes]:
-        """Return at most ``max_ids`` ids: below ``after``, highest first, or (``backwards``) above it, lowest first.
-
-        Leaves out ids beyond the maximum length of a timeline: it may be longer until it is trimmed.
-        """
-        longest = self._scripts.size_limits.timeline_max
-        ids: Sequence[bytes]
-        if after is None:
-            (ids,) = await self._derived.execute(("ZRANGE", key, 0, min(max_ids, longest) - 1, "REV"))
-            return ids
-        order = ("+inf", "BYSCORE") if backwards else ("-inf", "BYSCORE", "REV")  # each id is its own, unique score
-        command = ("ZRANGE", key, f"({after.score}", *order, "LIMIT", 0, max_ids)
-        ids, lowest = await self._derived.execute(command, ("ZRANGE", key, -longest, -longest))
-        if not lowest or (int(lowest[0]) <= after.score and backwards):
-            return ids
-        if backwards:
-            (ids,) = await self._derived.execute(("ZRANGE", key, lowest[0], *order, "LIMIT", 0, max_ids))
-        return [each for each in ids if int(each) >= int(lowest[0])]
-
-    async def _rank(self, viewer: str, ids: Sequence[bytes]) -> list[ListPosition]:
+    async def _rank(self, sight: Sight, ids: Sequence[bytes]) -> list[ListPosition]:
         """Return a `ListPosition` (rank and id) for those of ``ids`` that the viewer may see, most important first."""
         if not ids:
             return []
-        chunks = [
-            ids[start : start + STATUSES_PER_RANKING_CALL] for start in range(0, len(ids), STATUSES_PER_RANKING_CALL)
+        rows = await statuses.read_rows(self._core, ids, head="posted")
+        originals = await statuses.read_originals(self._core, ids, rows)
+        await sight.learn(statuses.texts_of(rows, originals))
+        seen = [
+            (each, row)
+            for each, row in zip(ids, rows, strict=True)
+            if row and statuses.shown_json(sight, row, originals, Visibility.VISIBLE) is not None
         ]
-        # Only the first call returns the authors whom the viewer likes.
-        calls: list[tuple[ScriptArgument, ...]] = [(viewer, int(i == 0), *chunk) for i, chunk in enumerate(chunks)]
-        replies = await self._scripts.call_each("statuses_ranking_inputs", keys.META, calls)
-        likes_by_author = Counter(author.decode() for _, liked_authors in replies for author in liked_authors)
-        ranked = [
-            ListPosition(
-                rank(_make_ranking_inputs(numbers, likes_by_author[uid.decode()], is_own=uid.decode() == viewer)),
-                status_id.decode(),
-            )
-            for rows, _ in replies
-            for status_id, uid, *numbers in rows
-        ]
+        mutual, given = await self._read_closeness(sight.viewer, [*{row.author for _, row in seen}])
+        ranked = []
+        for status_id, row in seen:
+            counted = row
+            if row.is_plain_repost:  # the counters of the original, if it is not deleted
+                counted = originals[row.origin] or row._replace(likes=b"0", comments=b"0", reposts=b"0")
+            inputs = RankingInputs(
+                int(row.head), int(counted.likes), int(counted.comments), int(counted.reposts),
+                given[row.author], row.author in mutual, is_own=row.author == sight.viewer,
+            )  # fmt: skip
+            ranked.append(ListPosition(rank(inputs), status_id.decode()))
         return sorted(ranked, key=_ranking_key, reverse=True)
 
-    async def _show(
-        self, viewer: str, list_id: str, max_items: int, skip: int, ids: Sequence[bytes | str]
-    ) -> tuple[list[pagination.PositionedItem], int]:
-        """Leave out the first ``skip`` statuses that the viewer may see. Return the next ``max_items``.
+    async def _read_closeness(self, viewer: bytes, authors: Sequence[bytes]) -> tuple[set[bytes], Counter[bytes]]:
+        """Return the authors whom the viewer follows and who follow the viewer, and likes of the viewer by author."""
+        if not authors:
+            return set(), Counter()
+        following, followers, liked = (keys.key_for(name).encode() + viewer for name in _CLOSENESS_KEYS)
+        follows, followed, likes = await self._core.execute(
+            ("ZMSCORE", following, *authors), ("ZMSCORE", followers, *authors),
+            ("ZRANGE", liked, 0, LIKES_COUNTED - 1, "REV"),
+        )  # fmt: skip
+        status = keys.key_for("status").encode()
+        given = await self._core.execute(*(("HGET", status + each, "uid") for each in likes)) if likes else []
+        mutual = {a for a, one, other in zip(authors, follows, followed, strict=True) if one and other}
+        return mutual, Counter(author for author in given if author)
 
-        The id of a status is also its score. Also returns how many were left out: fewer than ``skip`` if there are not
-        enough.
-        """
-        limits = (int(Visibility.VISIBLE), list_id, max_items, skip)
-        flat, skipped = await self._scripts.call("statuses_show", keys.META, viewer, *limits, *ids)
-        shown_ids = flat[::2]
-        return list(zip(shown_ids, shown_ids, flat[1::2], strict=True)), skipped
+
+_CLOSENESS_KEYS = ("following", "followers", "liked")
+
+
+def _show_statuses(sight: Sight, least: Visibility = Visibility.VISIBLE) -> Show:
+    """Return what shows the statuses of a page: those whose visibility for the viewer is at least ``least``."""
+
+    async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+        return await statuses.show(sight, [member for member, _ in members], least)
+
+    return show
 
 
 def fold_tag(tag: str) -> str:
@@ -216,11 +264,6 @@ def fold_tag(tag: str) -> str:
     if [found.text for found in extract_entities("#" + text).hashtags] != [text]:
         raise BadRequest("a hashtag: letters, digits and _, not digits alone", param="tag")
     return fold(text)
-
-
-def _make_ranking_inputs(numbers: Sequence[bytes], likes_given: int, *, is_own: bool) -> RankingInputs:
-    posted_ms, likes, comments, reposts, mutual = map(int, numbers)
-    return RankingInputs(posted_ms, likes, comments, reposts, likes_given, bool(mutual), is_own)
 
 
 def _ranking_key(position: ListPosition) -> tuple[int, int]:

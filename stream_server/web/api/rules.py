@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
-from filters.rules.error import RuleError
+from filters.rules.condition import RuleError
 from filters.rules.parser import MAX_RULE_CHARS
 from filters.rules.rule import Rule
 from stream_server.errors import BadRequest, Conflict

@@ -7,7 +7,7 @@ import math
 
 from aiohttp import hdrs, web
 
-from filters.kind import Kinds
+from filters.narrowing import Kinds
 from filters.subscription import Subscription
 from stream_server.errors import ApiError, Unauthorized
 from stream_server.hub.framing import Framing

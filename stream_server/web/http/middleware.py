@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from aiohttp import hdrs, web
 
 from filters.error import ParameterError
-from filters.rules.error import RuleError
+from filters.rules.condition import RuleError
 from stream_server.errors import (
     STATUS_BY_CODE,
     ApiError,

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from filters.error import ParameterError
 from filters.follow import Home
-from filters.kind import KINDS, PERSONAL_KINDS, Kinds
+from filters.narrowing import KINDS, PERSONAL_KINDS, Kinds
 from filters.rule import SavedRules
 from filters.subscription import Subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable

@@ -4,10 +4,9 @@ from functools import lru_cache
 
 from aiohttp import web
 
-from filters.params import parse_subscription
 from filters.registry import Registry
 from filters.rules.rule import Rule
-from filters.subscription import Subscription
+from filters.subscription import Subscription, parse_subscription
 from stream_server.runtime.work_thread import WorkThread
 
 MAX_CACHED_SUBSCRIPTIONS = 1024

@@ -14,7 +14,7 @@ from tests.end_to_end.api import Api
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.server import Server
-from tests.processes import children, cpu_seconds, is_relay, listening
+from tests.processes import children, cpu_seconds, listening
 from tests.redis_process import RedisProcess, private_redis
 from tests.waiting import eventually
 
@@ -54,9 +54,9 @@ class Site(NamedTuple):
 
     @property
     def processes(self) -> list[int]:
-        """Process ids of the servers, or of their workers without the relay."""
+        """Process ids of the servers, or of their workers."""
         heads = [server.process.pid for server in self.servers if server.process is not None]
-        return [one for head in heads for one in [child for child in children(head) if not is_relay(child)] or [head]]
+        return [one for head in heads for one in children(head) or [head]]
 
     def head(self) -> str:
         """Return the cursor of the newest entry in Redis, which a server may not have received yet."""

@@ -2,10 +2,10 @@
 
 import pytest
 
-from filters import occurrences
+from filters import analyzed_text
+from filters.analyzed_text import FoldedText
 from filters.entities import extract_entities
 from filters.event import Event
-from filters.occurrences import FoldedText
 from filters.registry import Registry
 from filters.rules.rule import Rule
 from tests.filters.texts import post
@@ -139,7 +139,7 @@ def test_a_text_is_folded_once_for_all_parts(registry: Registry, monkeypatch: py
             folded.append(original)
             super().__init__(original)
 
-    monkeypatch.setattr(occurrences, "FoldedText", Counted)
+    monkeypatch.setattr(analyzed_text, "FoldedText", Counted)
     explained = Rule.parse(" OR ".join(['tea "tea tea" "tea tea"~6'] * 20), registry).explain(
         post("tea " * 51 + "once")
     )

@@ -11,7 +11,7 @@ from filters.registry import Registry
 from filters.rules.operators import operator_specs
 from filters.rules.rule import Rule
 from filters.rules.words import ProximityCondition
-from filters.word_sequence import WordSequence
+from filters.term_search import WordSequence
 from tests.filters.rules.cases import CASES, Case
 from tests.filters.texts import post
 

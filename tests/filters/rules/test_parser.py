@@ -4,7 +4,7 @@ import pytest
 
 from filters.error import ParameterError
 from filters.registry import Registry
-from filters.rules.error import RuleError
+from filters.rules.condition import RuleError
 from filters.rules.parser import MAX_DEPTH, MAX_RULE_CHARS
 from filters.rules.rule import Rule
 from filters.testing import example_events

@@ -9,7 +9,7 @@ from filters.base import Filter, Role
 from filters.event import Event
 from filters.index_keys import CONVERSATION, FLAG, QUOTED, Clause, Key, user_key
 from filters.registry import Registry
-from filters.rules.error import RuleError
+from filters.rules.condition import RuleError
 from filters.rules.rule import MAX_CLAUSES, Rule
 from tests.filters.texts import post
 

@@ -1,6 +1,7 @@
 """All reads of every user, from the store and from the model."""
 
 from collections.abc import Awaitable, Callable, Iterator
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from stream_server.store.pagination import Page, PageRequest
@@ -99,7 +100,10 @@ def _own(walk: Walk, viewer: str) -> Iterator[Reading]:
             "notifications", store.notifications.list_notifications(viewer, ALL), items(shapes.notice),
             lambda: [(*notice, world.notices.read(viewer, notice)) for notice in world.notices.page(viewer)],
         )  # fmt: skip
-        yield Reading("unread", store.notifications.count_unread(viewer), int, lambda: world.notices.unread(viewer))
+        yield Reading(
+            "unread", store.notifications.list_with_unread_count(viewer, ALL), itemgetter(1),
+            lambda: world.notices.unread(viewer),
+        )  # fmt: skip
     timelines, times = store.timelines, world.timelines
     yield Reading(
         "home", timelines.read_home(viewer, ALL), STATUSES, lambda: statuses_of(walk, viewer, times.home(viewer), SHOWN)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from filters.kind import KINDS, PERSONAL_KINDS
+from filters.narrowing import KINDS, PERSONAL_KINDS
 from stream_server.client import Delete, Event, Gap, Malformed, Post
 from stream_server.client.events import EVENT_TYPES, Control, parse_event
 from tests.stream_server.client.scripted_server import message, status

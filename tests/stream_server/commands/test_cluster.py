@@ -23,7 +23,8 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_health import CORE_OPEN, NOT_OWNED, ClusterHealth
 from stream_server.store.redis.cluster_layout import plan_ranges, plan_shards
 from stream_server.store.redis.cluster_node import AdminNode, AdminNodes, ClusterFault, NodeRow, parse_row
-from tests.redis_cluster import CORE_SLOT, PrivateCluster, cluster_or_skip, layout
+from tests.redis_cluster import CORE_SLOT, PrivateCluster, layout
+from tests.redis_process import binaries, newest
 from tests.waiting import PATIENCE, eventually
 
 
@@ -69,7 +70,7 @@ def test_the_variable_of_the_password_does_not_stop_a_server() -> None:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[PrivateCluster]:
     """A cluster that the command made."""
-    nodes = cluster_or_skip("the command that makes clusters")
+    nodes = PrivateCluster(newest())
     try:
         nodes.start(made=False)
         made = run("create", *addresses(nodes), "--json")
@@ -118,7 +119,8 @@ def test_the_core_moves_to_a_new_node(cluster: PrivateCluster) -> None:
 
 @pytest.mark.extended
 async def test_the_doctor_finds_nodes_that_disagree_and_an_open_core(cluster: PrivateCluster) -> None:
-    """A node that imports the core's slot does not learn its new owner."""
+    """A node of Redis that imports the core's slot does not learn its new owner. One of Valkey does."""
+    forgets = next(iter(binaries())).startswith("Redis")
     cluster.agreed()
     assert await check_cluster_setup(cluster.url, PATIENCE, 0) == [SET_UP_WELL]
     core, other, *_ = cluster.primaries()
@@ -126,9 +128,10 @@ async def test_the_doctor_finds_nodes_that_disagree_and_an_open_core(cluster: Pr
     other.run("CLUSTER", "SETSLOT", CORE_SLOT, "IMPORTING", core.id)
     replica.run("CLUSTER", "FAILOVER")
     await eventually(lambda: all("master" in node.table()[replica.id]["flags"] for node in cluster.nodes))
-    await eventually(lambda: all(bool(node.table()[replica.id]["slots"]) != (node is other) for node in cluster.nodes))
+    knowing = [node for node in cluster.nodes if not (forgets and node is other)]
+    await eventually(lambda: all(node.table()[replica.id]["slots"] for node in knowing))
     broken = [result.sentence for result in await check_cluster_setup(cluster.url, PATIENCE, 0)]
-    assert any("do not name the same owner of the core's slot" in sentence for sentence in broken)
+    assert any("do not name the same owner of the core's slot" in sentence for sentence in broken) is forgets
     assert any(f"is being moved at 127.0.0.1:{other.port}" in sentence for sentence in broken)
     cluster.close_slot(CORE_SLOT)
     other.run("CLUSTER", "SETSLOT", CORE_SLOT, "NODE", replica.id)

@@ -22,12 +22,12 @@ from stream_server.jobs.write_guard import WriteGuard
 from stream_server.store.store import Store
 from tests import unprivileged
 from tests.command_line import COMMAND, Outcome, clean_environment, invoke, run
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, newest
 from tests.stream_server.runtime.embedding import started_redis, write
 from tests.stream_server.store.people import People, open_store
 from tests.waiting import PATIENCE
 
-BINARY = next(iter(binaries().values()))
+BINARY = newest()
 
 
 class Place(NamedTuple):
@@ -71,13 +71,12 @@ def a_file(place: Place) -> AbstractContextManager[Prepared]:
 
 
 def newer_redis(place: Place) -> AbstractContextManager[Prepared]:
-    (place.data / "redis.version").write_text("99\n")
+    (place.data / "redis.version").write_text("Valkey 99.0.0\n")
     return nullcontext(Prepared())
 
 
 def lost_data(place: Place) -> AbstractContextManager[Prepared]:
-    for path in (place.data / "appendonly.aof", place.data / "appendonlydir" / "appendonly.aof.manifest"):
-        path.unlink(missing_ok=True)
+    (place.data / "appendonlydir" / "appendonly.aof.manifest").unlink()
     return nullcontext(Prepared())
 
 
@@ -139,8 +138,8 @@ MACHINE = {
     "the data are hidden": (no_rights("appendonlydir"), "ended at once|Permission denied", "appendonlydir cannot be"),
     "the key is hidden": (no_rights("jwt.secret"), "jwt.secret: Permission", "jwt.secret"),
     "others can read the key": (readable_key, "other users can read .*jwt.secret", "other users can read .*jwt.secret"),
-    "a newer Redis wrote the data": (newer_redis, "was written by Redis 99", "was written by Redis 99"),
-    "the list of the data is gone": (lost_data, "Redis would start empty", "Redis would start empty"),
+    "a newer Redis wrote the data": (newer_redis, "was written by Valkey 99", "was written by Valkey 99"),
+    "the list of the data is gone": (lost_data, "would start empty", "would start empty"),
     "another server runs on the folder": (locked, "in use by another server.*4711", "in use by another server.*4711"),
     "the port is in use": (used_port, "Address already in use", "Address already in use"),
     "the key is short": (given(jwt_secret="short"), "jwt_secret must be 32 bytes", "jwt_secret must be 32 bytes"),

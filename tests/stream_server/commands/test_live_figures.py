@@ -17,7 +17,6 @@ from stream_server.monitoring.host_state import (
     LimitState,
     LogState,
     RedisState,
-    RelayState,
     SlowClient,
     StreamCounts,
     WorkerState,
@@ -98,7 +97,6 @@ def state(delivered: int) -> HostState:
         "2026-01-31T12:34:56.000Z", [worker, WorkerState(2)], RedisState(memory_alarm=True), LogState(entries=1000),
         JobState(parked=2), [slow] * 9, [LimitState("streams_per_user", 5, "2026-01-31T12:00:00.000Z")],
         [ErrorState("2026-01-31T12:00:00.000Z", 1, "feed", "lost\nRedis", 3)],
-        RelayState(4712, links=1, entries=5000, lost=7),
     )  # fmt: skip
 
 
@@ -115,8 +113,6 @@ def test_the_state_of_a_server_as_tables() -> None:
         "MEMORY ALARM",
         "1,000 entries",
         "2 parked",
-        "heard by 1 of 2 workers",
-        "7 lost",
         "streams_per_user",
         "lost⏎ Redis (3)",
         "\\x1b[2Jtea",

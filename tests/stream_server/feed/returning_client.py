@@ -3,7 +3,7 @@
 import itertools
 import json
 
-from filters.firehose import Firehose
+from filters.sample import Firehose
 from filters.subscription import Subscription
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub import messages

@@ -15,7 +15,7 @@ from stream_server.feed.link_health import BACKOFF_SECONDS, LinkLost
 from stream_server.store import keys
 from stream_server.store.log.page_sizer import PAGE_BYTES
 from stream_server.store.redis.subscription import Subscription
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, newest
 from tests.stream_server.feed.node import LogWriter, Node, now_ms
 from tests.waiting import eventually
 
@@ -186,8 +186,7 @@ async def test_large_entries_are_read_in_pages_of_bounded_bytes(
 
 
 async def test_a_killed_redis_is_waited_for_and_nothing_is_missing(tmp_path: object) -> None:
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"], "--appendonly", "yes", "--appendfsync", "always") as server:
+    with RedisProcess(newest(), "--appendonly", "yes", "--appendfsync", "always") as server:
         node, writer = Node(server.url), LogWriter(server)
         await node.open()
         positions = [writer.write()]
@@ -229,8 +228,7 @@ async def test_the_connection_attempts_of_an_outage_are_bounded(
 
 
 async def test_a_paused_redis_is_noticed(tmp_path: object) -> None:
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"]) as server:
+    with RedisProcess(newest()) as server:
         node, writer = Node(server.url, timeout_seconds=1.0), LogWriter(server)
         await node.open()
         positions = [writer.write()]

@@ -13,7 +13,7 @@ from stream_server.feed.link_health import LinkLost
 from stream_server.store import keys
 from stream_server.store.log.event_log import LogLookup
 from stream_server.store.log.rollbacks import RecordedRollback
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, binaries, each_engine
 from tests.stream_server.feed.node import LogWriter, Node
 from tests.stream_server.feed.returning_client import ReturningClient
 from tests.waiting import eventually
@@ -206,14 +206,11 @@ class PowerCut:
         self.server.start()
 
 
-@pytest.fixture(params=["path", "wheel"])
+@pytest.fixture(params=each_engine())
 def power_cut(request: pytest.FixtureRequest) -> Iterator[PowerCut]:
-    """Runs on each redis-server of this machine."""
-    found = binaries()
-    if request.param not in found:
-        pytest.skip(f"no redis-server by {request.param}")
+    """Runs on each engine of this machine."""
     options = ("--appendonly", "yes", "--appendfsync", "always")
-    with RedisProcess(found[request.param], *options) as server:
+    with RedisProcess(binaries()[request.param], *options) as server:
         yield PowerCut(server)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from filters.kind import PERSONAL_KINDS
+from filters.narrowing import PERSONAL_KINDS
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.kinds import INTERNAL_KINDS, RIGHTS_KINDS
 from stream_server.hub.router import VISIBILITY_CHANGE_KINDS

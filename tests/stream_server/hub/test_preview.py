@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from filters.params import parse_subscription
+from filters.subscription import parse_subscription
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub import preview

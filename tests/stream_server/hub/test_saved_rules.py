@@ -266,7 +266,7 @@ async def test_a_narrowing_filter_that_raises_matches_nothing(world: World, monk
     def broken(self: object, event: Event) -> bool:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("filters.language.Language.matches", broken)
+    monkeypatch.setattr("filters.narrowing.Language.matches", broken)
     world.post("tea")
     world.post("tea again")
     await socket.expect_kinds("hello", "warning")

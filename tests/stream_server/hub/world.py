@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from filters.follow import Home
-from filters.kind import KINDS, PERSONAL_KINDS, Kinds
-from filters.params import parse_subscription
+from filters.narrowing import KINDS, PERSONAL_KINDS, Kinds
 from filters.registry import Registry
 from filters.rule import SavedRules
 from filters.rules.rule import NamedRule, Rule
-from filters.subscription import Subscription
+from filters.subscription import Subscription, parse_subscription
 from stream_server.events.entry import Entry
 from stream_server.events.kinds import PUBLIC_AUDIENCE
 from stream_server.events.position import EPOCH_MS, LOG_START, Position

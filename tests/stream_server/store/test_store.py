@@ -6,12 +6,16 @@ import logging
 import pytest
 import redis
 
+from stream_server.commands import doctor_redis
+from stream_server.commands.check_result import CheckState
 from stream_server.errors import Unavailable
-from stream_server.store import store as module
+from stream_server.store.redis.engine import engine_of
 from stream_server.store.redis.lanes import Lane
-from stream_server.store.store import RedisTooOld, Store
+from stream_server.store.redis.replies import parse_info
+from stream_server.store.store import Store, UnusableRedis
 from tests.redis_process import private_redis
 from tests.stream_server.store.people import People
+from tests.stream_server.store.redis.scripted_redis import ScriptedRedis
 from tests.waiting import PATIENCE
 
 
@@ -46,13 +50,31 @@ async def test_a_slow_redis_delays_the_opening_and_later_calls_have_the_usual_ti
         await store.close()
 
 
-@pytest.mark.parametrize(("version", "fine"), [("6.2.14", True), ("7.0.15", True), ("10.1.0", True), ("6.0.20", False)])
-def test_redis_before_6_2_is_refused(version: str, fine: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    if fine:
-        module._check_version(version)
+@pytest.mark.parametrize(
+    ("info", "name", "is_new_enough"),
+    [
+        ("redis_version:6.2.14", "Redis 6.2.14", False), ("redis_version:7.0.0", "Redis 7.0.0", True),
+        ("redis_version:10.1.0", "Redis 10.1.0", True), ("", "Redis 0.0.0", False),
+        ("redis_version:7.2.4\nvalkey_version:7.2.9", "Valkey 7.2.9", False),
+        ("redis_version:7.2.4\nvalkey_version:8.0.0", "Valkey 8.0.0", True),
+    ],
+)  # fmt: skip
+async def test_an_engine_that_is_too_old_is_refused_and_the_doctor_says_so(
+    info: str, name: str, *, is_new_enough: bool
+) -> None:
+    engine = engine_of(parse_info(info.encode()))
+    assert str(engine) == name
+    assert engine.fault == ("" if is_new_enough else f"{name} is too old: Redis 7.0 or Valkey 8.0, or newer, is needed")
+    if is_new_enough:
         return
-    with pytest.raises(RedisTooOld):
-        module._check_version(version)
+    answer, time = f"${len(info)}\r\n{info}\r\n".encode(), b"*2\r\n$1\r\n1\r\n$1\r\n0\r\n"
+    async with ScriptedRedis(INFO=[answer], TIME=[time], CONFIG=[b"*0\r\n"]) as redis:
+        store = Store(redis.url, timeout_seconds=PATIENCE)
+        with pytest.raises(UnusableRedis, match=f"^{engine.fault}$"):
+            await store.open()
+        await store.close()
+        found = await doctor_redis.check_redis(redis.url, PATIENCE)
+    assert [one.state for one in found if one.sentence == engine.fault] == [CheckState.BROKEN]
 
 
 async def test_an_eviction_policy_is_logged_as_a_warning(

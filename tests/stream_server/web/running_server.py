@@ -17,16 +17,20 @@ from tests.waiting import PATIENCE, eventually
 
 
 class RunningServer:
-    def __init__(self, app: web.Application, port: int, leave: asyncio.Event, ended: "asyncio.Task[None]") -> None:
+    def __init__(
+        self, app: web.Application, port: int, leave: asyncio.Event, ended: "asyncio.Task[None]", login: str
+    ) -> None:
         self.app = app
         self.port = port
         self.leave = leave
         self.ended = ended
+        self.login = login
         self.uid = ""
         self.session = aiohttp.ClientSession(f"http://127.0.0.1:{port}")
 
     async def __aenter__(self) -> Self:
-        body = {"login": "somebody", "name": "S", "email": "s@example.com", "password": "correct horse"}
+        email = f"{self.login}@example.com"
+        body = {"login": self.login, "name": "S", "email": email, "password": "correct horse"}
         async with self.session.post("/v1/users", json=body) as answer:
             self.uid = (await answer.json())["id"]
         return self
@@ -78,8 +82,10 @@ class RunningServer:
 
 
 @asynccontextmanager
-async def running_server(redis_url: str, settings: dict[str, Any]) -> AsyncIterator[RunningServer]:
-    """Start a server in this process with these settings."""
+async def running_server(
+    redis_url: str, settings: dict[str, Any], login: str = "somebody"
+) -> AsyncIterator[RunningServer]:
+    """Start a server in this process with these settings and one user."""
     given = {"redis_timeout_seconds": PATIENCE, "shutdown_seconds": 400.0, "limits": "off", **settings}
     config = tokens.config(redis=redis_url, password_memory_kib=8, password_rounds=1, **given)
     begun: asyncio.Future[tuple[web.Application, int]] = asyncio.get_running_loop().create_future()
@@ -87,7 +93,7 @@ async def running_server(redis_url: str, settings: dict[str, Any]) -> AsyncItera
     ended = asyncio.create_task(_serve(config, begun, leave))
     either: set[asyncio.Future[Any]] = {begun, ended}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-    async with RunningServer(*begun.result(), leave, ended) as made:
+    async with RunningServer(*begun.result(), leave, ended, login) as made:
         yield made
 
 

@@ -11,7 +11,7 @@ from stream_server.config.settings import Config
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.store import Store
 from stream_server.web.http import app_keys
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, newest
 from tests.stream_server.web.world import Answer, World
 from tests.waiting import eventually
 
@@ -24,8 +24,7 @@ LOG = "{core}:log"
 @pytest.fixture
 def redis_server() -> Iterator[RedisProcess]:
     """A Redis that a test may kill and pause."""
-    found = binaries()
-    with RedisProcess(found.get("path") or found["wheel"]) as server:
+    with RedisProcess(newest()) as server:
         yield server
 
 

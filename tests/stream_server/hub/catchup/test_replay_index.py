@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from filters.firehose import Firehose
 from filters.index_keys import LANGUAGE
+from filters.sample import Firehose
 from filters.subscription import Subscription
 from stream_server.events.entry import Entry
 from stream_server.events.kinds import PUBLIC_AUDIENCE

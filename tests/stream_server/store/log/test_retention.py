@@ -11,7 +11,7 @@ from stream_server.store import keys
 from stream_server.store.log import retention
 from stream_server.store.log.retention import LogSize, RetentionLimits
 from stream_server.store.store import Store
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, binaries, each_engine
 from tests.stream_server.store.people import People, new_key
 from tests.waiting import PATIENCE
 
@@ -200,7 +200,7 @@ async def test_a_full_redis_is_trimmed(redis_url: str, store: Store, past: Past)
         past.raw.config_set("maxmemory", 0)
 
 
-@pytest.mark.parametrize("binary", sorted(binaries()))
+@pytest.mark.parametrize("binary", each_engine())
 async def test_a_trim_survives_a_restart(binary: str) -> None:
     with RedisProcess(binaries()[binary], "--appendonly", "yes", "--appendfsync", "always") as server:
         past = Past(server.client())

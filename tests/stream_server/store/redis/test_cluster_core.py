@@ -19,8 +19,8 @@ from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store, UnusableRedis
-from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster, cluster_or_skip
-from tests.redis_process import private_redis
+from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster
+from tests.redis_process import binaries, each_engine, private_redis
 from tests.stream_server.feed.node import LogWriter
 from tests.stream_server.feed.node import Node as Feeding
 from tests.stream_server.store.crowd import Crowd, gather_crowd, posts_at
@@ -33,10 +33,10 @@ QUICK = 1.0
 """The time-out of the store in seconds in tests whose writes repeat until they are acknowledged."""
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[PrivateCluster]:
-    """A cluster whose core has two replicas, so that one is left after a failover."""
-    with cluster_or_skip("the truth on a cluster under faults") as made:
+@pytest.fixture(scope="module", params=each_engine())
+def shared(request: pytest.FixtureRequest) -> Iterator[PrivateCluster]:
+    """A cluster of each engine whose core has two replicas, so that one is left after a failover."""
+    with PrivateCluster(binaries()[request.param]) as made:
         made.add_node().run("CLUSTER", "REPLICATE", made.owner().id)
         made.agreed()
         yield made

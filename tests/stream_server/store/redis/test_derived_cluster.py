@@ -13,7 +13,8 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.derived_router import DerivedRouter
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
-from tests.redis_cluster import Node, PrivateCluster, cluster_or_skip
+from tests.redis_cluster import Node, PrivateCluster
+from tests.redis_process import newest
 from tests.stream_server.store.derived_deeds import USERS, Deeds
 from tests.stream_server.store.job_queue import job_workers
 from tests.stream_server.store.people import People, new_key, open_store
@@ -28,7 +29,7 @@ SMALL_PAGES = SizeLimits(fanout_batch_size=4)
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[PrivateCluster]:
-    with cluster_or_skip("derived data on a cluster", replicas=0) as made:
+    with PrivateCluster(newest(), replicas=0) as made:
         yield made
 
 

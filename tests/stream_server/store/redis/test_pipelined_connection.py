@@ -16,7 +16,7 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import MAX_CONNECTIONS, Lane
 from stream_server.store.redis.pipelined_connection import PipelinedConnection
 from stream_server.store.redis.scripts import Scripts, SizeLimits
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, newest
 from tests.stream_server.store.people import new_key
 from tests.stream_server.store.redis.jumping_clock import JumpingClock
 from tests.stream_server.store.redis.puppet_redis import PuppetRedis
@@ -329,5 +329,5 @@ async def _use_all(redis: RedisProcess, folder: Path) -> None:
 def test_each_kind_of_connection_is_taken_over(
     tmp_path: Path, run: Callable[[Coroutine[Any, Any, None]], None]
 ) -> None:
-    with RedisProcess(next(iter(binaries().values())), port=0) as redis:
+    with RedisProcess(newest(), port=0) as redis:
         run(_use_all(redis, tmp_path))

@@ -26,11 +26,7 @@ MADE = b"*2\r\n:0\r\n$5\r\n1-0 1\r\n"
 
 REFUSALS = {
     "a replica": b"-READONLY You can't write against a read only replica.\r\n",
-    "a replica, by 6.2 in a script": b"-ERR Error running script (call to f_0): @user_script:7: @user_script: 7: "
-    b"-READONLY You can't write against a read only replica.\r\n",
     "full": b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
-    "full, by 6.2 in a script": b"-ERR Error running script (call to f_0): @user_script:7: @user_script: 7: "
-    b"-OOM command not allowed when used memory > 'maxmemory'.\r\n",
     "loading": b"-LOADING Redis is loading the dataset in memory\r\n",
     "disk": b"-MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.\r\n",
     "too few replicas": b"-NOREPLICAS Not enough good replicas to write.\r\n",
@@ -47,7 +43,7 @@ REFUSALS = {
 }
 """Answers by which Redis says that it did not run the script."""
 
-DROPPED = {"a replica", "a replica, by 6.2 in a script", "loading", "an orphan", "a password"}
+DROPPED = {"a replica", "loading", "an orphan", "a password"}
 """Refusals after which another connection may find another server, or a server that can write."""
 
 

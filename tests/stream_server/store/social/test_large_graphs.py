@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -28,16 +28,17 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def watch_calls(store: Store, monkeypatch: pytest.MonkeyPatch, watch: Watch) -> None:
-    """Call ``watch`` with the name and the reply of each script that reads a graph, before the reader goes on."""
-    scripts = store.user_graphs._scripts
-    call = scripts.call
+    """Call ``watch`` with the last command and the replies of each read of a graph, before the reader goes on."""
+    redis = store.user_graphs._redis
+    run_pipeline = redis.run_pipeline
 
-    async def watched(name: str, *arguments: Any) -> Any:
-        reply = await call(name, *arguments)
-        await watch(name, reply)
-        return reply
+    async def watched(commands: Any, timeout_seconds: float) -> Any:
+        replies = await run_pipeline(commands, timeout_seconds)
+        if commands[-1][0] in ("ZCARD", "ZSCAN", "XREVRANGE"):
+            await watch(commands[-1][0], replies)
+        return replies
 
-    monkeypatch.setattr(scripts, "call", watched)
+    monkeypatch.setattr(redis, "run_pipeline", watched)
 
 
 def stored(raw: "redis.Redis", uid: str) -> list[dict[str, int]]:
@@ -79,6 +80,17 @@ class Changes:
         self.made += 1
 
 
+@pytest.fixture
+def _pages_of_small_sets(raw: Any) -> Iterator[None]:
+    """Let Redis return also small sets in pages."""
+    name = "zset-max-listpack-entries"
+    before = raw.config_get(name)[name]
+    raw.config_set(name, 0)
+    yield
+    raw.config_set(name, before)
+
+
+@pytest.mark.usefixtures("_pages_of_small_sets")
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_graph_read_in_pages_while_it_changes_is_exact_at_its_head(
     store: Store, people: People, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch, seed: int
@@ -91,7 +103,7 @@ async def test_a_graph_read_in_pages_while_it_changes_is_exact_at_its_head(
 
     async def change_meanwhile(name: str, reply: Any) -> None:
         nonlocal pages
-        pages += name == "relation_page"
+        pages += name == "ZSCAN"
         for _ in range(3):
             await changes.change()
 
@@ -115,22 +127,22 @@ async def test_a_graph_read_in_pages_while_it_changes_is_exact_at_its_head(
 async def test_no_step_reads_more_than_its_share_and_large_sets_are_complete(
     store: Store, raw: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many members have the same score, so a page by the score alone would not end or skip some."""
+    """Redis returns a set of at most 128 members at once, and of others about as many members as are asked for."""
     for number, name in enumerate(RELATIONS):
-        members = {f"{member}-{member}": member // 20 for member in range(9 * number, 50)}
+        members = {f"{member}-{member}": member // 20 for member in range(9 * number, 1000)}
         raw.zadd(keys.key_for(name, "1"), members)
     sizes: list[int] = []
 
-    async def measure(name: str, reply: Any) -> None:
-        lists = reply[:-2] if name == "user_graphs" else [reply]
-        sizes.append(sum(map(len, lists)) // 2)
+    async def measure(name: str, replies: Any) -> None:
+        sizes.extend(len(reply[1]) // 2 for reply in replies if name == "ZSCAN")
 
     watch_calls(store, monkeypatch, measure)
+    monkeypatch.setattr(user_graph, "PAGE_MEMBERS", 30)
     graph = await store.user_graphs.get_graph("1")
     *relations, ended = stored(raw, "1")
     assert (list(graph[:5]), graph.ended) == (relations, ended_of(ended))
-    assert max(sizes) <= user_graph.MAX_STEP_RELATIONS
-    assert len(sizes) > 30
+    assert max(sizes) < 128
+    assert len(sizes) > 100
 
 
 async def test_small_graphs_share_calls_and_wait_for_no_large_one(
@@ -142,14 +154,14 @@ async def test_small_graphs_share_calls_and_wait_for_no_large_one(
     calls: list[str] = []
     may_go_on = asyncio.Event()
 
-    async def hold_pages(name: str, reply: Any) -> None:
+    async def hold_pages(name: str, replies: Any) -> None:
         calls.append(name)
-        if name == "relation_page":
+        if name == "ZSCAN":
             await may_go_on.wait()
 
     watch_calls(store, monkeypatch, hold_pages)
     await asyncio.gather(*map(store.user_graphs.get_graph, ("1", "2")))
-    assert calls == ["user_graphs"]
+    assert calls == ["ZCARD", "XREVRANGE"]
     asked = [store.user_graphs.get_graph(uid) for uid in ("7", "1", "2", "3", "4")]
     small = await asyncio.gather(*asked[1:])
     assert [set(graph.following) for graph in small] == [{"8", "9"}] * 4

@@ -15,7 +15,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import drain
-from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.people import People, new_key, open_store, unread
 from tests.stream_server.store.scenes import notifications
 
 
@@ -158,14 +158,14 @@ async def test_an_undone_action_removes_its_notification(store: Store, people: P
     await follow(store, bob, ann)
     await store.likes.like(bob, status, new_key())
     comment = json.loads(await store.comments.create(bob, status, "@ann", new_key()))["id"]
-    assert await store.notifications.count_unread(ann) == len(await notifications(store, ann)) == 6
+    assert await unread(store, ann) == len(await notifications(store, ann)) == 6
     await store.follows.unfollow(bob, ann, new_key())
     await store.likes.unlike(bob, status, new_key())
     await store.comments.delete(bob, comment, new_key())
     for post in posts:
         await store.statuses.delete(bob, post["id"], new_key())
     assert await notifications(store, ann) == []
-    assert await store.notifications.count_unread(ann) == 0
+    assert await unread(store, ann) == 0
     assert raw.zrange(keys.key_for("notices", ann), 0, -1) == []
     await protect(store, ann)
     undoing: list[Callable[[], Awaitable[object]]] = [
@@ -217,7 +217,7 @@ async def test_actions_of_muted_and_blocked_users_are_hidden(
         await one_of_each(store, people, ann, bob)
         hide(raw, ann, bob)
     assert await notifications(store, ann) == []
-    assert await store.notifications.count_unread(ann) == 0
+    assert await unread(store, ann) == 0
     raw.delete(f"{{core}}:mutes:{ann}", f"{{core}}:blocks:{ann}", f"{{core}}:blockers:{bob}")
     assert len(await notifications(store, ann)) == (7 if when == "since" else 0)
 

@@ -174,6 +174,7 @@ async def test_messages_of_a_suspended_user_are_hidden(store: Store, people: Peo
     await say(store, bob, talk)
     mine = await say(store, ann, talk)
     raw.hset(f"{{core}}:user:{bob}", "suspended", "1")
+    raw.zadd("{core}:suspended", {bob: 1})
     assert ids(await store.talks.list_messages(carl, talk, ALL)) == [mine]
     assert await refusal(store.talks.send_message(ann, other, "x", new_key())) == MISSING
     before = footprint(raw)

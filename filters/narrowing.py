@@ -1,0 +1,140 @@
+"""The filters that narrow what the others select: ``kinds``, ``language``, and ``partition`` for the firehose."""
+
+import re
+from collections.abc import Collection, Hashable
+from typing import ClassVar, Self
+
+from filters.base import Filter, Role
+from filters.error import ParameterError, split_list
+from filters.event import Event
+from filters.index_keys import Key, language_keys, wanted_language_keys
+from filters.language_codes import is_known, present_tag, suggest_tags
+from filters.sample import stable_hash
+
+KINDS = (
+    "post", "delete", "follow", "unfollow", "like", "unlike", "comment", "uncomment", "user_update", "protect",
+    "unprotect",
+)  # fmt: skip
+"""The kinds of events that any stream can ask for."""
+
+PERSONAL_KINDS = (
+    "request", "unrequest", "block", "unblock", "mute", "unmute", "message", "notification", "list_create",
+    "list_update", "list_delete", "list_add", "list_remove", "group_create", "group_update", "group_delete",
+    "group_join", "group_leave",
+)  # fmt: skip
+"""Kinds that only the users concerned receive, on their own stream."""
+DEFAULT_KINDS = "post,delete"  # for a stream without the parameter ``kinds``
+
+
+class Kinds(Filter):
+    """The filter ``kinds``: only events of the given kinds, such as ``post``."""
+
+    __slots__ = ("kinds",)
+
+    name: ClassVar[str] = "kinds"
+    role: ClassVar[Role] = "narrowing"
+    help: ClassVar[str] = f"Kinds of events, comma-joined, of {', '.join(KINDS)}; `{DEFAULT_KINDS}` if absent."
+
+    def __init__(self, kinds: Collection[str]) -> None:
+        self.kinds = frozenset(kinds)
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        return cls.parse_known(value, KINDS)
+
+    @classmethod
+    def parse_known(cls, value: str, known: Collection[str]) -> Self:
+        """Make the filter from a comma-separated list of kinds. Raises ParameterError for a kind outside ``known``."""
+        kinds = split_list(value, param="kinds", max_items=len(known), noun="kinds")
+        for kind in kinds:
+            if kind not in known:
+                raise ParameterError(f"kinds takes {', '.join(known)}, not {kind[:40]!r}", param="kinds")
+        return cls(kinds)
+
+    @property
+    def canonical_form(self) -> Hashable:
+        return self.kinds
+
+    def matches(self, event: Event) -> bool:
+        return event.kind in self.kinds
+
+
+MAX_LANGUAGES = 100  # of one filter
+
+_TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
+
+
+class Language(Filter):
+    """The filter ``language``: only events in one of the given languages. ``en`` also matches ``en-GB`` (RFC 4647).
+
+    A language matches by each of its codes (``iw`` and ``he``). A macro-language and the languages that are part of it
+    match each other: ``no`` and ``nb``.
+    """
+
+    __slots__ = ("_keys", "languages")
+
+    name: ClassVar[str] = "language"
+    role: ClassVar[Role] = "narrowing"
+    help: ClassVar[str] = "BCP 47 tags, comma-joined; `en` matches `en-GB` too, `und` matches an unknown language."
+
+    def __init__(self, languages: Collection[str]) -> None:
+        self.languages = frozenset(map(present_tag, languages))
+        self._keys = frozenset[Key]().union(*map(wanted_language_keys, self.languages))
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        languages = split_list(value, param="language", max_items=MAX_LANGUAGES, noun="languages")
+        for language in languages:
+            if not is_language_tag(language):
+                message = f"{language[:40]!r} is not a language; language takes {suggest_tags(language)}"
+                raise ParameterError(message, param="language")
+        return cls(languages)
+
+    @property
+    def canonical_form(self) -> Hashable:
+        return self.languages
+
+    def matches(self, event: Event) -> bool:
+        return not self._keys.isdisjoint(language_keys(event.lang))
+
+
+def is_language_tag(text: str) -> bool:
+    """Whether a text is a language tag of BCP 47 (RFC 5646) by which filters find texts."""
+    return _TAG.fullmatch(text) is not None and is_known(text)
+
+
+MAX_PARTITIONS = 64  # of the firehose
+
+PARTITION_HASH_KEY = b"stream-server partition"
+"""Key of the hash. It must never change, and it differs from that of ``sample`` so that the two are independent."""
+_PARTITION = re.compile(r"([1-9][0-9]?)/([1-9][0-9]?)")
+
+
+class Partition(Filter):
+    """The filter ``partition=k/n``: part ``k`` of ``n`` equal parts of the firehose, by a hash of the author's id."""
+
+    __slots__ = ("k", "n")
+
+    name: ClassVar[str] = "partition"
+    role: ClassVar[Role] = "narrowing"
+    help: ClassVar[str] = "`k/n`, 1 ≤ k ≤ n ≤ 64: part k of n of the firehose, by author."
+    requires: ClassVar[frozenset[str]] = frozenset({"firehose"})
+
+    def __init__(self, k: int, n: int) -> None:
+        self.k = k
+        self.n = n
+
+    @classmethod
+    def parse(cls, value: str) -> Self:
+        found = _PARTITION.fullmatch(value)
+        k, n = (int(found[1]), int(found[2])) if found else (0, 0)
+        if not 1 <= k <= n <= MAX_PARTITIONS:
+            raise ParameterError(f"partition must be k/n with 1 ≤ k ≤ n ≤ {MAX_PARTITIONS}", param="partition")
+        return cls(k, n)
+
+    @property
+    def canonical_form(self) -> Hashable:
+        return self.k, self.n
+
+    def matches(self, event: Event) -> bool:
+        return stable_hash(event.author or "", PARTITION_HASH_KEY) % self.n == self.k - 1

@@ -1,0 +1,83 @@
+"""Users as reads show them: the rows of their hashes, and their JSON."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from stream_server.events.position import format_iso_time
+from stream_server.store import keys
+from stream_server.store.pagination import Member, Show
+from stream_server.store.reads.sight import Sight
+from stream_server.store.redis.lanes import Command
+
+USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup", "email")
+"""Fields of a user's hash that make a :class:`UserRow`, in its order."""
+
+_USER, _BLOCKERS = keys.key_for("user").encode(), keys.key_for("blockers").encode()
+
+
+class UserRow(NamedTuple):
+    """The fields of a user's hash in Redis. :meth:`public_json` makes the same JSON as ``lua/parts/users.lua``."""
+
+    id: bytes
+    login: bytes
+    card: bytes
+    followers: bytes
+    following: bytes
+    posts: bytes
+    signup: bytes
+    email: bytes | None
+
+    def public_json(self, since_ms: bytes | None = None) -> bytes:
+        """Return the user as JSON for other users: without the e-mail address.
+
+        ``since_ms`` is the time in ms since 1970 at which the user entered a set, for the member ``since``.
+        """
+        since = b"" if since_ms is None else b',"since":"%b"' % time_text(since_ms)
+        return (
+            b'{"id":"%b","login":"%b",%b,"followers":%b,"following":%b,"posts":%b,"signup":"%b"%b}'
+            % (self.id, self.login, self.card, self.followers, self.following, self.posts, time_text(self.signup),
+               since)
+        )  # fmt: skip
+
+    def own_json(self) -> bytes:
+        """Return the user as JSON, with ``email`` (may be null). Send the result only to this user."""
+        email = None if self.email is None else self.email.decode()
+        return self.public_json()[:-1] + b',"email":' + msgspec.json.encode(email) + b"}"
+
+
+def time_text(ms: bytes | int) -> bytes:
+    """Return a time in ms since 1970, as Redis keeps it, in the format of all times of the native API."""
+    return format_iso_time(int(ms)).encode()
+
+
+def row_command(uid: bytes) -> Command:
+    """Return the command whose reply makes a `UserRow`, and whose last value says whether the user is suspended."""
+    return ("HMGET", _USER + uid, *USER_FIELDS, "suspended")
+
+
+async def read_rows(sight: Sight, uids: Sequence[bytes], *, all_users: bool = False) -> list[UserRow | None]:
+    """Return the rows of users in the order of ``uids``, None for a user whose card the viewer may not see.
+
+    With ``all_users``, the viewer sees all users who exist, as an administrator does.
+    """
+    if not uids:
+        return []
+    *rows, blockers = await sight.redis.execute_at_once(
+        *map(row_command, uids), ("ZMSCORE", _BLOCKERS + sight.viewer, *uids)
+    )
+    return [
+        UserRow(*row) if row[0] is not None and (all_users or (suspended != b"1" and blocker is None)) else None
+        for (*row, suspended), blocker in zip(rows, blockers, strict=True)
+    ]
+
+
+def show_users(sight: Sight, *, all_users: bool = False) -> Show:
+    """Return what shows the users of a page, each with ``since``, the time at which the user entered the set."""
+
+    async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+        rows = await read_rows(sight, [member for member, _ in members], all_users=all_users)
+        return [row and row.public_json(since) for row, (_, since) in zip(rows, members, strict=True)]
+
+    return show
