@@ -105,18 +105,16 @@ class SizedBody:
         is_complete: Whether all bytes have come.
     """
 
-    __slots__ = ("_left",)
+    __slots__ = ("_left", "is_complete")
 
     def __init__(self, size: int) -> None:
         self._left = size
-
-    @property
-    def is_complete(self) -> bool:
-        return not self._left
+        self.is_complete = not size
 
     def take(self, held: bytearray) -> bytes:
         """Remove the bytes of the body from ``held`` and return them."""
         piece = bytes(held[: self._left])
         del held[: self._left]
         self._left -= len(piece)
+        self.is_complete = not self._left
         return piece

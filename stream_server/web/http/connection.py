@@ -67,9 +67,7 @@ class Door(Protocol):
     table: ConnectionTable
     held_heads: HeldHeads
     connections: "set[Connection]"
-
-    def is_stream_head(self, head: bytes) -> bool:
-        """Return whether a head may be that of a stream which the connection opens by itself."""
+    stream_begins: tuple[bytes, ...]
 
     def begin_in_turn(self, connection: "Connection", head: bytes) -> None:
         """Let a stream begin, now or when its turn has come."""
@@ -255,7 +253,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, head: bytes) -> None:
         self._phase, self._is_answered, self._is_reading_head, self._deadline = _BUSY, False, False, math.inf
-        if self._door.is_stream_head(head):
+        if head.startswith(self._door.stream_begins):
             self._door.begin_in_turn(self, head)
         else:
             self.pass_on(head)

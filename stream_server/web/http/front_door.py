@@ -37,6 +37,7 @@ class FrontDoor:
     Attributes:
         connections: The connections that are not streams.
         held_heads: The bytes of heads that are not whole.
+        stream_begins: With one of these, the head of a stream begins that a connection may open by itself.
         table: Limits the number of connections.
     """
 
@@ -51,6 +52,7 @@ class FrontDoor:
         """
         self._open_known = open_known
         self.connections: set[Connection] = set()
+        self.stream_begins: tuple[bytes, ...] = ()
         self.table = app[LIMITS].connections
         self.table.evict_idle = self._evict_idle
         self.held_heads = HeldHeads(self.table.hits)
@@ -70,8 +72,14 @@ class FrontDoor:
         return [listener.getsockname() for server in self._servers for listener in server.sockets]
 
     async def open(self, listeners: Sequence[socket.socket], backlog: int = 128) -> None:
-        """Accept connections of these sockets, which inherit the options of TCP's keep-alive from them."""
+        """Accept connections of these sockets, and inherit the options of TCP's keep-alive from them.
+
+        They inherit the size of the kernel's send buffer, too. A system call for each stream would cost more.
+        """
         app = self._app
+        for listener in listeners:
+            if app[CONFIG].send_buffer_bytes:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, app[CONFIG].send_buffer_bytes)
         app.freeze()
         await app.startup()
         dispatcher = Dispatcher(app)
@@ -81,6 +89,7 @@ class FrontDoor:
             path: found for (method, path), found in dispatcher.matches.items()
             if method == "GET" and rows[found.route].is_streaming and rows[found.route].response is None
         })  # fmt: skip
+        self.stream_begins = self._streams.begins
         self._inherited = inherited_keepalive(listeners[0])
         self._acceptors = tuple(Acceptor(listener, self._make_connection) for listener in listeners)
         for listener in listeners:
@@ -112,10 +121,6 @@ class FrontDoor:
     def make_handler(self, connection: Connection) -> Handler:
         """Return a handler of aiohttp, whose transport the connection lends to it."""
         return Handler(self._http, connection, self._loop)
-
-    def is_stream_head(self, head: bytes) -> bool:
-        """Return whether a head may be that of a stream which the connection opens by itself."""
-        return head.startswith(self._streams.begins)
 
     def begin_in_turn(self, connection: Connection, head: bytes) -> None:
         """Let a stream begin, now or when its turn has come. Until then its head stays bytes, which take the least."""

@@ -7,7 +7,7 @@ JSON error, which repeats nothing. Only public names of aiohttp are used.
 import asyncio
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import StreamReader, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
@@ -70,21 +70,11 @@ class TargetLimit:
 
 
 class HttpRequest(web.Request):
-    """A request that aiohttp has parsed. The server finds its route, which :class:`Dispatcher` notes here."""
+    """A request that aiohttp has parsed. :class:`Dispatcher` finds its route and notes it here."""
 
-    ATTRS = web.Request.ATTRS | frozenset({"found", "served_by"})
-    found: web.UrlMappingMatchInfo
-    served_by: web.Application
-
-    @property
-    def match_info(self) -> web.UrlMappingMatchInfo:
-        """The route of the request and the parameters in its path."""
-        return self.found
-
-    @property
-    def app(self) -> web.Application:
-        """The app that serves the request."""
-        return self.served_by
+    ATTRS = web.Request.ATTRS | frozenset({"app", "match_info"})
+    app: web.Application = cast("web.Application", None)  # set by the dispatcher; aiohttp has properties instead
+    match_info: web.UrlMappingMatchInfo = cast("web.UrlMappingMatchInfo", None)
 
 
 class Dispatcher:
@@ -119,7 +109,7 @@ class Dispatcher:
         assert isinstance(protocol, Handler)
         protocol.begin_request(message, payload)
         request = HttpRequest(self._target_limit.apply(message), payload, protocol, writer, task, self._loop)
-        request.served_by = self._app
+        request.app = self._app
         return request
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -131,7 +121,7 @@ class Dispatcher:
         found = self.matches.get((request.method, request.rel_url.raw_path))
         if found is None:
             found = self._freeze(await self._app.router.resolve(request))
-        request.found = found
+        request.match_info = found
         if hdrs.EXPECT in request.headers:
             answer = await found.expect_handler(request)
             await request.writer.drain()

@@ -44,7 +44,7 @@ STREAM_BODY_FACTOR = 4
 Planner = Callable[[web.Request, dict[str, str], Framing], Awaitable[StreamPlan]]
 """Turns a request, its parameters and a framing into a plan; raises for each refusal."""
 
-HELLO_LIMITS = msgspec.Raw(msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "locations": MAX_BOXES}))
+HELLO_LIMITS = msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "locations": MAX_BOXES}).decode()
 """Limits that `hello` reports, encoded: most phrases, ids and boxes of one stream."""
 
 HELLO_SERVER = f"{SERVER_NAME}/{__version__}"
@@ -192,9 +192,10 @@ def _make_connection(
     ``first_bytes`` are the head of the response and the first messages.
     The stream gives ``place`` and, by ``release``, that of the connection back when the connection has ended.
     """
-    hub, config = request.app[HUB], request.app[CONFIG]
-    sizes = {"buffer_bytes": hub.limits.buffer_bytes, "send_buffer_bytes": config.send_buffer_bytes}
-    connection = StreamConnection(transport, chunked=supports_chunked(request), **sizes)
+    hub = request.app[HUB]
+    connection = StreamConnection(
+        transport, chunked=supports_chunked(request), buffer_bytes=hub.limits.buffer_bytes
+    )
     connection.write(first_bytes)
     place.release = release
     attach_stream(hub, stream_plan, connection, place)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from stream_server.hub.framing import Framing
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, REQUEST_ID
+from stream_server.web.http.app_keys import CLAIMS, HUB, REQUEST_ID
 from stream_server.web.http.request_limits import (
     ALLOWANCE,
     LIMITS,
@@ -108,6 +108,5 @@ def _make_connection(request: web.Request, transport: asyncio.Transport, socket:
     return WebSocketConnection(
         transport,
         buffer_bytes=request.app[HUB].limits.buffer_bytes,
-        send_buffer_bytes=request.app[CONFIG].send_buffer_bytes,
         compresses=socket.compresses,
     )
