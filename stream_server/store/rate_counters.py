@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 from stream_server.store.keys import RATES_PREFIX, rate_suffix
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
-from stream_server.store.redis.own_task import enter_task
 
 if TYPE_CHECKING:
     from limits.aio.storage import RedisStorage
@@ -39,7 +38,6 @@ class RateCounters:
 
         Raises `Unavailable` if Redis does not answer.
         """
-        await enter_task()
         suffix = rate_suffix(limit_name, subject)
 
         async def add_on(server: RedisClient) -> RateCount:

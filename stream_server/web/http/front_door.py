@@ -9,9 +9,10 @@ from typing import Any
 
 from aiohttp import web
 
+from stream_server.runtime.fair_queue import Place
 from stream_server.runtime.tcp_keepalive import inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
-from stream_server.web.http.app_keys import CONFIG, HUB, ROUTES, SHUTDOWN
+from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.held_heads import HeldHeads
@@ -138,8 +139,27 @@ class FrontDoor:
         except ConnectionError:
             connection.drop()  # the client has left
             return
-        if not is_open:
-            connection.task = self._loop.create_task(self._open(request))
+        if is_open:
+            return
+        openings = self._app[LIMITS].openings
+        place = openings.take_now()
+        if place is not None:
+            self._begin_to_ask(request, place)
+        else:  # until its turn comes, only its bytes are kept
+            openings.begin_in_turn(partial(self._begin_later, connection, head))
+
+    def _begin_later(self, connection: Connection, head: bytes, place: Place) -> bool:
+        """Begin a stream that has waited for its turn. Return whether it uses the place."""
+        request = None if connection.transport is None else self._streams.read(connection, head)
+        if request is not None:  # else the client has left
+            self._begin_to_ask(request, place)
+        return request is not None
+
+    def _begin_to_ask(self, request: StreamRequest, place: Place) -> None:
+        """Begin to open a stream for which Redis must be asked."""
+        request[OPENING] = place
+        request.connection.task = task = self._loop.create_task(self._open(request))
+        task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
 
     async def _open(self, request: StreamRequest) -> None:
         """Open a stream, or answer why not."""

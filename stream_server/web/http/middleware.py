@@ -23,7 +23,7 @@ from stream_server.errors import (
     TooLarge,
 )
 from stream_server.monitoring.tracing import TracedRequest, Tracing
-from stream_server.store.redis import admission, timeout_budget
+from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.request_trace import RequestTrace
 from stream_server.web.http.app_keys import (
     CLAIMS,
@@ -31,11 +31,11 @@ from stream_server.web.http.app_keys import (
     FIXED_PATHS,
     HUB,
     METRICS,
+    OPENING,
     QUERY,
     REFUSE_WRITES,
     REQUEST_ID,
     ROUTES,
-    STORE,
     TRACING,
 )
 from stream_server.web.http.authentication import authenticate
@@ -162,8 +162,8 @@ async def _check_and_answer(
     """Check the query and the token against the route's row in the URL table, then call the handler.
 
     The function checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
-    error. It checks parameter values after the token, so a client without access sees no error about values. While a
-    stream opens, its Redis calls wait in a queue (admission). On other routes, the requests of an address take
+    error. It checks parameter values after the token, so a client without access sees no error about values. A
+    limited number of streams opens at once. On other routes, the requests of an address take
     turns, and one timeout limits all Redis calls of a request together.
     """
     if request.method == "OPTIONS" and (preflight := answer_preflight(request)) is not None:
@@ -175,10 +175,13 @@ async def _check_and_answer(
         if request.match_info.http_exception is not None:
             return await handler(request)
         route = UNDECLARED_ROUTE
-    if route.is_streaming:
-        with admission.admit_through(app[STORE].read_admission):
-            return await _check_and_handle(request, app, route, handler)
     limits = app[LIMITS]
+    if route.is_streaming:
+        place = request[OPENING] = request.get(OPENING) or limits.openings.place()
+        if request.can_read_body:  # a sender may be slow, and the others must not wait for it
+            return await _check_and_handle(request, app, route, handler)
+        async with place:
+            return await _check_and_handle(request, app, route, handler)
     with timeout_budget.limit_total_wait(app[CONFIG].redis_timeout_seconds, trace):
         # A route without limits, such as a probe of the server's health, must not wait for other requests.
         if not route.rate_limits or not limits.are_on:

@@ -17,6 +17,7 @@ from aiohttp import hdrs, web
 from stream_server.config.settings import Config
 from stream_server.errors import RateLimited, Unavailable
 from stream_server.monitoring.limit_hits import LimitHits
+from stream_server.runtime.fair_queue import FairQueue
 from stream_server.security.tokens import Claims
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, HUB, SHUTDOWN, TURN
@@ -43,6 +44,9 @@ MAX_CONCURRENT_POLLS = 32
 
 MAX_CONCURRENT_INGESTS = 8
 """Most ingests of one user at the same time in one process. Each holds two batches of lines in memory."""
+
+MAX_OPENINGS = 128
+"""Most streams that open at the same time in one process and ask Redis something. Redis answers so many in time."""
 
 STREAM_RETRY_SECONDS = 10.0
 """Seconds after which a client may try again to open a stream that had no room."""
@@ -109,6 +113,7 @@ class RequestLimits:
         unproven: The WebSockets and forms by address whose token has not come yet.
         turns: The requests of each address that run or wait for their turn.
         refusal_delay: Counts the refusals of each address in this second.
+        openings: The streams that open and ask Redis something.
         proxies: The proxies that are believed when they name a client's address.
         hits: The limits that were met.
         redis_bytes: Returns the memory that Redis may use, 0 if it is not known.
@@ -130,6 +135,7 @@ class RequestLimits:
         self.unproven: Counter[str] = Counter()
         self.turns = Turns()
         self.refusal_delay = RefusalDelay()
+        self.openings = FairQueue(MAX_OPENINGS, "too many streams are being opened; try again")
         self.connections = ConnectionTable(config, self.proxies.is_trusted, self.hits)
 
     def prepare(self) -> None:

@@ -23,7 +23,6 @@ from stream_server.hub.messages import Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
-from stream_server.store.redis.own_task import enter_task
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.random_ids import random_id
@@ -258,7 +257,6 @@ async def wait_for_head(hub: Hub, position: Position) -> None:
     """Wait until this server's hub has reached ``position``. Raises Unavailable after :data:`HEAD_WAIT_SECONDS`."""
     if hub.head.n >= position.n:
         return
-    await enter_task()
     try:
         async with asyncio.timeout(HEAD_WAIT_SECONDS):
             while hub.head.n < position.n:  # noqa: ASYNC110 - rare and short; an asyncio.Event would cost time for each entry

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis.admission import ReadAdmission
 from stream_server.web.http import app_keys, start_queue
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.front_door import FrontDoor
@@ -71,11 +71,11 @@ class Gate:
         sessions = app[app_keys.STORE].sessions
         ask = sessions.get_token_status
 
-        async def held_back(token: Any) -> Any:
+        async def held_back(token: Any, **more: Any) -> Any:
             self.waiting += 1
             try:
                 await self.open.wait()
-                return await ask(token)
+                return await ask(token, **more)
             finally:
                 self.waiting -= 1
                 self.ended += 1
@@ -326,14 +326,14 @@ async def test_a_client_that_leaves_while_its_stream_waits_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     uid = await world.user("ann")
-    monkeypatch.setattr(app[app_keys.STORE], "read_admission", ReadAdmission(1))
+    monkeypatch.setattr(app[LIMITS], "openings", FairQueue(1, "busy"))
     for count in (1, 2, 3):
         async with connected(address, app) as (_, writer):
             writer.write(stream_request(uid))
             await eventually(lambda: gate.waiting == 1)
         await eventually(lambda count=count: gate.ended == count)  # type: ignore[misc]  # a lambda with a default
     gate.open.set()
-    async with connected(address, app) as (reader, writer):  # the only slot of the admission is free
+    async with connected(address, app) as (reader, writer):  # the only place is free
         writer.write(stream_request(uid))
         await open_stream(reader)
     assert early == ["GET /v1/stream"] * 4

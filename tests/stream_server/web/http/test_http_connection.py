@@ -312,9 +312,9 @@ async def test_an_error_after_the_first_byte_breaks_the_answer_off(
 async def small_buffers(app: web.Application) -> AsyncIterator[tuple[Address, FrontDoor]]:
     """Serve the same app with small kernel buffers and a short write timeout."""
     listening = socket.create_server(("127.0.0.1", 0))
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     door = FrontDoor(app, timeouts=lambda: ConnectionTimeouts(write_seconds=0.5), shutdown_seconds=0.5)
     await door.open([listening])
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     yield door.addresses[0][:2], door
     await door.close()
 

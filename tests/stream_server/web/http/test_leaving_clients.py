@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from stream_server.store.redis import admission, batched_reads
-from stream_server.web.http import app_keys
+from stream_server.store.redis import batched_reads
+from stream_server.web.http import app_keys, request_limits
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.request_limits import LIMITS
 from tests.redis_process import RedisProcess
@@ -63,10 +63,10 @@ async def _open_and_read(server: RunningServer, path: str) -> bytes:
 
 def _left_over(server: RunningServer) -> dict[str, int]:
     app = server.app
-    reads, limits = app[app_keys.STORE].read_admission, app[LIMITS]
+    limits = app[LIMITS]
     return {
-        "slots of reads": admission.MAX_CONCURRENT - reads._free_slots,
-        "waiting reads": len(reads._waiters),
+        "openings": request_limits.MAX_OPENINGS - limits.openings._free,
+        "waiting openings": len(limits.openings._waiting),
         "clients of the hub": len(app[app_keys.HUB].registry),
         "places of streams": limits.streams.total(),
         "places of connections": limits.connections._count,
@@ -103,7 +103,7 @@ async def test_clients_that_leave_a_silent_redis_leave_nothing(
     redis_server.pause()
     try:
         opening = [await server.send_raw("GET /v1/stream?track=x HTTP/1.1") for _ in range(count)]
-        await eventually(lambda: not reads._admission._free_slots and reads._waiting, what="all calls under way")
+        await eventually(lambda: not reads._queue._free, what="all calls under way")
         for _, writer in opening:
             writer.transport.abort()
         await _expect_nothing_left(server)
