@@ -5,25 +5,25 @@ servers only receive from Redis and write to clients, and their CPU times can be
 
 ``python -m bench`` compares the server with its yardsticks, or with another commit:
 
-    __main__.py      the command: options, rounds, the table
+    __main__.py      the command: options, rounds
     parts.py         what is measured in each part of a run
     lineup.py        the measured servers: how each starts, and the requests of its clients
     site.py          the folder, Redis and writer that all measured servers share
-    process.py       a child process: its core, its CPU time, its memory
-    poster.py        posts over HTTP at a rate; burst.py publishes many posts at the same moment
+    process.py       a child process: its core, its CPU time, its memory; disturbance.py sees other programs
+    poster.py        requests over HTTP; burst.py publishes many posts at the same moment
     clients.py       runs the program of the clients
     load.c           the clients: N streams or N connections that send requests, deliveries and their latency
-    reader.py        the same in Python, for a machine without a C compiler
     native.py        compiles the programs in C
-    report.py        ratios, what is asked of them, and the table
+    report.py        ratios, and what is asked of them; table.py writes tables
     against.py       another commit, for a comparison of two commits
 
 The yardsticks:
 
     floor.c          the least that a server must do for each post and client
     queue_server.py  an ordinary aiohttp server: one queue and one task for each client, awaited writes
-    bare_server.py   an aiohttp server that only parses and answers, or opens a chunked answer
-    serving.py       how these two serve
+    book_server.py   posts and home pages as a reader of *Redis in Action* would write them
+    bare_server.py   an aiohttp server that only opens a chunked answer
+    serving.py       how these serve
 
 ``python -m bench.peers`` compares the server with other streaming servers, if they are there:
 
@@ -36,11 +36,8 @@ The yardsticks:
     unit_deeds.py    the deeds: posts, deletes, follows, pages
     unit_streams.py  what one connected client costs
     unit_site.py     Redis, a server that does the deeds, and one that only hears
-    unit_costs.py    the figures and their file; unit_table.py prints them
-    redis_meter.py   what Redis has done and holds; redis_listener.py counts what it publishes
-    capacity.py      the load of each part of a site, from these figures; simulate.py prints it, simulate_check.py
-                     compares it with two real servers, capacity_page.py has the tables of the documentation
-    caller.py        requests whose bytes are counted
+    unit_costs.py    the figures and their file; redis_meter.py reads what Redis has done and holds
+    capacity_page.py the tables of the documentation, and the loads of sites on paper
 
 The other commands load one process with many streams and check that each client receives what it should:
 
@@ -51,8 +48,4 @@ The other commands load one process with many streams and check that each client
     ledger.py        figures and promises, as a table and as JSON
     soak.py          twenty minutes of connects and disconnects, to see whether anything grows; guests.py has its
                      clients, slope.py decides what counts as growth
-    progress.py      progress bars
-    compression.py   streams with gzip beside plain streams: bytes, CPU time, latency; packed_reader.py has the clients
-    replay.py        how many past entries a second a selective stream goes through, from the ring and from the log
-    matching.py      the cost of matching one event; matching_rivals.py has other methods, matching_world.py the data
 """

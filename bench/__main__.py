@@ -5,20 +5,20 @@ import os
 import resource
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench import parts
 from bench.against import checkout
 from bench.clients import Clients
 from bench.disturbance import Disturbance
-from bench.lineup import BareServer, Floor, Kind, QueueServer, Server, SseServer, StreamServer, WebSocketServer
-from bench.native import Programs, compiled
+from bench.lineup import BareServer, BookServer, Floor, QueueServer, Server, StreamServer
+from bench.native import compiled
 from bench.parts import Measured, Plan
 from bench.process import end_cleanly, last_core, pin
-from bench.progress import Progress
 from bench.report import Report, Results
 from bench.site import Site, site
 
@@ -34,7 +34,12 @@ CROWD = 10_000
 CROWD_FILES = 4096
 """File descriptors that such a crowd needs besides its streams."""
 
-PARTS = ("firehose", "tracks", "joined", "requests", "connects", "idle", "websocket", "crowd")
+MEASURES: dict[str, Callable[[Server, Clients, Plan], Measured]] = {
+    "firehose": partial(parts.fan_out, kind="firehose"), "tracks": partial(parts.fan_out, kind="tracks"),
+    "joined": parts.joined, "requests": parts.requests, "connects": parts.connects, "idle": parts.idle,
+    "crowd": parts.returning,
+}  # fmt: skip
+PARTS = tuple(MEASURES)
 """The parts of a run, in order. A quick run leaves out the last one."""
 
 
@@ -66,17 +71,13 @@ def options_from(arguments: list[str]) -> Options:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     room = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - SPARE_FILES
     plan = Plan(
-        rounds=given.rounds or (1 if given.quick else 3),
-        conns=min(given.conns, room),
+        rounds=given.rounds or (1 if given.quick else 3), conns=min(given.conns, room),
         openings=min(given.conns if given.quick else 2 * given.conns, room),
         idle_conns=min(given.conns if given.quick else max(given.conns, IDLE_AT_MOST), room),
-        rate=given.rate,
-        track_rate=given.track_rate,
-        seconds=given.seconds or (2 if given.quick else 5),
-        warmup=0.5 if given.quick else 2,
-        settle=0.2 if given.quick else 0.5,
+        rate=given.rate, track_rate=given.track_rate, seconds=given.seconds or (2 if given.quick else 5),
+        warmup=0.5 if given.quick else 2, settle=0.2 if given.quick else 0.5,
         crowd=min(given.conns if given.quick else CROWD, max(1, room - CROWD_FILES)),
-    )
+    )  # fmt: skip
     return Options(plan, tuple(part for part in PARTS if part in wanted), given.against, given.json)
 
 
@@ -86,67 +87,30 @@ class Bench:
     def __init__(self, options: Options, ours: list[StreamServer], shared: Site | None, folder: Path) -> None:
         """``shared`` is the site of the yardsticks, or None if another commit is measured in their place."""
         self.results = Results()
-        self.programs = compiled(folder)
-        self._options = options
-        self._ours = ours
-        self._shared = shared
-        self._clients = Clients(folder, self.programs)
+        self._options, self._ours, self._shared = options, ours, shared
+        self._programs = compiled(folder)
+        self._clients = Clients(folder, self._programs.load)
 
-    def run(self, progress: Progress) -> None:
+    def run(self) -> None:
         """Measure all parts in all rounds. In each round the servers follow each other."""
         plan = self._options.plan
         for part in self._options.parts:
-            rounds = range(1 if part == "crowd" else plan.rounds)
-            steps = [(server, measured) for _ in rounds for server, measured in self._steps(part)]
-            with progress.part(part, len(steps)) as told:
-                for done, (server, measured) in enumerate(steps):
-                    for name, figures in measured:
+            for number in range(1 if part == "crowd" else plan.rounds):
+                for server in (*self._ours, *self._yardsticks(part)):
+                    print(f"{part}, round {number + 1}, {server.column}", file=sys.stderr, flush=True)
+                    for name, figures in MEASURES[part](server, self._clients, plan):
                         self.results.add(server.column, name, figures)
-                    told(done + 1)
 
-    def _steps(self, part: str) -> Iterator[tuple[Server, Measured]]:
-        """Yield the servers of a part, and for each the measurement, which begins when it is iterated."""
-        plan, clients = self._options.plan, self._clients
-        answering: list[parts.Answering] = [*self._ours, *([BareServer(self._shared)] if self._shared else ())]
-        if part == "requests":
-            yield from ((server, parts.requests(server, clients, plan)) for server in answering)
-        elif part == "connects":
-            yield from ((server, parts.connects(server, clients, plan)) for server in answering)
-        elif part == "crowd":
-            yield from ((server, parts.returning(server, plan)) for server in answering)
-        elif part == "joined":
-            yield from ((server, parts.joined(server, clients, plan)) for server in self._receiving(part))
-        elif part == "websocket":
-            yield from ((server, parts.websocket(server, clients, plan)) for server in self._websockets())
-        elif part == "idle":
-            yield from ((server, parts.idle(server, clients, plan)) for server in self._receiving(part))
-        else:
-            kind: Kind = "tracks" if part == "tracks" else "firehose"
-            yield from ((server, parts.fan_out(server, clients, plan, kind)) for server in self._receiving(part))
-
-    def _websockets(self) -> list[StreamServer]:
-        """Return our servers with WebSockets and, for comparison, with Server-Sent Events."""
-        servers: list[StreamServer] = [WebSocketServer(one.site, one.column) for one in self._ours]
-        return [*servers, SseServer(self._shared)] if self._shared else servers
-
-    def _receiving(self, part: str) -> list[Server]:
-        """Return the servers that deliver posts in a part: ours, then the yardsticks."""
-        servers: list[Server] = [*self._ours]
-        if self._shared and part != "idle" and not self.programs.missing:
-            servers.append(Floor(self._shared, self.programs.floor, batch=part == "joined"))
-        if self._shared and part != "joined":
-            servers.append(QueueServer(self._shared))
-        return servers
-
-
-def notes_on(programs: Programs) -> list[str]:
-    """Return what the reader of the table must know about the clients and the floor."""
-    if not programs.missing:
-        return []
-    return [
-        f"no floor, because its program could not be compiled: {programs.missing}",
-        "the clients are the ones in Python: above about 100,000 events or 20,000 requests a second they are the limit",
-    ]
+    def _yardsticks(self, part: str) -> list[Server]:
+        if self._shared is None:
+            return []
+        queue, bare, floor = QueueServer(self._shared), BareServer(self._shared), self._programs.floor
+        fan_out = [Floor(self._shared, floor), queue]
+        found: dict[str, list[Server]] = {
+            "firehose": [*fan_out], "tracks": [*fan_out], "joined": [Floor(self._shared, floor, batch=True)],
+            "requests": [BookServer(self._shared)], "connects": [bare], "idle": [queue], "crowd": [bare],
+        }  # fmt: skip
+        return found[part]
 
 
 @contextmanager
@@ -160,7 +124,7 @@ def bench_of(options: Options) -> Iterator[tuple[Bench, str]]:
             sites.append(stack.enter_context(site(other.folder, other.python)))
         if "requests" in options.parts:
             for one in sites:
-                one.fill_home()
+                one.prepare_requests()
         names = ["ours", other.name if other else ""]
         servers = [StreamServer(one, name) for one, name in zip(sites, names, strict=False)]
         yield Bench(options, servers, None if other else sites[0], folder), names[1]
@@ -174,10 +138,10 @@ def main() -> None:
     pin(os.getpid(), last_core())
     end_cleanly()
     disturbance = Disturbance()
-    with bench_of(options) as (bench, base), (progress := Progress()):
-        bench.run(progress)
-    report = Report(bench.results, options.plan, "ours", base)
-    report.show([*notes_on(bench.programs), disturbance.note()])
+    with bench_of(options) as (bench, base):
+        bench.run()
+    report = Report(bench.results, options.plan, base)
+    print(report.text(), disturbance.note(), sep="\n")
     if options.json:
         Path(options.json).write_text(report.json(), encoding="utf-8")
 

@@ -1,23 +1,17 @@
-"""The yardstick of requests and connects: an aiohttp server that does nothing else than the protocol.
+"""The yardstick of connects: an aiohttp server that does nothing else than the protocol.
 
     python -m bench.bare_server
 
-``POST /echo`` parses a JSON body and answers it. ``GET /stream`` opens a chunked answer, as a stream of our server
-does, and keeps it open. It has no tokens, filters, limits or Redis.
+``GET /stream`` opens a chunked answer, as a stream of our server does, and keeps it open. There are no tokens, filters
+or limits.
 """
 
 import asyncio
-import json
 
 import uvloop
 from aiohttp import web
 
 from bench.serving import serve_forever
-
-
-async def echo(request: web.Request) -> web.Response:
-    """Answer the body as JSON."""
-    return web.json_response(json.loads(await request.read()))
 
 
 async def stream(request: web.Request) -> web.StreamResponse:
@@ -33,7 +27,6 @@ async def stream(request: web.Request) -> web.StreamResponse:
 async def serve() -> None:
     """Serve until the process ends."""
     app = web.Application()
-    app.router.add_post("/echo", echo)
     app.router.add_get("/stream", stream)
     await serve_forever(app)
 

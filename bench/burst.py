@@ -16,7 +16,7 @@ from bench.poster import with_hands
 from bench.site import Site
 from stream_server.events.bus_signature import MAC_PREFIX, BusSignature
 from stream_server.events.position import Position
-from stream_server.security.bus_key import to_key
+from stream_server.security.signing_keys import to_bus_key
 from stream_server.store import keys
 
 CHANNEL = "events:post"
@@ -38,7 +38,7 @@ class Bursts:
     async def of(cls, site: Site) -> "Bursts":
         """Create one real post and learn its form."""
         redis = Redis(unix_socket_path=site.redis_socket)
-        key = to_key(site.bus_secret)
+        key = to_bus_key(site.bus_secret)
         async with redis.pubsub(ignore_subscribe_messages=True) as heard:
             await heard.subscribe(CHANNEL)
             await with_hands(site.address, 1, lambda connection: connection.post(site.authors[0], 1))

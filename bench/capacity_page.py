@@ -1,181 +1,133 @@
-"""The tables of `docs/capacity.md` and `docs/scaling.md`: the unit costs of one run and forecasts from them."""
+"""The tables of `docs/capacity.md` and `docs/scaling.md`: the unit costs of one run, and what follows from them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
+from typing import NamedTuple
 
-from bench.capacity import SAFE, Forecast
 from bench.disturbance import DISTURBED
-from bench.paper_site import Layout, Traffic
+from bench.table import markdown
 from bench.unit_costs import Deed, UnitCosts, read
 
-ONE_MACHINE = Layout(nodes=1, processes=2, clients=10_000)
-SMALL = Traffic(posts=20, pages=40)
-"""A site on one machine: posts and pages a second, and else the defaults."""
+DAY = 86_400
 
-LARGE = Layout(
-    nodes=100,
-    processes=16,
-    clients=50_000,
-    users=20_000_000,
-    days=30,
-    shards=40,
-    node_gb=64,
-    core_gb=512,
-)
-BUSY = Traffic(posts=1000, followers=100, pages=1000, follows=50, matching=25 / 5_000_000)
-"""The worked example: five million streams. A quarter of an author's hundred followers is connected."""
+SAFE = 0.7
+"""Share of a core or of a memory that a plan should use at most."""
 
-FEWER_DAYS = LARGE._replace(days=4)
-FEWER_PROCESSES = FEWER_DAYS._replace(processes=4)
+FADING = frozenset({"log", "request", "home", "notices", "weight", "rates", "answers", "streams", "processes"})
+"""Families of keys whose size has a bound. All others grow for ever."""
 
-STEPS = (
-    ("as it is", LARGE, BUSY),
-    ("statuses are kept for four days", FEWER_DAYS, BUSY),
-    ("and a node has four processes", FEWER_PROCESSES, BUSY),
-    ("and there are two replicas to hear from", FEWER_PROCESSES._replace(replicas=2), BUSY),
-)
-"""The worked example, with one thing after the other changed."""
+MENTIONS, HOMES, HEARTBEAT_SECONDS = 0.3, 0.8, 15
+"""Share of posts that mention a user, share of pages that are home timelines, and the default of the heartbeats."""
 
-PAGES_OF_A_POST = {"posts alone": 0.0, "with one page for each post": 1.0, "with ten pages for each post": 10.0}
-"""The mixes of posts and pages for which the limit of the core is shown."""
+DEEDS = {
+    "commands": "commands", "Redis, µs": "many.redis", "server, µs": "many.server",
+    "each server that hears, µs": "many.hear", "entries": "entries", "memory, bytes": "memory",
+    "append-only file, bytes": "aof", "answer, bytes": "answer",
+}  # fmt: skip
+STREAMS = {
+    "memory, bytes": "memory", "connect, µs": "connect_us", "connect in Redis, µs": "connect_redis_us",
+    "heartbeat, µs": "heartbeat_us", "a post that any of them gets, µs": "wake_us", "delivery, µs": "deliver_us",
+    "delivery, bytes": "deliver_bytes",
+}  # fmt: skip
+"""Titles and fields of the columns."""
 
-DEEDS = (
-    ("commands", "commands", 0),
-    ("Redis, µs", "redis_us", 0),
-    ("server, µs", "server_us", 0),
-    ("each server that hears, µs", "hear_us", 0),
-    ("one at a time: Redis, µs", "alone_redis_us", 0),
-    ("server, µs", "alone_server_us", 0),
-    ("each that hears, µs", "alone_hear_us", 0),
-    ("entries", "entries", 0),
-    ("memory, bytes", "memory", 0),
-    ("append-only file, bytes", "aof", 0),
-    ("to each subscriber, bytes", "published", 0),
-    ("answer, bytes", "http_out", 0),
-)
-STREAMS = (
-    ("memory, bytes", "memory", 0),
-    ("connect, µs", "connect_us", 0),
-    ("connect in Redis, µs", "connect_redis_us", 0),
-    ("heartbeat, µs", "heartbeat_us", 1),
-    ("a post that any of them gets, µs", "wake_us", 0),
-    ("delivery, µs", "deliver_us", 1),
-    ("delivery, bytes", "deliver_bytes", 0),
+
+class Site(NamedTuple):
+    """A site on paper. Rates are a second.
+
+    Attributes:
+        processes: Server processes, on all machines together.
+        streams: Streams of users, on all machines together.
+        matching: Share of the posts that one stream receives.
+        users: Users with a full home timeline.
+        days: Days for which statuses are kept.
+        core_gb: Memory of the machine with Redis, in GB.
+    """
+
+    processes: int
+    streams: int
+    posts: float
+    pages: float
+    matching: float
+    users: int
+    days: int = 30
+    core_gb: float = 64
+
+
+ONE_MACHINE = Site(processes=2, streams=10_000, posts=20, pages=40, matching=0.001, users=100_000)
+LARGE = Site(
+    processes=400, streams=5_000_000, posts=1000, pages=1000, matching=5e-6, users=5_000_000, days=4, core_gb=512
 )
 
 
 def machine(costs: UnitCosts) -> str:
     """Return the machine of the run, and the figures that no table has."""
-    one, idle, relay = costs.machine, costs.idle, costs.relay
+    one = costs.machine
     doubt = ", so all CPU times are rough" if one.busy_percent > 100 * DISTURBED else ""
     return (
         f"Measured on {one.cores} cores of {one.processor} with Python {one.python} and {one.redis}, "
         f"`appendfsync {one.appendfsync}`, at commit {one.commit}. Other programs used {one.busy_percent:.0f} % of a "
         f"core{doubt}.\n\n"
         f"* A server process without streams takes {costs.process_memory / 2**20:.0f} MiB. While nothing happens, it "
-        f"needs {idle.server_us / 1e4:.1f} % of a core, and sends Redis {idle.commands:.0f} commands a second.\n"
-        f"* One subscriber costs Redis {costs.subscriber_us:.1f} µs for each entry, and "
-        f"{costs.alone_subscriber_us:.1f} µs if entries come one at a time. The costs of deeds are without it.\n"
-        f"* With two workers, the relay needs {relay.relay_us:.0f} µs to hear a post and hand it on, and each worker "
-        f"{relay.worker_us:.0f} µs. One at a time, these are {relay.alone_relay_us:.0f} and "
-        f"{relay.alone_worker_us:.0f} µs. One more worker costs the relay {relay.link_us:.1f} and "
-        f"{relay.alone_link_us:.1f} µs. The relay takes {relay.memory / 2**20:.0f} MiB.\n"
+        f"needs {costs.idle_server_us / 1e4:.1f} % of a core, and sends Redis {costs.idle_commands:.0f} commands a "
+        f"second.\n"
+        f"* One subscriber costs Redis {costs.subscriber_us:.1f} µs for each entry. The costs of deeds are without "
+        f"it.\n"
         f"* A full home timeline takes {costs.full_home / 1000:,.0f} kB.\n"
     )
 
 
-def deeds(costs: UnitCosts) -> str:
-    """Return what each deed costs."""
-    return _fields("one", DEEDS, costs.deeds.items())
-
-
-def families(costs: UnitCosts) -> str:
-    """Return the memory of the keys of each deed by family."""
-    rows = (
-        (name, ", ".join(f"{family} {size:,.0f}" for family, size in deed.families.items()))
-        for name, deed in costs.deeds.items()
-        if deed.families
-    )
-    return _table(("one", "growth of Redis' keys, bytes"), rows)
-
-
-def streams(costs: UnitCosts) -> str:
-    """Return what each kind of stream costs."""
-    return _fields("one stream", STREAMS, costs.streams.items())
-
-
-def limits(costs: UnitCosts) -> str:
-    """Return how many deeds a second one core of Redis does."""
-    rows = (
-        (name, f"{1e6 / deed.redis_us:,.0f}", f"{1e6 / deed.server_us:,.0f}")
-        for name, deed in costs.deeds.items()
-        if deed.redis_us > 0 and deed.server_us > 0
-    )
-    return _table(("one kind of deed alone", "a second and core of Redis", "a second and core of a server"), rows)
-
-
-def one_machine(costs: UnitCosts) -> str:
-    """Return the loads of a site on one machine."""
-    return _forecast(Forecast(costs, ONE_MACHINE, SMALL))
-
-
-def example(costs: UnitCosts) -> str:
-    """Return the loads of the worked example, as it is."""
-    return _forecast(Forecast(costs, LARGE, BUSY))
-
-
-def steps(costs: UnitCosts) -> str:
-    """Return the first full part of the worked example while it grows."""
-    rows = []
-    for name, layout, traffic in STEPS:
-        forecast = Forecast(costs, layout, traffic)
-        first = forecast.first_full()
-        rows.append((name, first.name, f"{100 * first.share:,.0f} %", f"{forecast.headroom():.2f}", first.advice))
-    return _table(("the site", "first full", "of what is safe", "traffic that fits, times", "what to do then"), rows)
-
-
 def one_core(costs: UnitCosts) -> str:
-    """Return the posts a second at which the core of Redis is full, with all else removed from it."""
-    layout = Layout(nodes=1, processes=1, clients=0, users=0, shards=1000, replicas=2)
+    """Return the posts a second at which Redis is as busy as is safe."""
+    post, page = _post(costs, attrgetter("many.redis")), _page(costs, attrgetter("many.redis"))
+    mixes = {"posts alone": 0, "with one page for each post": 1, "with ten pages for each post": 10}
+    rows = ((name, f"{SAFE * 1e6 / (post + pages * page):,.0f}") for name, pages in mixes.items())
+    return markdown((f"Redis' core, {100 * SAFE:.0f} % busy", "posts a second"), rows)
+
+
+def loads(costs: UnitCosts, site: Site) -> str:
+    """Return what each part of a site has to carry at most, in the order of their shares of what is safe."""
+    stream = costs.streams["user"]
+    post, page = partial(_post, costs), partial(_page, costs)
+    redis, server, hear = attrgetter("many.redis"), attrgetter("many.server"), attrgetter("many.hear")
+    lasting = site.days * DAY * site.posts * post(_lasting)
+    each = 1 / site.processes
+    parts: dict[str, tuple[str, float, float, dict[str, float]]] = {
+        "Redis: CPU": ("cores", 1e-6, 1, {
+            "posts": site.posts * post(redis), "pages": site.pages * page(redis),
+            "subscribers": site.processes * site.posts * post(attrgetter("entries")) * costs.subscriber_us,
+            "idle servers": site.processes * costs.idle_redis_us,
+        }),
+        "Redis: memory": ("GB", 1e-9, site.core_gb, {
+            "statuses": lasting, "home timelines": site.users * costs.full_home,
+        }),
+        "each server process: CPU": ("cores", 1e-6, 1, {
+            "posts": each * site.posts * post(server), "pages": each * site.pages * page(server),
+            "hearing": site.posts * post(hear), "idle": costs.idle_server_us,
+            "delivering": each * site.streams * site.posts * site.matching * stream.deliver_us,
+            "heartbeats": each * site.streams / HEARTBEAT_SECONDS * stream.heartbeat_us,
+        }),
+        "each server process: memory": ("GB", 1e-9, 0, {
+            "the process": costs.process_memory, "streams": each * site.streams * stream.memory,
+        }),
+    }  # fmt: skip
     rows = []
-    for name, pages in PAGES_OF_A_POST.items():
-        traffic = Traffic(posts=100, followers=100, follows=0, pages=100 * pages, reconnects=0)
-        core = Forecast(costs, layout, traffic)
-        low, high = 0.0, 1e5
-        while high - low > 1:
-            middle = (low + high) / 2
-            grown = Forecast(costs, layout, core.traffic.times(middle / 100)).core_cpu()
-            low, high = (middle, high) if grown.share <= 1 else (low, middle)
-        rows.append((name, f"{low:,.0f}"))
-    return _table((f"the core of Redis, {100 * SAFE:.0f} % busy", "posts a second"), rows)
-
-
-def threads(costs: UnitCosts) -> str:
-    """Return how much of a deed Redis spends outside of scripts, which is all that more threads could take over."""
-    names = ("post, 0 followers", "post, 0 followers, mention", "home page", "follow")
-    rows = (
-        (name, f"{deed.redis_us:,.0f}", _outside(deed)) for name, deed in ((name, costs.deeds[name]) for name in names)
-    )
-    return _table(("one", "Redis, µs", "outside of scripts"), rows)
-
-
-def _outside(deed: Deed) -> str:
-    """Return the share outside of scripts. Their time is by the clock, so it is too long if Redis waited for a core."""
-    share = 1 - deed.script_us / deed.redis_us
-    return f"{100 * share:.0f} %" if share > 0 else "not known: Redis waited for a core"
+    for name, (unit, scale, limit, shares) in parts.items():
+        used = sum(shares.values())
+        mostly = [f"{cause} {100 * part / used:.0f} %" for cause, part in shares.items() if part > 0.1 * used]
+        full = f"{100 * used * scale / (SAFE * limit):,.0f} %" if limit else ""
+        rows.append((name, f"{used * scale:,.2f} {unit}", full, ", ".join(mostly)))
+    return markdown(("part", "load", "of what is safe", "mostly"), rows)
 
 
 BLOCKS: dict[str, Callable[[UnitCosts], str]] = {
     "unit_machine": machine,
-    "unit_deeds": deeds,
-    "unit_families": families,
-    "unit_streams": streams,
-    "unit_limits": limits,
-    "capacity_one_machine": one_machine,
-    "capacity_example": example,
-    "capacity_steps": steps,
+    "unit_deeds": lambda costs: _fields("one", DEEDS, costs.deeds),
+    "unit_streams": lambda costs: _fields("one stream", STREAMS, costs.streams),
+    "capacity_one_machine": lambda costs: loads(costs, ONE_MACHINE),
+    "capacity_example": lambda costs: loads(costs, LARGE),
     "capacity_one_core": one_core,
-    "capacity_threads": threads,
 }
 
 
@@ -185,32 +137,25 @@ def blocks() -> dict[str, Callable[[], str]]:
     return {name: partial(build, costs) for name, build in BLOCKS.items()}
 
 
-def _forecast(forecast: Forecast) -> str:
-    rows = (
-        (
-            part.name,
-            f"{part.used:,.2f} {part.unit}",
-            f"{part.limit:g} {part.unit}" if part.limit else "",
-            f"{100 * part.share:,.0f} %" if part.limit else "",
-            part.mostly(),
-        )
-        for part in forecast.parts()
-    )
-    first = forecast.first_full()
-    table = _table(("part", "load", "limit", "of what is safe", "mostly"), rows)
-    return (
-        f"{table}\nFirst full is *{first.name}*. The site carries {forecast.headroom():.2f} times this traffic. "
-        f"What to do then: {first.advice}. A day's statuses take {forecast.lasting_a_day() / 1e9:,.1f} GB.\n"
-    )
+def _post(costs: UnitCosts, cost: Callable[[Deed], float]) -> float:
+    """Return the cost of a post of an author with ten followers, some of which have a mention."""
+    plain, told = (cost(costs.deeds[f"post, 10 followers{ending}"]) for ending in ("", ", mention"))
+    return plain + MENTIONS * (told - plain)
 
 
-def _fields(first: str, columns: Iterable[tuple[str, str, int]], rows: "Iterable[tuple[str, object]]") -> str:
-    columns = tuple(columns)
-    cells = ((name, *(f"{getattr(row, field):,.{decimals}f}" for _, field, decimals in columns)) for name, row in rows)
-    return _table((first, *(title for title, _, _ in columns)), cells)
+def _page(costs: UnitCosts, cost: Callable[[Deed], float]) -> float:
+    return HOMES * cost(costs.deeds["home page"]) + (1 - HOMES) * cost(costs.deeds["profile page"])
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = tuple(head)
-    lines = [head, ("---",) * len(head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+def _lasting(deed: Deed) -> float:
+    return sum(size for name, size in deed.families.items() if name not in FADING)
+
+
+def _fields(first: str, columns: dict[str, str], rows: dict[str, Deed] | dict[str, object]) -> str:
+    def cell(row: object, path: str) -> str:
+        value = float(attrgetter(path)(row))
+        whole = abs(value) >= 30 or path in {"commands", "entries"}
+        return f"{value:,.{0 if whole else 1}f}".replace("-0.0", "0.0")
+
+    cells = ((name, *(cell(row, path) for path in columns.values())) for name, row in rows.items())
+    return markdown((first, *(title.strip() for title in columns)), cells)

@@ -1,13 +1,11 @@
-"""Runs the program of the clients beside a measured server, and returns its figures."""
+"""Runs the program of the clients, ``load.c``, beside a measured server, and returns its figures."""
 
 import asyncio
 import json
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
 
-from bench.native import Programs
+from bench.lineup import Running
 from bench.process import last_core, pin
 
 Figures = dict[str, float]
@@ -17,44 +15,36 @@ Work = Callable[[asyncio.Event], Awaitable[object]]
 """Posts until the event is set."""
 
 
-class Process(Protocol):
-    """The process that is measured."""
-
-    @property
-    def pid(self) -> int: ...
-
-
-class Running(Protocol):
-    """A running server: the process that is measured, and the port of its clients."""
-
-    @property
-    def process(self) -> Process: ...
-
-    @property
-    def port(self) -> int: ...
-
-
 class Clients:
-    """Starts clients: the program in C, or the slower one in Python if it could not be compiled."""
+    """Starts clients by the compiled ``program``."""
 
-    def __init__(self, folder: Path, programs: Programs) -> None:
+    def __init__(self, folder: Path, program: str) -> None:
         self._requests = folder / "requests"
-        self._program = [programs.load] if programs.load else [sys.executable, "-m", "bench.reader"]
+        self._program = program
 
     async def streams(
         self, running: Running, lines: list[str], *, settle: float, warmup: float = 0, duration: float = 0,
         work: Work | None = None,
     ) -> Figures:  # fmt: skip
-        """Open one stream a line, do ``work`` once all are open, and return what arrived. Times are in seconds."""
-        return await self._run(
-            "streams", running, lines, len(lines), {"settle": settle, "warmup": warmup, "duration": duration}, work
-        )
+        """Open one stream a line, do ``work`` once all are open, and return what arrived. Times are in seconds.
 
-    async def requests(
-        self, running: Running, lines: list[str], *, conns: int, warmup: float, duration: float
-    ) -> Figures:
-        """Send the requests in turn over ``conns`` connections, each again as soon as it has its answer."""
-        return await self._run("requests", running, lines, conns, {"warmup": warmup, "duration": duration}, None)
+        Raises RuntimeError if a stream does not open.
+        """
+        times = {"settle": settle, "warmup": warmup, "duration": duration}
+        found = await self._run("streams", running, lines, len(lines), times, work)
+        if found["opened"] < len(lines):
+            raise RuntimeError(f"only {found['opened']} of {len(lines)} clients connected")
+        return found
+
+    async def requests(self, running: Running, lines: list[str], *, conns: int, duration: float) -> Figures:
+        """Send the requests in turn over ``conns`` connections, each again as soon as it has its answer.
+
+        Raises RuntimeError if one is refused.
+        """
+        found = await self._run("requests", running, lines, conns, {"warmup": 0, "duration": duration}, None)
+        if found["refused"]:
+            raise RuntimeError(f"{found['refused']} requests were refused")
+        return found
 
     async def _run(
         self, mode: str, running: Running, lines: list[str], conns: int, times: dict[str, float], work: Work | None
@@ -62,9 +52,8 @@ class Clients:
         self._requests.write_text("\n".join(lines) + "\n")
         options = {"port": running.port, "pid": running.process.pid, "requests": self._requests, "conns": conns} | times
         arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-        process = await asyncio.create_subprocess_exec(
-            *self._program, mode, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
-        )
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(self._program, mode, *arguments, stdout=pipe, stderr=pipe)
         pin(process.pid, last_core())
         done = asyncio.Event()
         posting = asyncio.create_task(_started(process, work, done)) if work else None
@@ -77,8 +66,6 @@ class Clients:
         if await process.wait() or not answer:
             raise RuntimeError(f"the clients failed: {problems[-2000:]}")
         figures: Figures = json.loads(answer)
-        if figures["refused"] or figures["closed_early"]:
-            print(f"refused {figures['refused']}, closed {figures['closed_early']}: {problems[-500:]}", file=sys.stderr)
         return figures
 
 

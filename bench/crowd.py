@@ -17,19 +17,15 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
-
-import msgspec
 
 from bench import mix
 from bench.gauges import Seen, looked, until
 from bench.ledger import Ledger
 from bench.lineup import BareServer, Running, StreamServer
 from bench.pen import Pen
-from bench.poster import Connection, with_hands
+from bench.poster import Connection, steadily
 from bench.process import cpu_seconds, end_cleanly
-from bench.progress import Progress
 from bench.site import Site, site
 
 SPARE_FILES = 200
@@ -75,7 +71,6 @@ class Plan:
     hold: float
     rates: tuple[float, ...]
     seconds: float
-    json: str
 
 
 def plan_from(arguments: list[str]) -> Plan:
@@ -86,7 +81,6 @@ def plan_from(arguments: list[str]) -> Plan:
     parser.add_argument("--hold", type=float, default=0, help="seconds of being idle (60)")
     parser.add_argument("--seconds", type=float, default=0, help="seconds of each rate of posts (20)")
     parser.add_argument("--rates", default="1,100,1000", help="posts a second, one after the other (1,100,1000)")
-    parser.add_argument("--json", default="", metavar="FILE", help="write the figures there as well")
     given = parser.parse_args(arguments)
     needed = given.conns + WAITING_FILES + SPARE_FILES
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -98,7 +92,6 @@ def plan_from(arguments: list[str]) -> Plan:
         hold=given.hold or (10 if given.quick else 60),
         rates=tuple(float(rate) for rate in given.rates.split(",")),
         seconds=given.seconds or (5 if given.quick else 20),
-        json=given.json,
     )
 
 
@@ -114,19 +107,15 @@ class Press:
 
     async def run(self, rate: float, done: asyncio.Event) -> float:
         """Post at ``rate`` until ``done`` is set, with one loud post a second. Return the rate achieved."""
-        start, first = time.monotonic(), self._next
-        every = max(1, round(rate))
+        start, posted, every = time.monotonic(), self._oracle.posts, max(1, round(rate))
 
-        async def hand(connection: Connection) -> None:
-            while not done.is_set():
-                turn, self._next = self._next - first, self._next + 1
-                draft = mix.draft(first + turn, loud=turn % every == 0, chance=self._chance)
-                await asyncio.sleep(max(0.0, start + turn / rate - time.monotonic()))
-                answer = await connection.send(self._tokens[draft.author], mix.body(draft, time.monotonic_ns()))
-                self._oracle.posted(draft, msgspec.json.decode(answer)["id"])
+        async def post(connection: Connection, turn: int) -> None:
+            draft = mix.draft(self._next, loud=turn % every == 0, chance=self._chance)
+            self._next += 1
+            status_id = await connection.send(self._tokens[draft.author], mix.body(draft, time.monotonic_ns()))
+            self._oracle.posted(draft, status_id)
 
-        posted = self._oracle.posts
-        await with_hands(self._address, min(HANDS, every), hand)
+        await steadily(self._address, rate, done, post, min(HANDS, every))
         return (self._oracle.posts - posted) / (time.monotonic() - start)
 
 
@@ -140,7 +129,7 @@ class Restartable:
 
     def start_again(self) -> None:
         """Start the server again after it was stopped."""
-        self._context = self._server.running(self.running.port)
+        self._context = self._server.running(port=self.running.port)
         self.running = self._context.__enter__()
 
     def end(self) -> None:
@@ -155,7 +144,6 @@ class Crowd:
         self.measured, self.pen, self.press, self.oracle, self.plan = measured, pen, press, oracle, plan
         self.askers = [mix.asker(number) for number in range(plan.conns)]
         self.ledger = Ledger()
-        self.progress = Progress()
 
     @property
     def running(self) -> Running:
@@ -164,16 +152,15 @@ class Crowd:
 
     async def run(self) -> None:
         """Run all parts in order."""
-        with self.progress:
-            before = await self._warm_up()
-            await self._ramp()
-            await self._hold(before)
-            for rate in self.plan.rates:
-                await self._publish(rate)
-            await self._storm("storm", self.pen.drop)
-            await self._leave("leave", before)
-            await self._storm("restart", self._restart)
-            await self._leave("leave again", None)
+        before = await self._warm_up()
+        await self._ramp()
+        await self._hold(before)
+        for rate in self.plan.rates:
+            await self._publish(rate)
+        await self._storm("storm", self.pen.drop)
+        await self._leave("leave", before)
+        await self._storm("restart", self._restart)
+        await self._leave("leave again", None)
 
     async def _restart(self) -> None:
         await self.pen.drop()
@@ -184,21 +171,19 @@ class Crowd:
 
     async def _warm_up(self) -> Seen:
         """Connect and disconnect a few clients, so that what the server loads once does not count for each stream."""
-        await self.pen.open(0, min(FEW, self.plan.conns), RAMP_AT_ONCE, lambda _: None)
+        await self.pen.open(0, min(FEW, self.plan.conns), RAMP_AT_ONCE)
         await self.pen.drop()
         return (await self._seen(lambda seen: seen.streams == 0))[0]
 
     async def _ramp(self) -> None:
-        with self.progress.part("ramp", self.plan.conns) as told:
-            opened, seconds = await self.pen.open(0, self.plan.conns, RAMP_AT_ONCE, told)
+        opened, seconds = await self.pen.open(0, self.plan.conns, RAMP_AT_ONCE)
         wrong = (await self.pen.figures())["wrong"]
-        self.ledger.note("ramp", "opened", opened, "")
         self.ledger.note("ramp", "connects", opened / seconds, "/s")
         self.ledger.promise("ramp", "refused or failed connects", wrong["refused"] + wrong["failed"])
 
     async def _hold(self, before: Seen) -> None:
         cpu = cpu_seconds(self.running.process.pid)
-        await self.progress.wait("hold", self.plan.hold)
+        await asyncio.sleep(self.plan.hold)
         cpu = cpu_seconds(self.running.process.pid) - cpu
         seen = await looked(self.running.port, self.running.process.pid)
         self.ledger.note("hold", "memory of a stream", (seen.memory_kib - before.memory_kib) / self.plan.conns, "KiB")
@@ -213,7 +198,7 @@ class Crowd:
         done = asyncio.Event()
         posting = asyncio.create_task(self.press.run(rate, done))
         cpu, start = cpu_seconds(self.running.process.pid), time.monotonic()
-        await self.progress.wait(part, self.plan.seconds)
+        await asyncio.sleep(self.plan.seconds)
         done.set()
         reached = await posting
         short = await self._settled()
@@ -233,14 +218,13 @@ class Crowd:
         last = await self.pen.figures()
         done = asyncio.Event()
         posting = asyncio.create_task(self.press.run(STORM_RATE, done))
-        await self.progress.wait(f"before the {part}", STORM_AROUND_SECONDS)
+        await asyncio.sleep(STORM_AROUND_SECONDS)
         await cut()
         start, cpu = time.monotonic(), cpu_seconds(self.running.process.pid)
-        with self.progress.part(part, self.plan.conns) as told:
-            opened, seconds = await self.pen.open(0, self.plan.conns, self.plan.conns, told)
+        opened, seconds = await self.pen.open(0, self.plan.conns, self.plan.conns)
         seen, _ = await self._seen(lambda seen: seen.live >= self.plan.conns)
         live, cpu = time.monotonic() - start, cpu_seconds(self.running.process.pid) - cpu
-        await self.progress.wait(f"after the {part}", STORM_AROUND_SECONDS)
+        await asyncio.sleep(STORM_AROUND_SECONDS)
         done.set()
         await posting
         short = await self._settled()
@@ -326,18 +310,18 @@ async def measure_bare(site: Site, plan: Plan) -> Yardstick:
         pen = await Pen.start(running.port, _requests(site, authors, listeners, plan.conns, "/stream"))
         try:
             cpu = cpu_seconds(running.process.pid)
-            _, seconds = await pen.open(0, plan.conns, plan.conns, lambda _: None)
+            _, seconds = await pen.open(0, plan.conns, plan.conns)
             cpu = cpu_seconds(running.process.pid) - cpu
         finally:
             await pen.end()
     return Yardstick(seconds, cpu)
 
 
-async def measure(site: Site, server: StreamServer, plan: Plan) -> Ledger:
+async def measure(server: StreamServer, plan: Plan) -> Ledger:
     """Run once and return the figures."""
     measured = Restartable(server)
     try:
-        async with crowd(site, measured, plan) as made:
+        async with crowd(server.site, measured, plan) as made:
             await made.run()
             return made.ledger
     finally:
@@ -345,12 +329,10 @@ async def measure(site: Site, server: StreamServer, plan: Plan) -> Ledger:
 
 
 async def measure_all(plan: Plan) -> Ledger:
-    """Run once, with the yardstick before and after, and return the figures."""
+    """Run once, after the yardstick, and return the figures."""
     with site() as shared:
-        before = await measure_bare(shared, plan)
-        ledger = await measure(shared, StreamServer(shared), plan)
-        after = await measure_bare(shared, plan)
-    bare = Yardstick(*(sum(pair) / 2 for pair in zip(before, after, strict=True)))
+        bare = await measure_bare(shared, plan)
+        ledger = await measure(StreamServer(shared), plan)
     ledger.note("yardstick", "bare aiohttp opens as many", bare.seconds, "s")
     ledger.note("yardstick", "bare aiohttp: CPU", bare.cpu_seconds, "s")
     for part in ("storm", "restart"):
@@ -361,13 +343,11 @@ async def measure_all(plan: Plan) -> Ledger:
 
 
 def main() -> None:
-    """Measure and print the figures. Progress goes to stderr."""
+    """Measure and print the figures."""
     plan = plan_from(sys.argv[1:])
     end_cleanly()
     ledger = asyncio.run(measure_all(plan))
-    ledger.show(f"{plan.conns} streams on one process")
-    if plan.json:
-        Path(plan.json).write_text(ledger.json(), encoding="utf-8")
+    print(ledger.text(f"{plan.conns} streams on one process"))
     sys.exit(1 if ledger.broken else 0)
 
 

@@ -23,7 +23,6 @@ class Seen(NamedTuple):
     live: float
     tasks: float
     ring_bytes: float
-    slow: float
     files: int
     memory_kib: int
 
@@ -35,14 +34,10 @@ def look(port: int, pid: int) -> Seen:
         for name, value in _ROW.findall(answer.read().decode()):
             rows[name] += float(value)
     return Seen(
-        streams=rows["stream_server_streams"],
-        live=rows["stream_server_streams_live"],
-        tasks=rows["stream_server_tasks"],
-        ring_bytes=rows["stream_server_ring_bytes"],
-        slow=rows["stream_server_slow_client_demotions_total"],
-        files=_files(pid),
-        memory_kib=memory_kib(pid),
-    )
+        streams=rows["stream_server_streams"], live=rows["stream_server_streams_live"],
+        tasks=rows["stream_server_tasks"], ring_bytes=rows["stream_server_ring_bytes"],
+        files=_files(pid), memory_kib=memory_kib(pid),
+    )  # fmt: skip
 
 
 async def looked(port: int, pid: int) -> Seen:

@@ -2,8 +2,7 @@
 
     python -m bench.herd --port PORT --requests FILE
 
-Each command is a line of JSON, ``{"do": …}``, and gets one line of JSON as an answer. ``open`` also reports its
-progress.
+Each command is a line of JSON, ``{"do": …}``, and gets one line of JSON as an answer.
 
 ``open``     connect the clients from ``first`` to ``last``, ``at_once`` of them at a time; those that were connected
              before send their cursor
@@ -27,15 +26,11 @@ import sys
 import time
 from array import array
 from collections import Counter, deque
+from pathlib import Path
 from typing import Any
-
-from bench.reader import quantile_ms, requests_of
 
 READ_BYTES = 1 << 18
 """Most bytes of one read."""
-
-TOLD_SECONDS = 0.25
-"""Seconds between two progress reports."""
 
 AGAIN_SECONDS = 0.2
 """Seconds until a failed connect is repeated."""
@@ -231,7 +226,6 @@ class Orders:
     def __init__(self, herd: Herd) -> None:
         self.herd = herd
         self.began: float | None = None
-        self.told = 0.0
         self._rest = b""
 
     def run(self) -> None:
@@ -266,15 +260,21 @@ class Orders:
             _say({"tally": self.herd.tally()})
 
     def _tell_opening(self) -> None:
-        if self.began is None:
-            return
-        now = time.monotonic()
-        if not self.herd.opening:
-            _say({"opened": self.herd.opened, "seconds": now - self.began})
+        if self.began is not None and not self.herd.opening:
+            _say({"opened": self.herd.opened, "seconds": time.monotonic() - self.began})
             self.began = None
-        elif now > self.told + TOLD_SECONDS:
-            self.told = now
-            _say({"so_far": self.herd.opened})
+
+
+def requests_of(path: str, port: int) -> list[bytes]:
+    """Read requests from a file, one a line: method and path, then headers, each after a tab."""
+    rows = [line.split("\t") for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    host = f"Host: 127.0.0.1:{port}"
+    return [("\r\n".join([f"{start} HTTP/1.1", host, *more]) + "\r\n\r\n").encode() for start, *more in rows]
+
+
+def quantile_ms(delays: list[int], share: float) -> float:
+    """Return the delay in ms that a ``share`` of the deliveries did not exceed."""
+    return delays[int(share * (len(delays) - 1))] / 1e6 if delays else 0.0
 
 
 def _say(message: dict[str, Any]) -> None:

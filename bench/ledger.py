@@ -1,10 +1,8 @@
-"""Collects the results of a run, and shows them as a table and as JSON: figures, and promises that must be zero."""
+"""Collects the results of a run, and shows them as a table: figures, and promises that must be zero."""
 
-import json
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.table import Table
+from bench.table import figure, markdown
 
 
 class Row(NamedTuple):
@@ -32,43 +30,20 @@ class Ledger:
         self.rows.append(Row(part, name, value, "", promise=True))
 
     def value(self, part: str, name: str) -> float:
-        """Return one figure. Raises KeyError if it was not noted."""
-        for row in self.rows:
-            if (row.part, row.name) == (part, name):
-                return row.value
-        raise KeyError(name)
+        """Return one figure. Raises StopIteration if it was not noted."""
+        return next(row.value for row in self.rows if (row.part, row.name) == (part, name))
 
     @property
     def broken(self) -> list[Row]:
         """The promises that were broken."""
         return [row for row in self.rows if row.promise and row.value]
 
-    def json(self) -> str:
-        """Return ``{part: {name: value}}`` as text. The unit follows the name in brackets."""
-        parts: dict[str, dict[str, float]] = {}
-        for row in self.rows:
-            parts.setdefault(row.part, {})[f"{row.name} [{row.unit}]" if row.unit else row.name] = row.value
-        return json.dumps(parts, indent=2) + "\n"
-
-    def show(self, title: str) -> None:
-        """Print the table. Broken promises stand out."""
-        table = Table(title=title, title_justify="left")
-        for column in ("part", "figure"):
-            table.add_column(column)
-        table.add_column("", justify="right")
-        last = ""
-        for row in self.rows:
-            if last and row.part != last:
-                table.add_section()
-            style = "bold red" if row in self.broken else None
-            table.add_row(row.part if row.part != last else "", row.name, _text(row), style=style)
-            last = row.part
-        console = Console(width=None if Console().is_terminal else 120)
-        console.print(table)
-        broken = len(self.broken)
-        console.print(f"{broken} promises were broken" if broken else "every promise was kept")
-
-
-def _text(row: Row) -> str:
-    value = f"{row.value:,.0f}" if abs(row.value) >= 100 or row.value == int(row.value) else f"{row.value:.2f}"
-    return f"{value} {row.unit}".strip()
+    def text(self, title: str) -> str:
+        """Return the table. Broken promises are marked."""
+        broken = self.broken
+        cells = [
+            (row.part, row.name, f"{figure(row.value)} {row.unit}".strip(), "BROKEN" if row in broken else "")
+            for row in self.rows
+        ]
+        table = markdown(("part", "figure", title, ""), cells, padded=True)
+        return f"{table}\n{f'{len(broken)} promises were broken' if broken else 'every promise was kept'}"

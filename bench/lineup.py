@@ -4,62 +4,85 @@ A request is a line of text: method and path separated by a blank, then headers,
 begins with ``@`` is the body.
 """
 
+import asyncio
 import json
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import quote
 
+from redis.asyncio import Redis
+
+from bench import book_server
+from bench.poster import TOPICS, message, post_steadily, track_of
 from bench.process import end, first_core, pin, wait_for_line
-from bench.site import Site
-
-TOPICS = 10
-"""Number of topics.
-
-Each post has one topic and each tracking client waits for one, so it receives 10 % of the posts.
-"""
-
-HANDSHAKE = (
-    "Connection: Upgrade\tUpgrade: websocket\tSec-WebSocket-Version: 13\tSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
-)
-"""The headers that ask for a WebSocket."""
+from bench.site import FOLLOWERS, HOME_POSTS, Site
 
 BODIES = 500
 """Number of different posts that the clients of the requests send in turn."""
 
-Kind = Literal["firehose", "tracks"]
-"""The posts that the clients receive: every post, or each client the posts of its own filter."""
+Kind = Literal["firehose", "topic", "tracks"]
+"""What a client receives: all posts, one topic of ten, or one topic by a filter of its own."""
+
+
+class Process(Protocol):
+    """The process that is measured."""
+
+    @property
+    def pid(self) -> int: ...
 
 
 class Running(NamedTuple):
     """A measured server: its only process and its port."""
 
-    process: "subprocess.Popen[bytes]"
+    process: Process
     port: int
 
 
-class Server(Protocol):
+class Server(ABC):
     """A measured server. ``column`` names it in the results."""
 
     column: str
-    site: Site
 
-    def running(self) -> AbstractContextManager[Running]: ...
+    def __init__(self, site: Site) -> None:
+        self.site = site
 
-    def streams(self, kind: Kind, count: int) -> list[str]: ...
+    @abstractmethod
+    def running(self, rate: float = 0) -> AbstractContextManager[Running]:
+        """Start a fresh server on the first core, and stop it at the end.
+
+        A server whose upstream makes the events itself lets it make ``rate`` events a second.
+        """
+
+    def streams(self, kind: Kind, count: int) -> list[str]:
+        """Return the requests of ``count`` clients that share one token."""
+        raise NotImplementedError
+
+    def openings(self, count: int) -> list[tuple[str, list[str]]]:
+        """Return the requests whose connects are measured, by name."""
+        return [(self.column, self.streams("tracks", count))]
+
+    def calls(self) -> dict[str, list[str]]:
+        """Return the requests whose rate is measured, by name."""
+        raise NotImplementedError
+
+    async def feed(self, running: Running, kind: Kind, rate: float, done: asyncio.Event) -> None:  # noqa: ARG002
+        """Let posts reach the server at a rate until ``done`` is set. By default it hears those of the writer."""
+        await post_steadily(self.site, rate, done)
 
 
-class StreamServer:
+class StreamServer(Server):
     """Our server, with one worker process, on the writer's Redis."""
 
     def __init__(self, site: Site, column: str = "ours") -> None:
-        self.site = site
+        super().__init__(site)
         self.column = column
 
     @contextmanager
-    def running(self, port: int = 0) -> Iterator[Running]:
+    def running(self, rate: float = 0, port: int = 0) -> Iterator[Running]:  # noqa: ARG002 - it hears the writer
         """Start a fresh server on the first core, and stop it at the end."""
         process, address = self.site.serve("measured", "--redis", f"unix://{self.site.redis_socket}", port=port)
         yield from _kept(process, address)
@@ -67,12 +90,12 @@ class StreamServer:
     def streams(self, kind: Kind, count: int) -> list[str]:
         """Return the requests of ``count`` clients that share one token."""
         token = self.site.token(self.site.admin, "stream firehose")
-        return [_stream(kind, n, token) for n in range(count)]
+        return [stream_request("/v1/stream", kind, number, token) for number in range(count)]
 
     def openings(self, count: int) -> list[tuple[str, list[str]]]:
         """Return the requests whose connects are measured, by name."""
         tokens = [self.site.token(uid, "stream firehose") for uid in self.site.users("listener", count)]
-        different = [_stream("tracks", n, token) for n, token in enumerate(tokens)]
+        different = [stream_request("/v1/stream", "tracks", n, token) for n, token in enumerate(tokens)]
         alike = self.streams("firehose", count)
         return [("different", different), ("different again", different), ("one token", alike)]
 
@@ -81,106 +104,104 @@ class StreamServer:
         readers = [self.site.token(uid, "read") for uid in self.site.readers]
         return {
             "me": [f"GET /v1/users/me\tAuthorization: Bearer {token}" for token in readers],
-            "home": [f"GET /v1/timelines/home?count=30\tAuthorization: Bearer {token}" for token in readers],
-            "post": _posts("/v1/statuses", self.site.authors),
+            "home": [f"GET /v1/timelines/home?count={HOME_POSTS}\tAuthorization: Bearer {token}" for token in readers],
+            "post": _posts("/v1/statuses", [self.site.token(uid, "write") for uid in self.site.posters]),
         }
 
 
-class WebSocketServer(StreamServer):
-    """Our server, whose clients receive the same messages over WebSocket."""
-
-    def streams(self, kind: Kind, count: int) -> list[str]:
-        """Return the handshakes of ``count`` clients that share one token."""
-        return [f"{request}\t{HANDSHAKE}" for request in super().streams(kind, count)]
-
-
-class SseServer(StreamServer):
-    """Our server with Server-Sent Events, with which its WebSockets are compared."""
-
-    def __init__(self, site: Site) -> None:
-        super().__init__(site, "sse")
-
-
-class QueueServer:
+class QueueServer(Server):
     """An ordinary aiohttp server, with a queue for each client."""
 
     column = "queue"
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
-
     @contextmanager
-    def running(self) -> Iterator[Running]:
+    def running(self, rate: float = 0) -> Iterator[Running]:  # noqa: ARG002 - it hears the writer
         """Start a fresh server on the first core, and stop it at the end."""
         command = [sys.executable, "-m", "bench.queue_server", "--socket", self.site.redis_socket]
         yield from _started(self.site, self.column, command)
 
     def streams(self, kind: Kind, count: int) -> list[str]:
         """Return the same clients' requests in the format of this server."""
-        return [f"GET /sub?track={quote(track_of(n))}" if kind == "tracks" else "GET /sub" for n in range(count)]
+        return [f"GET /sub?track={quote(words_of(kind, number))}" for number in range(count)]
 
 
-class Floor:
+class Floor(Server):
     """The C program that does the least. With ``batch`` it joins the events of one read from Redis."""
 
     def __init__(self, site: Site, program: str, *, batch: bool = False) -> None:
-        self.site = site
+        super().__init__(site)
         self.column = "floor batch" if batch else "floor"
         self._command = [program, "--socket", site.redis_socket, *(["--batch"] if batch else [])]
 
     @contextmanager
-    def running(self) -> Iterator[Running]:
+    def running(self, rate: float = 0) -> Iterator[Running]:  # noqa: ARG002 - it hears the writer
         """Start it on the first core, and stop it at the end."""
         yield from _started(self.site, "floor", self._command)
 
     def streams(self, kind: Kind, count: int) -> list[str]:
         """Return the same clients' requests. The floor reads only the topic in them."""
-        return [f"GET /{track_of(n)}" if kind == "tracks" else "GET /" for n in range(count)]
+        return [f"GET /{words_of(kind, number)}" for number in range(count)]
 
 
-class BareServer:
+class BareServer(Server):
     """An aiohttp server that does nothing else than the protocol."""
 
     column = "bare"
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
-
     @contextmanager
-    def running(self) -> Iterator[Running]:
+    def running(self, rate: float = 0) -> Iterator[Running]:  # noqa: ARG002 - it gets no posts
         """Start a fresh server on the first core, and stop it at the end."""
         yield from _started(self.site, self.column, [sys.executable, "-m", "bench.bare_server"])
 
     def streams(self, kind: Kind, count: int) -> list[str]:
         """Return requests of the same length as those of our server."""
         token = self.site.token(self.site.admin, "stream firehose")
-        return [_stream(kind, n, token).replace("/v1/stream", "/stream", 1) for n in range(count)]
+        return [stream_request("/stream", kind, number, token) for number in range(count)]
 
-    def openings(self, count: int) -> list[tuple[str, list[str]]]:
-        """Return the requests whose connects are measured, by name."""
-        return [("bare", self.streams("tracks", count))]
+
+class BookServer(Server):
+    """The program of the book, with as many followers and posts in home timelines as our server has."""
+
+    column = "book"
+
+    @contextmanager
+    def running(self, rate: float = 0) -> Iterator[Running]:  # noqa: ARG002 - it hears nothing
+        """Start a fresh server on the first core, and stop it at the end."""
+        asyncio.run(self._prepare())
+        command = [sys.executable, "-m", "bench.book_server", "--socket", self.site.redis_socket]
+        yield from _started(self.site, self.column, command)
 
     def calls(self) -> dict[str, list[str]]:
         """Return the requests whose rate is measured, by name."""
-        return {"echo": _posts("/echo", self.site.authors)}
+        readers = [self.site.token(uid, "read") for uid in self.site.readers]
+        return {
+            "home": [f"GET /home\tAuthorization: Bearer {token}" for token in readers],
+            "post": _posts("/statuses", [self.site.token(uid, "write") for uid in self.site.posters]),
+        }
+
+    async def _prepare(self) -> None:
+        site = self.site
+        friends, followers = site.users("friend", FOLLOWERS), site.users("follower", FOLLOWERS)
+        async with Redis(unix_socket_path=site.redis_socket) as redis:
+            for uid in (*site.posters, *site.readers, *friends, *followers):
+                await book_server.create_user(redis, uid, f"user{uid}")
+            for reader in site.readers:
+                await book_server.follow_user(redis, reader, friends)
+            for follower in followers:
+                await book_server.follow_user(redis, follower, site.posters)
+            for number in range(HOME_POSTS):
+                await book_server.post_status(redis, friends[number % len(friends)], message(number))
 
 
-def track_of(number: int) -> str:
-    """Return a track parameter: one topic of the posts, and a word that only this client uses."""
-    return f"topic{number % TOPICS},nobody{number}says"
+def words_of(kind: Kind, number: int) -> str:
+    """Return the words that client ``number`` waits for. Empty if it receives everything."""
+    return {"firehose": "", "topic": f"topic{number % TOPICS}", "tracks": track_of(number)}[kind]
 
 
-def message(number: int) -> str:
-    """Return a post of usual length about one topic, with a tag, a mention and a link."""
-    return (
-        f"topic{number % TOPICS} is what everyone at the gate talks about while they wait for flight {number} to "
-        f"board, says @author{number % 7} #delayed http://example.com/flights/{number}"
-    )
-
-
-def _stream(kind: Kind, number: int, token: str) -> str:
-    query = f"track={quote(track_of(number))}" if kind == "tracks" else "firehose=true"
-    return f"GET /v1/stream?{query}\tAccept: text/event-stream\tAuthorization: Bearer {token}"
+def stream_request(path: str, kind: Kind, number: int, token: str) -> str:
+    """Return the request of one client of our server."""
+    query = f"track={quote(words_of(kind, number))}" if kind != "firehose" else "firehose=true"
+    return f"GET {path}?{query}\tAccept: text/event-stream\tAuthorization: Bearer {token}"
 
 
 def _posts(path: str, tokens: list[str]) -> list[str]:

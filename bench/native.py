@@ -1,4 +1,4 @@
-"""Compiles the benchmark's programs in C, if the machine has a compiler."""
+"""Compiles the benchmark's programs in C."""
 
 import os
 import shutil
@@ -10,23 +10,20 @@ SOURCES = Path(__file__).parent
 
 
 class Programs(NamedTuple):
-    """Paths of the compiled programs. Both are empty if they could not be compiled, and ``missing`` says why."""
+    """Paths of the compiled programs."""
 
     floor: str
     load: str
-    missing: str
 
 
 def compiled(folder: Path) -> Programs:
-    """Compile ``floor.c`` and ``load.c`` into the folder."""
+    """Compile ``floor.c`` and ``load.c`` into the folder. Raises RuntimeError if that is not possible."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
-        return Programs("", "", "no C compiler on PATH")
-    programs = {}
-    for name in ("floor", "load"):
-        programs[name] = str(folder / name)
-        command = [compiler, "-O2", "-o", programs[name], str(SOURCES / f"{name}.c")]
+        raise RuntimeError("the benchmark needs a C compiler, and there is none on PATH")
+    for name in Programs._fields:
+        command = [compiler, "-O2", "-o", str(folder / name), str(SOURCES / f"{name}.c")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            return Programs("", "", f"{compiler} failed: {done.stderr.strip()[-500:]}")
-    return Programs(**programs, missing="")
+            raise RuntimeError(f"{compiler} failed: {done.stderr.strip()[-500:]}")
+    return Programs(*(str(folder / name) for name in Programs._fields))

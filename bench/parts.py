@@ -8,8 +8,9 @@ from bench import crowd
 from bench.burst import Bursts
 from bench.clients import Clients, Figures, Work
 from bench.gauges import until
-from bench.lineup import TOPICS, BareServer, Kind, Running, Server, StreamServer
-from bench.poster import steadily
+from bench.lineup import Kind, Running, Server, StreamServer
+from bench.poster import TOPICS
+from bench.process import cpu_seconds
 
 ASKERS = 32
 """Connections that send requests at the same time."""
@@ -20,20 +21,11 @@ FEW = 20
 JOINED = (10, 20.0)
 """Posts a burst and bursts a second, for about ten events a read."""
 
-FLOOD = (250, 2.0)
-"""The same for many events a read."""
-
 CROWD_RATE = 100.0
 """Posts a second to the streams of the crowd."""
 
-CUTS = ("storm", "restart")
-"""The parts of a run of the crowd in which all connections close and all clients return."""
-
 Measured = Iterator[tuple[str, Figures]]
 """Names of what was measured, and the figures."""
-
-Answering = StreamServer | BareServer
-"""The servers that answer requests."""
 
 
 @dataclass(frozen=True)
@@ -51,39 +43,48 @@ class Plan:
     settle: float
     crowd: int
 
+    def rate_of(self, kind: Kind) -> float:
+        """Return the posts a second."""
+        return self.rate if kind == "firehose" else self.track_rate
+
 
 def fan_out(server: Server, clients: Clients, plan: Plan, kind: Kind) -> Measured:
-    """Measure clients that read while the writer posts at the planned rate."""
-    rate = plan.track_rate if kind == "tracks" else plan.rate
+    """Measure clients that read while posts come at the planned rate."""
+    rate = plan.rate_of(kind)
+    with server.running(rate) as running:
 
-    def work(done: asyncio.Event) -> Awaitable[object]:
-        return steadily(server.site, rate, done)
+        def work(done: asyncio.Event) -> Awaitable[object]:
+            return server.feed(running, kind, rate, done)
 
-    with server.running() as running:
-        share = 1 / TOPICS if kind == "tracks" else 1.0
-        yield kind, _streamed(server, running, clients, plan, kind, work, rate * share)
+        due = rate * (1 if kind == "firehose" else 1 / TOPICS)
+        yield kind, _streamed(server, running, clients, plan, kind, work, due)
 
 
 def joined(server: Server, clients: Clients, plan: Plan) -> Measured:
     """Measure firehose clients while posts come in bursts."""
+    size, per_second = JOINED
+
+    async def work(done: asyncio.Event) -> None:
+        await (await Bursts.of(server.site)).run(size, per_second, done)
+
     with server.running() as running:
-        for name, (size, per_second) in (("joined", JOINED), ("flood", FLOOD)):
-
-            async def work(done: asyncio.Event, size: int = size, per_second: float = per_second) -> None:
-                await (await Bursts.of(server.site)).run(size, per_second, done)
-
-            yield name, _streamed(server, running, clients, plan, "firehose", work, size * per_second)
+        yield "joined", _streamed(server, running, clients, plan, "firehose", work, size * per_second)
 
 
-def requests(server: Answering, clients: Clients, plan: Plan) -> Measured:
-    """Measure how many requests a second a server answers, and what one costs."""
+def requests(server: Server, clients: Clients, plan: Plan) -> Measured:
+    """Measure how many requests a second a server answers, and what one costs the server and Redis."""
     with server.running() as running:
         for name, lines in server.calls().items():
-            times = {"warmup": plan.warmup / 2, "duration": plan.seconds / 2}
-            yield name, _per_request(asyncio.run(clients.requests(running, lines, conns=ASKERS, **times)))
+            asyncio.run(clients.requests(running, lines, conns=ASKERS, duration=plan.warmup / 2))
+            redis = cpu_seconds(server.site.redis_pid())
+            found = asyncio.run(clients.requests(running, lines, conns=ASKERS, duration=plan.seconds / 2))
+            redis = cpu_seconds(server.site.redis_pid()) - redis
+            count = max(1.0, found["count"])
+            costs = {"cpu_us": 1e6 * found["server_cpu_s"] / count, "redis_us": 1e6 * redis / count}
+            yield name, found | costs | {"per_s": count / found["seconds"]}
 
 
-def connects(server: Answering, clients: Clients, plan: Plan) -> Measured:
+def connects(server: Server, clients: Clients, plan: Plan) -> Measured:
     """Measure how many streams a second a server opens, and what opening costs."""
     with server.running() as running:
         asyncio.run(clients.streams(running, server.streams("firehose", FEW), settle=0))
@@ -104,43 +105,21 @@ def idle(server: Server, clients: Clients, plan: Plan) -> Measured:
     with server.running() as running:
         for count in (FEW, plan.idle_conns):
             found = asyncio.run(clients.streams(running, server.streams("firehose", count), settle=1))
-        yield "idle", found
+        yield "idle", found | {"open_per_cpu_s": found["opened"] / found["open_cpu_s"]}
 
 
-def websocket(server: StreamServer, clients: Clients, plan: Plan) -> Measured:
-    """Measure fan-out and idle memory, for WebSockets, or for Server-Sent Events to compare with them."""
-    kinds: tuple[Kind, ...] = ("firehose", "tracks")
-    for kind in kinds:
-        yield from ((f"websocket {name}", figures) for name, figures in fan_out(server, clients, plan, kind))
-    yield from ((f"websocket {name}", figures) for name, figures in idle(server, clients, plan))
-
-
-def returning(server: Answering, plan: Plan) -> Measured:
+def returning(server: Server, _: Clients, plan: Plan) -> Measured:
     """Measure many streams, all of which close and return at once. Of a bare server, measure how long opening takes."""
-    sizes = crowd.Plan(conns=plan.crowd, hold=plan.warmup, rates=(CROWD_RATE,), seconds=plan.seconds, json="")
-    if isinstance(server, BareServer):
+    sizes = crowd.Plan(conns=plan.crowd, hold=plan.warmup, rates=(CROWD_RATE,), seconds=plan.seconds)
+    if not isinstance(server, StreamServer):
         bare = asyncio.run(crowd.measure_bare(server.site, sizes))
-        times = {f"{part}_s": bare.seconds for part in CUTS}
-        yield "crowd", times | {f"{part}_cpu_s": bare.cpu_seconds for part in CUTS}
+        storms = {"storm_s": bare.seconds, "storm_cpu_s": bare.cpu_seconds}
+        yield "crowd", storms | {"restart_s": bare.seconds, "restart_cpu_s": bare.cpu_seconds}
         return
-    ledger = asyncio.run(crowd.measure(server.site, server, sizes))
-    posts = f"{CROWD_RATE:g} posts/s"
-    yield (
-        "crowd",
-        {
-            **{f"{part}_s": ledger.value(part, crowd.LIVE) for part in CUTS},
-            **{f"{part}_cpu_s": ledger.value(part, crowd.CPU) for part in CUTS},
-            "refused": ledger.value("storm", "refused connects") + ledger.value("restart", "refused connects"),
-            "ramp_per_s": ledger.value("ramp", "connects"),
-            "p50_ms": ledger.value(posts, "post to client, p50"),
-            "p99_ms": ledger.value(posts, "post to client, p99"),
-            "cpu_percent": ledger.value(posts, "server"),
-            "kib_per_idle_conn": ledger.value("hold", "memory of a stream"),
-            "left_mib": ledger.value("leave", "memory more than before"),
-            "broken": len(ledger.broken),
-            "client_cpu_share": ledger.value(posts, "clients") / 100,
-        },
-    )
+    ledger = asyncio.run(crowd.measure(server, sizes))
+    figures = {f"{part}_s": ledger.value(part, crowd.LIVE) for part in ("storm", "restart")}
+    figures |= {f"{part}_cpu_s": ledger.value(part, crowd.CPU) for part in ("storm", "restart")}
+    yield "crowd", figures | {"broken": len(ledger.broken)}
 
 
 def _streamed(
@@ -154,10 +133,4 @@ def _streamed(
         "per_cpu_s": count / cpu,
         "cpu_percent": 100 * cpu / found["seconds"],
         "share": count / (plan.conns * due * found["seconds"]),
-        "bytes_each": found["bytes"] / count,
     }
-
-
-def _per_request(found: Figures) -> Figures:
-    count = max(1.0, found["count"])
-    return found | {"per_s": count / found["seconds"], "cpu_us": 1e6 * found["server_cpu_s"] / count}

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from bench.process import last_core, pin
@@ -31,16 +30,11 @@ class Pen:
         pin(process.pid, last_core())
         return cls(process)
 
-    async def open(self, first: int, last: int, at_once: int, told: Callable[[int], None]) -> tuple[int, float]:
-        """Connect the clients from ``first`` to ``last``. Return how many are open, and the seconds it took.
-
-        Calls ``told`` with the number of open clients while they connect.
-        """
+    async def open(self, first: int, last: int, at_once: int) -> tuple[int, float]:
+        """Connect the clients from ``first`` to ``last``. Return how many are open, and the seconds it took."""
         await self._order(do="open", first=first, last=last, at_once=at_once)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while "opened" not in (answer := await self._answer()):
-                told(answer["so_far"])
-        told(answer["opened"])
+            answer = await self._answer()
         return answer["opened"], answer["seconds"]
 
     async def drop(self) -> None:

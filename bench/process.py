@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -82,6 +83,12 @@ def wait_for_line(path: Path, start: str, process: "subprocess.Popen[bytes]", se
         time.sleep(0.02)
     errors = path.with_suffix(".err").read_text()[-2000:]
     raise RuntimeError(f"the process behind {path.name} did not start: {errors}")
+
+
+def free_port() -> int:
+    """Return a TCP port of the loopback address that is free now."""
+    with socket.create_server(("127.0.0.1", 0)) as asked:
+        return int(asked.getsockname()[1])
 
 
 def end_cleanly() -> None:

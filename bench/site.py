@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import jwt
+from redis import Redis
 
 from bench.process import end, last_core, pin, wait_for_line
 
@@ -24,29 +25,31 @@ AUTHORS = 20
 USERS_AT_ONCE = 1000
 """Most users that one request creates."""
 
-READERS = 32
-"""Number of users whose home timelines are read."""
+POSTERS = 20
+"""Number of users whose posts are measured."""
 
-FRIENDS = 10
-"""Number of users whom each reader follows."""
+FOLLOWERS = 10
+"""Number of followers of each of them."""
+
+READERS = 32
+"""Number of users whose home timelines are read. Each follows ten users."""
 
 HOME_POSTS = 30
 """Number of posts in each home timeline."""
 
-LIMITS_OF_A_LOAD = {
-    "STREAM_SERVER_TRUSTED_PROXIES": "127.0.0.1",
-    **{
-        f"STREAM_SERVER_{name}": "1000000000"
-        for name in (
-            "LIMIT_READS", "LIMIT_WRITES", "LIMIT_STATUSES", "LIMIT_WRITE_BYTES", "LIMIT_CONNECTS", "RECONNECT_LIMIT",
-            "LIMIT_POLLS", "LIMIT_ANONYMOUS", "LIMIT_FOLLOWS", "STREAMS_PER_USER", "STREAMS_PER_ADDRESS",
-        )
-    },
-}  # fmt: skip
-"""All limits are on and counted, as in production, and so large that a load from one machine does not reach them.
+LOADED = ("reads", "writes", "statuses", "write_bytes", "connects", "polls", "anonymous", "follows")
+"""The rate limits that a load reaches."""
 
-A version that is measured beside this one gets those that it knows.
-"""
+LIMITS_OF_A_LOAD = {
+    "TRUSTED_PROXIES": "127.0.0.1", "STREAMS_PER_USER": "1000000000", "STREAMS_PER_ADDRESS": "1000000000",
+    "LIMITS": " ".join(f"{name}=1000000000" for name in (*LOADED, "dialect_connects")),
+}  # fmt: skip
+"""All limits are on and counted, as in production, and so large that a load from one machine does not reach them."""
+
+FORMER_LIMITS = {
+    **{f"LIMIT_{name.upper()}": "1000000000" for name in LOADED}, "RECONNECT_LIMIT": "1000000000", "LIMITS": "on",
+}  # fmt: skip
+"""The same for a version that is measured beside this one and has a setting for each limit."""
 
 ROOT = Path(__file__).resolve().parents[1]
 """The checkout."""
@@ -67,6 +70,7 @@ class Site:
         self.redis_socket = ""
         self.authors: list[str] = []
         self.admin = ""
+        self.posters: list[str] = []
         self.readers: list[str] = []
         self._users: dict[str, list[str]] = {}
 
@@ -86,7 +90,7 @@ class Site:
         """Create the users who post, and the user who listens."""
         login = "b" + uuid.uuid4().hex[:10]
         body = {"login": login, "name": login, "email": f"{login}@example.com", "password": secrets.token_urlsafe()}
-        self.admin = self._post("/v1/users", body, None)["id"]
+        self.admin = self.call("/v1/users", body)["id"]
         self.authors = [self.token(uid, "write") for uid in self.users("author", AUTHORS)]
 
     def users(self, name: str, count: int) -> list[str]:
@@ -96,32 +100,34 @@ class Site:
         while (first := len(known)) < count:
             numbers = range(first, min(count, first + USERS_AT_ONCE))
             logins = [{"login": f"{name}{n}", "name": f"{name.title()} {n}"} for n in numbers]
-            made = self._post("/v1/admin/users", {"users": logins}, token)["users"]
+            made = self.call("/v1/admin/users", {"users": logins}, token)["users"]
             known += [user["id"] for user in made]
         return known[:count]
 
-    def fill_home(self) -> None:
-        """Create readers whose home timelines have a page of posts. Raises RuntimeError if they have not."""
-        friends, self.readers = self.users("friend", FRIENDS), self.users("reader", READERS)
-        for reader in self.readers:
-            self._post("/v1/users/me/following", {"follow": friends}, self.token(reader, "write"))
+    def prepare_requests(self) -> None:
+        """Create users who post to followers, and readers whose home timelines have a page of posts.
+
+        Raises RuntimeError if a home timeline is not filled in time.
+        """
+        self.posters, friends = self.users("poster", POSTERS), self.users("friend", FOLLOWERS)
+        self.readers, followers = self.users("reader", READERS), self.users("follower", FOLLOWERS)
+        follows = dict.fromkeys(self.readers, friends) | dict.fromkeys(followers, self.posters)
+        for reader, followed in follows.items():
+            self.call("/v1/users/me/following", {"follow": followed}, self.token(reader, "write"))
         for number in range(HOME_POSTS):
             text = f"what {number} friends say about #delayed flights at http://example.com/flights/{number}"
-            self._post("/v1/statuses", {"message": text}, self.token(friends[number % FRIENDS], "write"))
-        for reader in self.readers:
-            self._wait_for_home(self.token(reader, "read"))
-
-    def _wait_for_home(self, token: str) -> None:
-        request = urllib.request.Request(
-            f"{self.address}/v1/timelines/home?count={HOME_POSTS}", headers={"Authorization": f"Bearer {token}"}
-        )
+            self.call("/v1/statuses", {"message": text}, self.token(friends[number % FOLLOWERS], "write"))
         end = time.monotonic() + 10
-        while time.monotonic() < end:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                if len(json.load(answer)["statuses"]) == HOME_POSTS:
-                    return
-            time.sleep(0.1)
-        raise RuntimeError("a home timeline was not filled")
+        for token in [self.token(reader, "read") for reader in self.readers]:
+            while len(self.call(f"/v1/timelines/home?count={HOME_POSTS}", None, token)["statuses"]) < HOME_POSTS:
+                if time.monotonic() > end:
+                    raise RuntimeError("a home timeline was not filled")
+                time.sleep(0.1)
+
+    def redis_pid(self) -> int:
+        """Return the process id of Redis."""
+        with Redis(unix_socket_path=self.redis_socket) as client:
+            return int(client.info("server")["process_id"])
 
     def token(self, sub: str, scope: str) -> str:
         """Return a token that is valid for an hour."""
@@ -132,9 +138,11 @@ class Site:
         }  # fmt: skip
         return jwt.encode(claims, self.secret, algorithm="HS256")
 
-    def _post(self, path: str, body: dict[str, Any], token: str | None) -> Any:
+    def call(self, path: str, body: dict[str, Any] | None, token: str = "") -> Any:
+        """POST a body to the writer, or GET without one. Return the JSON of the answer."""
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-        request = urllib.request.Request(self.address + path, json.dumps(body).encode(), headers)
+        data = json.dumps(body).encode() if body else None
+        request = urllib.request.Request(self.address + path, data, headers)
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
@@ -142,8 +150,8 @@ class Site:
         own = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_SERVER_")}
         secrets_of_site = {"STREAM_SERVER_JWT_SECRET": self.secret, "STREAM_SERVER_BUS_SECRET": self.bus_secret}
         settings = (self.checkout / "stream_server" / "config" / "settings.py").read_text(encoding="utf-8")
-        known = {k: v for k, v in LIMITS_OF_A_LOAD.items() if k.removeprefix("STREAM_SERVER_").lower() in settings}
-        return own | known | secrets_of_site
+        limits = LIMITS_OF_A_LOAD | (FORMER_LIMITS if "limit_reads:" in settings else {})
+        return own | {f"STREAM_SERVER_{name}": value for name, value in limits.items()} | secrets_of_site
 
 
 @contextmanager

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from bench.caller import Caller
-from bench.lineup import TOPICS
+from bench.poster import TOPICS, Connection
 from bench.unit_site import FOLLOWS_AT_ONCE, UnitSite
 
 TEXT_CHARS = 100
@@ -20,7 +19,7 @@ FOLLOWERS = (0, 10, 1000)
 POSTS_OF_AN_AUTHOR = 30
 """Posts of each kind that one author writes, at least a page."""
 
-Call = Callable[[Caller, int], Awaitable[Any]]
+Call = Callable[[Connection, int], Awaitable[Any]]
 
 
 class Deed(NamedTuple):
@@ -39,13 +38,12 @@ class Community:
     author with 1,000 followers are a tenth.
     """
 
-    def __init__(self, site: UnitSite, size: int, followers: tuple[int, ...] = FOLLOWERS) -> None:
+    def __init__(self, site: UnitSite, size: int) -> None:
         self._site, self._size = site, size
         self._authors = max(1, size // POSTS_OF_AN_AUTHOR)
         self._named = site.site.users("named", 100)
         self._posted: dict[str, list[tuple[str, str]]] = {}
-        self.followers = followers
-        self.authors = {count: self._authors_with(count) for count in followers}
+        self.authors = {count: self._authors_with(count) for count in FOLLOWERS}
 
     async def gather(self) -> None:
         """Let the followers follow their authors, and fill their home timelines."""
@@ -58,27 +56,27 @@ class Community:
         """Return new users, whom an administrator creates."""
         token = self._site.site.token(self._site.site.admin, "admin")
 
-        async def create(caller: Caller, number: int) -> None:
+        async def create(connection: Connection, number: int) -> None:
             users = [{"login": f"newcomer{number}", "name": f"Newcomer {number}"}]
-            await caller.call(token, "POST", "/v1/admin/users", {"users": users})
+            await connection.call("POST", "/v1/admin/users", token, {"users": users})
 
         return [self._deed("user", self._size, create)]
 
     def posts(self) -> list[Deed]:
         """Return posts without and with a mention, of authors with different numbers of followers."""
-        return [self._post(followers, mention=mention) for followers in self.followers for mention in (False, True)]
+        return [self._post(followers, mention=mention) for followers in FOLLOWERS for mention in (False, True)]
 
     def pages(self) -> list[Deed]:
         """Return pages of 30 statuses: home timelines of readers, and profiles of authors."""
         tokens = self._site.tokens(self._readers(10), "read")
         authors = self.authors[10]
 
-        async def home(caller: Caller, number: int) -> None:
-            await caller.call(tokens[number % len(tokens)], "GET", f"/v1/timelines/home?count={PAGE}")
+        async def home(connection: Connection, number: int) -> None:
+            await connection.call("GET", f"/v1/timelines/home?count={PAGE}", tokens[number % len(tokens)])
 
-        async def profile(caller: Caller, number: int) -> None:
+        async def profile(connection: Connection, number: int) -> None:
             path = f"/v1/users/{authors[number % len(authors)]}/statuses?count={PAGE}"
-            await caller.call(tokens[number % len(tokens)], "GET", path)
+            await connection.call("GET", path, tokens[number % len(tokens)])
 
         return [self._deed("home page", self._size, home), self._deed("profile page", self._size, profile)]
 
@@ -94,11 +92,11 @@ class Community:
         def path(number: int) -> str:
             return f"/v1/users/me/following/{authors[number % len(authors)]}"
 
-        async def follow(caller: Caller, number: int) -> None:
-            await caller.call(tokens[number], "PUT", path(number))
+        async def follow(connection: Connection, number: int) -> None:
+            await connection.call("PUT", path(number), tokens[number])
 
-        async def unfollow(caller: Caller, number: int) -> None:
-            await caller.call(tokens[number], "DELETE", path(number))
+        async def unfollow(connection: Connection, number: int) -> None:
+            await connection.call("DELETE", path(number), tokens[number])
 
         return [self._deed("follow", self._size, follow), self._deed("unfollow", self._size, unfollow)]
 
@@ -108,10 +106,10 @@ class Community:
         count = self._size if followers <= FOLLOWS_AT_ONCE else max(1, self._size // 10)
         posted = self._posted.setdefault(name, [])
 
-        async def post(caller: Caller, number: int) -> None:
+        async def post(connection: Connection, number: int) -> None:
             token = tokens[number % len(tokens)]
             text = text_of(number, f" @named{number % len(self._named)}" if mention else "")
-            status = await caller.call(token, "POST", "/v1/statuses", {"message": text})
+            status = await connection.call("POST", "/v1/statuses", token, {"message": text})
             posted.append((token, status["id"]))
 
         return self._deed(name, count, post)
@@ -119,9 +117,9 @@ class Community:
     def _delete(self, name: str) -> Deed:
         posted = self._posted[name]
 
-        async def delete(caller: Caller, number: int) -> None:
+        async def delete(connection: Connection, number: int) -> None:
             token, status = posted[number]
-            await caller.call(token, "DELETE", f"/v1/statuses/{status}")
+            await connection.call("DELETE", f"/v1/statuses/{status}", token)
 
         alone = len(posted) // 4
         return Deed(f"delete of a {name}", alone, len(posted) - alone, delete)

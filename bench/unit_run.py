@@ -1,242 +1,129 @@
 """Measures the unit costs: does each deed some hundred times and compares the totals before and after."""
 
 import asyncio
-import os
-import signal
+import sys
 import time
-from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-import msgspec
-
-from bench import unit_costs
-from bench.caller import HANDS, Caller, Traffic, in_turn
-from bench.process import cpu_seconds, end
-from bench.progress import Progress
-from bench.redis_listener import Listener, listening
+from bench.poster import HANDS, in_turn
+from bench.process import cpu_seconds
 from bench.redis_meter import Reading, RedisMeter
-from bench.unit_deeds import Community, Deed
+from bench.unit_costs import Deed, Times
+from bench.unit_deeds import Call, Community
+from bench.unit_deeds import Deed as Planned
 from bench.unit_site import UnitSite
+from stream_server.events.kinds import CHANNELS
 from stream_server.store import keys
 
 QUIET_SECONDS = 0.15
 """Seconds without an entry or a job after which the deeds are done."""
 
-WARM_SECONDS = 1.0
-"""Seconds after a start in which a server may do more than later."""
-
 SETTLE_SECONDS = 30.0
 """Longest wait in seconds for the jobs of the deeds."""
 
-JOINED_SECONDS = 1.0
-"""Seconds in which the hearer has surely read what was posted while it was stopped."""
-
-SUBSCRIBERS = 3
-"""Subscribers while deeds are measured: the server that does them, the one that hears, and the listener."""
+SUBSCRIBERS = 2
+"""Subscribers while deeds are measured: the server that does them, and the one that hears."""
 
 MORE_SUBSCRIBERS = 40
 """Subscribers that are added to learn what one costs."""
 
 
-class Sizes(NamedTuple):
-    """The sizes of a run: deeds and streams of a kind, and the seconds of being idle and of deliveries."""
-
-    deeds: int
-    idle_seconds: float
-    streams: int
-    stream_seconds: float
-
-
 class Totals(NamedTuple):
-    """All totals at one moment. CPU times are in seconds."""
+    """CPU times in seconds of the server that does the deeds and of the one that hears, and the time."""
 
     at: float
     writer: float
     hearer: float
-    published: float
-    entries: float
-
-
-class Times(NamedTuple):
-    """CPU times of one deed in µs: of Redis' main thread, of the server that does it, and of one that hears it."""
-
-    redis: float
-    server: float
-    hear: float
 
 
 class DeedMeter:
-    """Measures deeds. ``hearer`` is the process that only hears, and ``listener`` counts what is published."""
+    """Measures deeds. ``hearer`` is the process that only hears."""
 
-    def __init__(self, site: UnitSite, hearer: int, listener: Listener) -> None:
-        self._site, self._hearer, self._listener = site, hearer, listener
+    def __init__(self, site: UnitSite, hearer: int) -> None:
+        self._site, self._hearer = site, hearer
         self._redis = RedisMeter(site.redis)
-        self._idle = (Reading(Counter(), 0, 0, 0, 0, 0, 0, 0), Totals(0, 0, 0, 0, 0))
-        self._idle_seconds = 1.0
+        self.idle, self.idle_totals = Reading(0, 0, 0, 0, 0), Totals(1, 0, 0)
 
     async def learn_idle(self, seconds: float) -> None:
         """Measure what all processes do while nothing happens. It is subtracted from all deeds."""
-        await self.settle()
+        await self._settle()
         redis, totals = self._redis.read(), self._totals()
         await asyncio.sleep(seconds)
-        self._idle = self._redis.since(redis), _since(totals, self._totals())
-        self._idle_seconds = self._idle[1].at
+        self.idle, self.idle_totals = self._redis.since(redis), self._since(totals)
 
-    async def measure(self, deed: Deed) -> unit_costs.Deed:
-        """Do a deed as often as it says, and return what one costs."""
-        await self.settle()
-        redis, totals = self._redis.read(), self._totals()
-        await in_turn(self._site.site.address, deed.alone, deed.call, hands=1)
-        await self.settle()
-        alone = self._times(deed.alone, self._redis.since(redis), _since(totals, self._totals()))
-        families, redis, totals = self._redis.families(), self._redis.read(), self._totals()
-
-        def later(caller: Caller, number: int) -> Awaitable[object]:
-            return deed.call(caller, deed.alone + number)
-
-        traffic = await in_turn(self._site.site.address, deed.times, later)
-        await self.settle()
-        done, passed = self._redis.since(redis), _since(totals, self._totals())
+    async def measure(self, deed: Planned) -> Deed:
+        """Do a deed as often as it says, first one at a time. Return what one costs."""
+        _, _, alone = await self._do(deed.alone, deed.call, 1)
+        families = self._redis.families()
+        answers, done, many = await self._do(
+            deed.times, lambda connection, number: deed.call(connection, deed.alone + number), HANDS
+        )
         grown = self._redis.families()
         grown.subtract(families)
-        return self._cost(deed.times, done, passed, traffic, grown, alone)
+        count = deed.times
+        return Deed(
+            commands=done.commands / count, many=many, alone=alone, entries=done.entries / count,
+            memory=done.memory / count, aof=done.aof / count, answer=answers / count,
+            families={name: size / count for name, size in sorted(grown.items()) if abs(size) >= count},
+        )  # fmt: skip
 
-    def _times(self, count: int, done: Reading, passed: Totals) -> Times:
-        """Return the CPU times of one deed, without what the processes do while nothing happens."""
-        idle, quiet = self._idle
-        share = passed.at / self._idle_seconds
+    async def subscriber_us(self, deed: Planned) -> float:
+        """Return the CPU time of Redis for one entry and one subscriber, in µs."""
+        spent = []
+        for count in (0, MORE_SUBSCRIBERS):
+            async with _subscribed(self._site.redis_port, count):
+                _, done, _ = await self._do(deed.times, deed.call, HANDS)
+                spent.append(done.main_us / deed.times)
+        return (spent[1] - spent[0]) / MORE_SUBSCRIBERS
+
+    async def _do(self, count: int, call: Call, hands: int) -> tuple[int, Reading, Times]:
+        """Return the bytes of the answers, what Redis did, and the CPU times of one deed, without what is idle."""
+        await self._settle()
+        redis, totals = self._redis.read(), self._totals()
+        answers = await in_turn(self._site.site.address, count, call, hands)
+        await self._settle()
+        done, passed, quiet = self._redis.since(redis), self._since(totals), self.idle_totals
+        share = passed.at / quiet.at
+        done = done._replace(
+            commands=done.commands - share * self.idle.commands, main_us=done.main_us - share * self.idle.main_us
+        )
         hear = 1e6 * (passed.hearer - share * quiet.hearer) / count
         server = 1e6 * (passed.writer - share * quiet.writer) / count - hear
-        return Times((done.main_us - share * idle.main_us) / count, server, hear)
+        return answers, done, Times(done.main_us / count, server, hear)
 
-    async def settle(self) -> None:
-        """Wait until all jobs are done and nothing more is published."""
+    async def _settle(self) -> None:
+        """Wait until all jobs are done and nothing more is published. Raises RuntimeError if that takes too long."""
         end, entries = time.monotonic() + SETTLE_SECONDS, -1
-        while self._redis.jobs_left() or entries != self._listener.entries:
+        while self._redis.jobs_left() or entries != self._redis.entries():
             if time.monotonic() > end:
                 raise RuntimeError(f"jobs are not done after {SETTLE_SECONDS:g} s")
-            entries = self._listener.entries
+            entries = self._redis.entries()
             await asyncio.sleep(QUIET_SECONDS)
 
-    def _cost(
-        self, count: int, done: Reading, passed: Totals, traffic: Traffic, grown: "Counter[str]", alone: Times
-    ) -> unit_costs.Deed:
-        idle, _ = self._idle
-        share = passed.at / self._idle_seconds
-        calls = {name: (calls - share * idle.calls[name]) / count for name, calls in done.calls.items()}
-        times = self._times(count, done, passed)
-        return unit_costs.Deed(
-            count=count,
-            commands=sum(calls.values()),
-            redis_us=times.redis,
-            redis_other_us=(done.other_us - share * idle.other_us) / count,
-            script_us=(done.script_us - share * idle.script_us) / count,
-            server_us=times.server,
-            hear_us=times.hear,
-            alone_redis_us=alone.redis,
-            alone_server_us=alone.server,
-            alone_hear_us=alone.hear,
-            entries=passed.entries / count,
-            published=passed.published / count,
-            redis_in=(done.received - share * idle.received) / count,
-            redis_out=(done.sent - share * idle.sent - SUBSCRIBERS * passed.published) / count,
-            http_in=traffic.sent / count,
-            http_out=traffic.received / count,
-            memory=done.memory / count,
-            aof=(done.aof - share * idle.aof) / count,
-            families={name: size / count for name, size in sorted(grown.items()) if abs(size) >= count},
-            calls={name: number for name, number in sorted(calls.items()) if number >= 0.05},
-        )
-
     def _totals(self) -> Totals:
-        writer, hearer = cpu_seconds(self._site.writer[0].pid), cpu_seconds(self._hearer)
-        return Totals(time.monotonic(), writer, hearer, self._listener.bytes, self._listener.entries)
+        return Totals(time.monotonic(), cpu_seconds(self._site.writer[0].pid), cpu_seconds(self._hearer))
+
+    def _since(self, before: Totals) -> Totals:
+        return Totals(*(late - early for late, early in zip(self._totals(), before, strict=True)))
 
 
-async def deed_costs(
-    site: UnitSite, community: Community, hearer: int, sizes: Sizes, progress: Progress
-) -> dict[str, unit_costs.Deed]:
-    """Measure all deeds, one after the other."""
+async def deed_costs(meter: DeedMeter, community: Community) -> tuple[dict[str, Deed], float]:
+    """Measure all deeds, one after the other. Return them and the cost of one subscriber of an entry in µs."""
     found = {}
-    async with listening(site.redis_port) as [listener]:
-        meter = DeedMeter(site, hearer, listener)
-        await meter.learn_idle(sizes.idle_seconds)
-        for part in (
-            community.sign_ups, community.posts, community.pages, community.follows, community.deletes,
-        ):  # fmt: skip
-            for deed in part():
-                with progress.part(deed.name, deed.alone + deed.times) as told:
-                    found[deed.name] = await meter.measure(deed)
-                    told(deed.alone + deed.times)
-    return found
+    parts = (community.sign_ups, community.posts, community.pages, community.follows, community.deletes)
+    for deed in (deed for part in parts for deed in part()):
+        print(deed.name, file=sys.stderr, flush=True)
+        found[deed.name] = await meter.measure(deed)
+    return found, await meter.subscriber_us(community.posts()[0])
 
 
-async def idle_costs(site: UnitSite, seconds: float) -> unit_costs.Idle:
-    """Measure what Redis costs while nothing happens, and how much more a second server process makes it."""
-    await asyncio.sleep(WARM_SECONDS)
-    first, own = await _idle(site, seconds, site.writer[0].pid)
-    process, _ = await asyncio.to_thread(site.serve, "second")
-    try:
-        await asyncio.sleep(WARM_SECONDS)
-        both, cpu = await _idle(site, seconds, process.pid)
-    finally:
-        await asyncio.to_thread(end, process)
-    return unit_costs.Idle(
-        commands=both.calls.total() / seconds - first.calls.total() / seconds,
-        redis_us=(both.main_us - first.main_us) / seconds,
-        redis_own_us=max(0.0, 2 * first.main_us - both.main_us) / seconds,
-        server_us=1e6 * (own + cpu) / 2 / seconds,
-        redis_in=(both.received - first.received) / seconds,
-        redis_out=(both.sent - first.sent) / seconds,
-    )
-
-
-async def _idle(site: UnitSite, seconds: float, pid: int) -> tuple[Reading, float]:
-    """Return what Redis does in this time, and the CPU seconds of a process."""
-    meter = RedisMeter(site.redis)
-    before, cpu = meter.read(), cpu_seconds(pid)
-    await asyncio.sleep(seconds)
-    return meter.since(before), cpu_seconds(pid) - cpu
-
-
-async def joined_us(site: UnitSite, community: Community, hearer: int) -> dict[str, float]:
-    """Return what hearing a post costs if many come in one read. The hearer is stopped while they are posted."""
-    return {deed.name: await _joined(site, deed, hearer) for deed in community.posts()[:2]}
-
-
-async def _joined(site: UnitSite, deed: Deed, hearer: int) -> float:
-    os.kill(hearer, signal.SIGSTOP)
-    try:
-        await in_turn(site.site.address, deed.times, deed.call)
-        before = cpu_seconds(hearer)
-    finally:
-        os.kill(hearer, signal.SIGCONT)
-    await asyncio.sleep(JOINED_SECONDS)
-    early = cpu_seconds(hearer)
-    await asyncio.sleep(JOINED_SECONDS)
-    idle = cpu_seconds(hearer) - early
-    return 1e6 * (early - before - idle) / deed.times
-
-
-async def subscriber_us(site: UnitSite, community: Community, hands: int = HANDS) -> float:
-    """Return the CPU time of Redis for one entry and one subscriber, in µs."""
-    deed, meter = community.posts()[0], RedisMeter(site.redis)
-    spent = []
-    for count in (1, 1 + MORE_SUBSCRIBERS):
-        async with listening(site.redis_port, count):
-            before = meter.read()
-            await in_turn(site.site.address, deed.times, deed.call, hands)
-            spent.append(meter.since(before).main_us / deed.times)
-    return (spent[1] - spent[0]) / MORE_SUBSCRIBERS
-
-
-def without_subscribers(deed: unit_costs.Deed, us: float, alone_us: float) -> unit_costs.Deed:
-    """Return the cost of a deed without that of sending its entries, which is ``us`` for one entry and subscriber."""
-    sent = SUBSCRIBERS * deed.entries
-    return msgspec.structs.replace(
-        deed, redis_us=deed.redis_us - sent * us, alone_redis_us=deed.alone_redis_us - sent * alone_us
-    )
+def without_subscribers(deed: Deed, us: float) -> Deed:
+    """Return a deed without the cost of sending its entries, ``us`` for one entry and subscriber."""
+    sent = SUBSCRIBERS * deed.entries * us
+    many, alone = (Times(one.redis - sent, one.server, one.hear) for one in (deed.many, deed.alone))
+    return Deed(deed.commands, many, alone, deed.entries, deed.memory, deed.aof, deed.answer, deed.families)
 
 
 def full_home(site: UnitSite) -> float:
@@ -245,5 +132,20 @@ def full_home(site: UnitSite) -> float:
     return float(site.redis.memory_usage(keys.home_timeline("full"), samples=0) or 0)
 
 
-def _since(before: Totals, after: Totals) -> Totals:
-    return Totals(*(late - early for late, early in zip(after, before, strict=True)))
+@asynccontextmanager
+async def _subscribed(port: int, count: int) -> AsyncIterator[None]:
+    """Have ``count`` subscribers of all entries, which read and forget them."""
+
+    async def read(reader: asyncio.StreamReader) -> None:
+        while await reader.read(1 << 18):
+            pass
+
+    opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
+    tasks = []
+    for reader, writer in opened:
+        writer.write(f"SUBSCRIBE {' '.join(CHANNELS)}\r\n".encode())
+        tasks.append(asyncio.create_task(read(reader)))
+    yield
+    for task, (_, writer) in zip(tasks, opened, strict=True):
+        task.cancel()
+        writer.close()

@@ -1,7 +1,6 @@
 """What the measurement of unit costs needs: a Redis, a server that does the deeds, one that only hears, and people."""
 
 import asyncio
-import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator
@@ -10,8 +9,8 @@ from pathlib import Path
 
 from redis import Redis
 
-from bench.caller import Caller, OpenStream, in_turn
-from bench.process import end, first_core, last_core, pin
+from bench.poster import Connection, in_turn
+from bench.process import end, first_core, free_port, last_core, pin
 from bench.site import Site
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from stream_server.store import keys
@@ -69,16 +68,10 @@ class UnitSite:
         """Let each of ``followers`` follow all ``authors``."""
         tokens = self.tokens(followers, "write")
 
-        async def follow(caller: Caller, number: int) -> None:
-            await caller.call(tokens[number], "POST", "/v1/users/me/following", {"follow": authors})
+        async def follow(connection: Connection, number: int) -> None:
+            await connection.call("POST", "/v1/users/me/following", tokens[number], {"follow": authors})
 
         await in_turn(self.site.address, len(followers), follow)
-
-
-def free_port() -> int:
-    """Return a TCP port that is free now."""
-    with socket.create_server(("127.0.0.1", 0)) as asked:
-        return int(asked.getsockname()[1])
 
 
 @asynccontextmanager
@@ -104,8 +97,11 @@ async def hearing(site: UnitSite) -> AsyncIterator[int]:
     """Start the server that only hears, with one stream. Yield its process id."""
     process, address = await asyncio.to_thread(site.serve, "hearer", "--job-workers", "0")
     try:
-        stream = await OpenStream.open(address, site.site.token(site.site.admin, "stream"), QUIET)
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))
+        token = site.site.token(site.site.admin, "stream")
+        writer.write(f"GET /v1/stream?{QUIET} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+        await reader.readuntil(b"hello")
         yield process.pid
-        stream.close()
+        writer.close()
     finally:
         await asyncio.to_thread(end, process)

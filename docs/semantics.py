@@ -56,12 +56,22 @@ class Example(NamedTuple):
 
 
 def _by_value(name: str, examples: Iterable[Example]) -> Table:
-    """Return a row for each value of a filter: what it should match, and what not. A wrong result is marked with ✗."""
+    """Return a row for each value of a filter: what it should match, and what not. A wrong result is marked with ✗.
+
+    Values with one example only stand together in the last row.
+    """
     rows: dict[str, tuple[list[str], list[str]]] = {}
     for one in examples:
         matching, other = rows.setdefault(one.asked, ([], []))
         (matching if one.expected else other).append(one.case if one.result is one.expected else f"✗ {one.case}")
-    return (name, "matches", "does not match"), [(asked, *map("; ".join, cells)) for asked, cells in rows.items()]
+    single = {asked: cells for asked, cells in rows.items() if len(cells[0]) + len(cells[1]) == 1}
+    shown = [(asked, *map("; ".join, cells)) for asked, cells in rows.items() if asked not in single]
+    if single:
+        together = (
+            "; ".join(f"{asked}: {cells[side][0]}" for asked, cells in single.items() if cells[side]) for side in (0, 1)
+        )
+        shown.append(("others", *together))
+    return (name, "matches", "does not match"), shown
 
 
 def _code(text: str) -> str:
@@ -245,11 +255,11 @@ def _asked(query: str, registry: Registry) -> Subscription:
 
 
 def operators() -> Table:
-    """Return the operators of the rule language."""
+    """Return the operators of the rule language. Those with a star cannot stand alone."""
     rows = [
-        (_operator(row), "yes" if row.standalone else "no", row.help, _code(row.example)) for row in operator_specs()
+        (f"{_operator(row)}{'' if row.standalone else ' *'}", row.help, _code(row.example)) for row in operator_specs()
     ]
-    return ("operator", "stands alone", "finds", "example"), rows
+    return ("operator", "finds", "example"), rows
 
 
 def _operator(row: OperatorSpec) -> str:
@@ -266,7 +276,7 @@ def rules() -> Table:
         Example(_code(case.rule), case.what, Rule.parse(case.rule, registry).matches(case.event), case.matches)
         for case in CASES
     ))  # fmt: skip
-    return head, [row for row in rows if all(row)]
+    return head, [row for row in rows if all(row) and row[0] != "others"]
 
 
 def entities() -> Table | None:

@@ -17,11 +17,12 @@ import msgspec
 from filters.base import Filter
 from filters.registry import Registry
 from stream_server.cli import cli
-from stream_server.config.settings import SETTINGS
+from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS
 from stream_server.errors import STATUS_BY_CODE
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.monitoring.metrics import ALL_METRICS
 from stream_server.store.keys import ALL_KEYS
+from stream_server.web.limits.rate_limit import DAY, HOUR, MINUTE, QUARTER_HOUR, RATE_LIMITS
 from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.web.routes import ROUTE_TABLE
@@ -51,6 +52,16 @@ def settings() -> str:
     return _table(("setting", "default and unit", "meaning"), rows)
 
 
+def limits() -> str:
+    """Return the rate limits with their default numbers."""
+    spans = {MINUTE: "a minute", QUARTER_HOUR: "15 minutes", HOUR: "an hour", DAY: "a day"}
+    rows = (
+        (f"`{row.name}`", f"{LIMIT_DEFAULTS[row.name]:,}", spans[row.window_seconds], row.noun, row.subject.value)
+        for row in RATE_LIMITS
+    )
+    return _table(("limit", "default", "in", "what is counted", "of one"), rows)
+
+
 def errors() -> str:
     """Return the HTTP statuses of errors, each with its codes."""
     codes: dict[str, list[str]] = {}
@@ -76,12 +87,9 @@ def metrics() -> str:
 
 
 def commands() -> str:
-    """Return the commands of `stream-server`, each with its first sentence of help and its own options."""
-    rows = (
-        (f"`{name}`", command.get_short_help_str(200), _format_options(command))
-        for name, command in _leaf_commands(cli)
-    )
-    return _table(("command", "purpose", "options besides settings"), rows)
+    """Return the commands of `stream-server`, each with its first sentence of help."""
+    rows = ((f"`{name}`", command.get_short_help_str(200)) for name, command in _leaf_commands(cli))
+    return _table(("command", "purpose"), rows)
 
 
 def _leaf_commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, click.Command]]:
@@ -95,38 +103,29 @@ def _leaf_commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, 
             yield prefix + name, command
 
 
-def _format_options(command: click.Command) -> str:
-    """Return the visible options of a command that are no settings."""
-    flags = {setting.flag for setting in SETTINGS}
-    options = (option.opts[0] for option in command.params if isinstance(option, click.Option) and not option.hidden)
-    return ", ".join(f"`{option}`" for option in options if option not in flags)
-
-
 def keys() -> str:
-    """Return the patterns of all Redis keys. A number stands for the bound of a key, see :func:`key_bounds`."""
-    numbers = {bound: str(number) for number, bound in enumerate(_bounds(), 1)}
-    rows = ((f"`{key.pattern}`", key.type, key.description, numbers[key.bound]) for key in ALL_KEYS)
-    return _table(("key", "type", "content", "bound"), rows)
-
-
-def key_bounds() -> str:
-    """Return a numbered list of what bounds the keys."""
-    return "".join(f"{number}. {bound}\n" for number, bound in enumerate(_bounds(), 1))
-
-
-def _bounds() -> list[str]:
-    return list(dict.fromkeys(key.bound for key in ALL_KEYS))
+    """Return the patterns of all Redis keys below what bounds them."""
+    rows = []
+    for bound in dict.fromkeys(key.bound for key in ALL_KEYS):
+        rows += [
+            (f"**{bound}**", ""),
+            *((f"`{key.pattern}` {key.type}", key.description) for key in ALL_KEYS if key.bound == bound),
+        ]
+    return _table(("key and type", "content"), rows)
 
 
 def routes() -> str:
     """Return the HTTP routes except streams and dialects. A `?` marks an optional body member."""
-    scopes = {NO_TOKEN: "open", ANY_TOKEN: "any"}
     documented = [row for row in ROUTE_TABLE if row.query is not None]
-    rows = (
-        (_format_request(row), scopes.get(row.scope, row.scope), operation_summary(row), _format_answer(row))
-        for row in documented
-    )
-    return _table(("method and path", "scope", "purpose", "answer"), rows)
+    rows = ((_format_request(row), f"{operation_summary(row)}{_format_scope(row)}") for row in documented)
+    return _table(("method and path", "purpose"), rows)
+
+
+def _format_scope(row: Route) -> str:
+    """Return the scope in parentheses, unless it is the usual one of the method."""
+    scopes = {NO_TOKEN: "open", ANY_TOKEN: "any scope"}
+    usual = "read" if row.method == "GET" else "write"
+    return "" if row.scope == usual else f" ({scopes.get(row.scope, row.scope)})"
 
 
 def _format_request(row: Route) -> str:
@@ -138,13 +137,6 @@ def _format_request(row: Route) -> str:
         return request
     members = (f"{field.encode_name}{'' if field.required else '?'}" for field in msgspec.structs.fields(row.body))
     return f"{request} `{{{', '.join(members)}}}`"
-
-
-def _format_answer(row: Route) -> str:
-    statuses = " or ".join(str(status) for status in (row.status, *row.other_statuses))
-    if row.response is None:
-        return statuses
-    return f"{'' if statuses == '200' else f'{statuses} '}`{row.response.__name__}`"
 
 
 _VIEWERS = {
@@ -208,11 +200,11 @@ TABLES: dict[str, Callable[[], str | None]] = {
     "routes": routes,
     "commands": commands,
     "settings": settings,
+    "limits": limits,
     "errors": errors,
     "filters": filters,
     "metrics": metrics,
     "keys": keys,
-    "key_bounds": key_bounds,
 }
 
 

@@ -47,7 +47,10 @@ class AnalyzedText:
         return searched is not None and self.contains_searched(searched)
 
     def contains_searched(self, searched: SearchedTerm) -> bool:
-        """Whether the text has this term, for which it must be searched. Thousands of filters may ask for the same."""
+        """Return whether a search of the text finds the term.
+
+        The result is kept: thousands of filters may ask for it.
+        """
         term = searched.term
         found = self._found.get(term)
         if found is None:
@@ -97,7 +100,7 @@ class AnalyzedText:
 
     @property
     def terms(self) -> frozenset[str]:
-        """The terms that ``track`` finds: words, hashtags and mentions with and without sign, cashtags with sign."""
+        """The terms that ``track`` finds: words; hashtags and mentions, with and without sign; cashtags with sign."""
         if self._terms is None:
             terms = self.words
             if tags := self.hashtags:
@@ -111,7 +114,7 @@ class AnalyzedText:
 
     @property
     def marked_text(self) -> str:
-        """The text outside entities as it is searched for terms with punctuation (:mod:`filters.term_search`)."""
+        """The text outside entities, prepared for searches by :func:`filters.term_search.mark_text`."""
         if self._marked_text is None:
             self._marked_text = mark_text(self.folded)
         return self._marked_text

@@ -146,7 +146,7 @@ def _tld_length(text: str, start: int, limit: int) -> int:
 
 
 def _from_punycode(name: str) -> str:
-    """Return a label such as ``xn--p1ai`` in its own script. Empty if it stands for no such label."""
+    """Return a label such as ``xn--p1ai`` in its own script, or an empty string if the label is not valid Punycode."""
     if not name.startswith(_PUNYCODE) or len(name) > MAX_LABEL_CHARS:
         return ""
     try:
@@ -273,7 +273,7 @@ def find_mentions_and_lists(text: str) -> Iterator[tuple[Mention, str]]:
 
 
 def _may_begin_mention(text: str, at: int) -> bool:
-    """Whether an ``@`` at this index can begin a mention: not inside a word or mail address, but after ``RT``."""
+    """Return whether an ``@`` at this index can begin a mention. Inside a word or a mail address it cannot."""
     if at == 0 or not _FORBIDDEN_BEFORE_MENTION.match(text, at - 1):
         return True
     return _RETWEET.search(text[max(0, at - 4) : at]) is not None

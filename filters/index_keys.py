@@ -72,7 +72,8 @@ def language_keys(tag: str | None) -> frozenset[Key]:
     """Return the index keys of a text in this language: ``en-gb`` and ``en`` for ``en-GB``, and ``und`` for None.
 
     Renamed languages have the key of their present code. A language that is part of a macro-language has the keys of
-    both, ``nb`` and ``no``. A text that only says the macro-language may be in any part of it. It has a key for that.
+    both: ``nb`` and ``no``. A text whose language is a macro-language, such as ``no``, gets one more key, which finds
+    it for filters of each part, such as ``nb``.
     """
     present = present_tag(tag or UNDETERMINED)
     code, hyphen, rest = present.partition("-")
@@ -85,7 +86,7 @@ def language_keys(tag: str | None) -> frozenset[Key]:
 
 
 def wanted_language_keys(tag: str) -> frozenset[Key]:
-    """Return index keys: a text is in the language that a filter names if it has one of them."""
+    """Return the index keys of a language that a filter names. Each text in this language has at least one of them."""
     present = present_tag(tag)
     code, hyphen, rest = present.partition("-")
     whole = MACRO_LANGUAGES.get(code)
@@ -94,7 +95,7 @@ def wanted_language_keys(tag: str) -> frozenset[Key]:
 
 
 def _shortened(tag: str) -> Iterator[str]:
-    """Return a language tag, and what remains of it without its last parts (RFC 4647 section 3.3.1)."""
+    """Yield a language tag and its shorter forms: ``en-gb``, then ``en`` (RFC 4647 section 3.3.1)."""
     while tag:
         yield tag
         tag = tag.rpartition("-")[0]

@@ -25,7 +25,7 @@ CompactSet: TypeAlias = tuple[T, ...] | set[T]
 
 
 def with_item(items: CompactSet[T], item: T) -> CompactSet[T]:
-    """Return ``items`` with ``item`` added: a tuple of few, a ``set`` of many. The ``set`` is changed in place."""
+    """Return ``items`` with ``item``: a new tuple while there are few, else a ``set``, which is changed in place."""
     if isinstance(items, set):
         items.add(item)
         return items
@@ -35,7 +35,7 @@ def with_item(items: CompactSet[T], item: T) -> CompactSet[T]:
 
 
 def without_item(items: CompactSet[T], item: T) -> CompactSet[T]:
-    """Return the collection ``items`` without ``item``: a tuple if it is small, else the same ``set``, changed."""
+    """Return ``items`` without ``item``: a new tuple if ``items`` is one, else the same ``set``, changed in place."""
     if isinstance(items, set):
         items.discard(item)
         return items if len(items) > MAX_TUPLE_ITEMS else tuple(items)

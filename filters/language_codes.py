@@ -101,12 +101,15 @@ def present_tag(tag: str) -> str:
 
 
 def is_known(tag: str) -> bool:
-    """Whether the language of a tag can be that of a text: codes of three letters are not looked up."""
+    """Return whether the language of a tag is registered.
+
+    Codes of three letters that have no shorter code are accepted.
+    """
     code = tag.lower().partition("-")[0]
     return code in TWO_LETTER_CODES if len(code) == 2 else code not in SHORT_CODES
 
 
 def suggest_tags(tag: str) -> str:
-    """Return what to write in place of an unknown language tag, for error messages."""
+    """Return the tag to write in place of an unknown one, or a sentence with examples. For error messages."""
     short = SHORT_CODES.get(tag.lower().partition("-")[0])
     return short or "a tag such as en, pt-BR or und"

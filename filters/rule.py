@@ -42,9 +42,10 @@ class TooCostly(Exception):
 
 
 class MatchingBudget:
-    """The allowance of one filter. ``cpu_clock`` counts processor time of this thread, ``clock`` real time, in seconds.
+    """The processor time that one filter may use: an allowance, which refills as time passes.
 
-    The budget counts processor time, so that a busy machine does not disable filters.
+    It counts processor time, so that a busy machine does not disable filters. ``cpu_clock`` returns the processor time
+    of this thread and ``clock`` the real time, both in seconds.
     """
 
     __slots__ = ("_allowance", "_clock", "_cpu_clock", "_cpu_started_at", "_started_at")
@@ -69,13 +70,13 @@ class MatchingBudget:
         self._cpu_started_at = self._cpu_clock()
 
     def check(self) -> None:
-        """Raise `TooCostly`, also for the events of the next seconds, if the event has cost more than it may cost."""
+        """Raise `TooCostly` if the event has taken more time than one event may. Then the next events raise it too."""
         if self._excess() > min(self._allowance, MAX_EVENT_SECONDS):
             self._allowance = -ALLOWANCE_SECONDS
             raise TooCostly
 
     def finish(self) -> None:
-        """End the count for the event. Take the time beyond FREE_SECONDS from the allowance."""
+        """End the count for the event. Subtract from the allowance what the event took beyond FREE_SECONDS."""
         self._allowance -= self._excess()
 
     def _excess(self) -> float:
@@ -248,7 +249,7 @@ class Rules(Filter):
         return map(self._rules.__getitem__, sorted(found.union(self._rules_without_keys)))
 
     def _metered(self, rules: Iterable[NamedRule]) -> Iterable[NamedRule]:
-        """Return the rules. If they are long, raise FilterFailure while the caller evaluates them for too long."""
+        """Yield the rules to evaluate. If they are long and evaluating them takes too long, raise FilterFailure."""
         return rules if self._chars <= MAX_UNMETERED_CHARS else self._meter(rules)
 
     def _meter(self, rules: Iterable[NamedRule]) -> Iterator[NamedRule]:
@@ -322,7 +323,10 @@ def _parse_line(line: str, nth: int, count: int, registry: Registry) -> NamedRul
 
 @contextmanager
 def _located(nth: int, count: int, tag: str) -> Iterator[None]:
-    """Let each RuleError name the ``nth`` of ``count`` lines, and count its column from the beginning of the line."""
+    """Add to each RuleError of the block which of ``count`` lines it concerns.
+
+    Count its column from the line's beginning.
+    """
     try:
         yield
     except RuleError as error:

@@ -30,9 +30,9 @@ CANDIDATES_PER_SLICE = 4
 
 
 class Verification(Generic[T]):
-    """Verifies the candidates of one event after the other. ``unverified`` are the items for which no time was left.
+    """Calls the filters of the items that may match an event, for a limited time for each event.
 
-    The caller must empty the list ``unverified``.
+    ``unverified`` are the items for which no time was left. The caller must empty this list.
     """
 
     __slots__ = ("_clock", "_spent_seconds", "unverified")
@@ -43,11 +43,14 @@ class Verification(Generic[T]):
         self._spent_seconds = 0.0
 
     def start_event(self) -> None:
-        """Begin with the next event."""
+        """Give the next event its full time."""
         self._spent_seconds = 0.0
 
     def verify(self, items: Sequence[T], check: Callable[[Sequence[T]], Iterable[T]]) -> list[T]:
-        """Return the items that match. ``check`` returns those of a few items that match, and must not raise."""
+        """Return those of ``items`` that match.
+
+        ``check`` gets a few items and returns those that match; it must not raise.
+        """
         found: list[T] = []
         at, size, started_at = 0, CANDIDATES_PER_SLICE, self._clock()
         while at < len(items):
@@ -130,7 +133,10 @@ class Postings(Generic[T]):
         return found
 
     def _verify(self, items: Iterable[T], event: Event, fallback: Callable[[T, Event], bool]) -> list[T]:
-        """Return the items whose filters match the event. If any filter raises, ask ``fallback`` about all items."""
+        """Return the items whose filters match the event.
+
+        If a filter raises, return those for which ``fallback`` is true.
+        """
         checks = self._verifiers
         try:
             return [item for item in items if checks[item](event)]
@@ -161,7 +167,10 @@ class Postings(Generic[T]):
             self._remove_clause(clause, item, exact=False)
 
     def _add_dynamic(self, item: T, keys: Iterable[Key]) -> None:
-        """Add keys. They may be twenty thousand (the users whom a user follows), so the loop makes few calls."""
+        """Add index keys to an item.
+
+        There may be twenty thousand, for a user's followed users, so each costs few calls.
+        """
         known, by_key = self._dynamic_keys.setdefault(item, set()), self._by_dynamic_key
         alone = (item,)
         for key in keys:
@@ -202,8 +211,8 @@ MAX_NARROWING_GROUPS = 64
 class _NarrowingGroup(Generic[T]):
     """The items whose subscriptions have equal narrowing filters, so that one check of these filters serves all items.
 
-    ``representative`` is the subscription that makes this check. It is None in the group for all items that came when
-    there were too many groups: the index checks each of these singly.
+    The subscription ``representative`` makes this check. There may be too many different narrowing filters. Then all
+    further items share one group whose ``representative`` is None, and the index checks each of these items singly.
     """
 
     __slots__ = ("postings", "representative", "size")

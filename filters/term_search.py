@@ -125,12 +125,12 @@ _SIGNS = ("#", "@", "$")
 
 
 class SearchedTerm(NamedTuple):
-    """A term that a text is searched for.
+    """A term for which the text itself must be searched, because it is not among the words and entities of a text.
 
     Attributes:
         term: The term, case-folded.
-        required: Words that each text with the term has: index keys. Empty for a term of punctuation only.
-        marked: The term as a marked text. Empty for a term that is searched in runs.
+        required: The words of the term. Each text with the term has all of them as index keys. May be empty.
+        marked: The term with marks as :func:`mark_text` sets them. Empty for a term in a script without spaces.
         begins_with_mark: Whether the term begins with punctuation, so that no word may stand directly before it.
         ends_with_mark: Whether the term ends with punctuation, so that no word may stand directly behind it.
     """
@@ -142,7 +142,7 @@ class SearchedTerm(NamedTuple):
     ends_with_mark: bool = False
 
     def starts(self, marked_text: str) -> Iterator[int]:
-        """Return where the term stands in a marked text: the indices of its first mark."""
+        """Yield each index of a marked text (:func:`mark_text`) at which the term begins."""
         at = marked_text.find(self.marked)
         while at >= 0:
             end = at + len(self.marked)
@@ -156,9 +156,10 @@ class SearchedTerm(NamedTuple):
 
 @lru_cache(8192)
 def searched_term(term: str) -> SearchedTerm | None:
-    """Return how a text is searched for a case-folded term. None if the term is found among the terms of a text.
+    """Return how to search a text for a case-folded term. None if the term needs no search.
 
-    None stands for a word, an emoji, an entity (``#tag``), and up to two characters of a script without spaces.
+    A word, an emoji, an entity (``#tag``), and up to two characters of a script without spaces need no search: they are
+    among the terms of each text that has them.
     """
     if term[:1] in _SIGNS and is_entity(term):
         return None
@@ -173,9 +174,9 @@ def searched_term(term: str) -> SearchedTerm | None:
 
 
 def compounds(folded: str) -> Iterator[str]:
-    """Return the pieces of a case-folded text between spaces that are several words, such as ``don't``.
+    """Yield the pieces of a case-folded text between spaces that consist of several words, such as ``don't``.
 
-    These are terms that the text has. The index needs no search for them: it finds most terms with punctuation by them.
+    A text has these pieces as index keys, so that the index finds most terms with punctuation without a search.
     """
     if folded.replace(" ", "").isalnum():
         return iter(())
@@ -184,7 +185,10 @@ def compounds(folded: str) -> Iterator[str]:
 
 @lru_cache(8192)
 def _compound(piece: str) -> str:
-    """Return a piece of a text without its outer punctuation, or an empty string if no term is like it."""
+    """Return a piece of a text without its outer punctuation.
+
+    Return an empty string for a single word or a long piece.
+    """
     if len(piece) > MAX_COMPOUND_CHARS:
         return ""
     found = list(tokens(piece))
@@ -192,12 +196,19 @@ def _compound(piece: str) -> str:
 
 
 def mark_text(folded: str) -> str:
-    """Return a case-folded text as a marked text."""
+    """Return a case-folded text with a mark before and after each word, emoji and other character.
+
+    The marks of words differ from those of other characters. So a plain search for a marked term finds it only where no
+    letter or digit stands beside it.
+    """
     return "".join([mark + folded[start:end] + after for mark, start, end, after in _pieces(folded)])
 
 
 def find_spans(folded: str, searched: SearchedTerm) -> Iterator[Indices]:
-    """Return start and end of each place of a case-folded text where a term stands. Places may overlap."""
+    """Yield start and end, in code points, of each place of a case-folded text where the term stands.
+
+    Places may overlap.
+    """
     if not searched.marked:
         for start in find_starts(blank_emoji(folded), searched.term):
             yield start, start + len(searched.term)
@@ -218,7 +229,7 @@ def is_entity(term: str) -> bool:
 
 
 def _pieces(folded: str) -> Iterator[tuple[str, int, int, str]]:
-    """Return mark, start, end and second mark of each word, emoji and other character of a case-folded text."""
+    """Yield the mark before, start, end, and mark behind each word, emoji and other character of a folded text."""
     at = 0
     for kind, start, end in tokens(folded):
         for other in range(at, start):

@@ -27,14 +27,17 @@ _IN_NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
 class _SearchedPhrase(NamedTuple):
-    """A phrase with terms for which a text is searched. A text with the phrase has all words of ``required``."""
+    """A phrase of which at least one term must be searched for in the text (``searched``).
+
+    ``required`` are index keys that each text with the phrase has.
+    """
 
     required: Clause
     searched: tuple[SearchedTerm, ...]
 
     @property
     def may_be_compounds(self) -> bool:
-        """Whether each term for which a text is searched begins and ends with a word."""
+        """Whether each searched term begins and ends with a word, as the compounds do that are index keys of a text."""
         return all(each.marked and not each.begins_with_mark and not each.ends_with_mark for each in self.searched)
 
     def is_in(self, analyzed: AnalyzedText) -> bool:
@@ -99,9 +102,10 @@ class Track(Filter):
         return None if self._searched_phrases else self._phrases
 
     def index_terms(self) -> IndexTerms:
-        """Return an exact clause for each phrase, and a candidate if the text must be searched for a term of it.
+        """Return an exact clause for each phrase of words and entities, and a candidate clause for each other phrase.
 
-        Such a phrase has an exact clause too if its terms may be compounds, which most texts with them have as keys.
+        A phrase whose searched terms begin and end with words has an exact clause too. Most texts with the phrase have
+        these terms as index keys (:func:`filters.term_search.compounds`).
         """
         searched = (found.required for found in self._searched_phrases.values())
         candidates = [frozenset(sorted(keys, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:]) for keys in searched]
@@ -153,7 +157,7 @@ def _has_word(phrase: Clause) -> bool:
 
 
 def _is_unmatchable(term: str) -> bool:
-    """Whether not even a text that consists of the term has it, since its entities come out of the text first."""
+    """Return whether no text can have the term, because its entities are taken out of the text first."""
     if _PLAIN.fullmatch(term):
         return False
     return not AnalyzedText(term, extract_entities(term)).contains_term(_fold_term(term))

@@ -22,30 +22,26 @@ from stream_server.events.bus_signature import BusSignature
 from stream_server.events.language import detect_language, detect_nothing
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import LinkHealth
-from stream_server.feed.log_reader import LogReader
-from stream_server.feed.ring_filler import RingFiller
+from stream_server.feed.log_reader import LogReader, RingFiller
 from stream_server.feed.stream_directory import StreamDirectory
-from stream_server.feed.token_recheck import TokenRecheck
-from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenStatuses
+from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenRecheck, TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.jobs.cluster_watch import ClusterWatch
 from stream_server.jobs.expiry_loop import ExpiryLoop, make_expiry_loop
-from stream_server.jobs.idle_homes_loop import IdleHomesLoop
-from stream_server.jobs.repair_loop import RepairLoop
-from stream_server.jobs.trimmer import LogTrimmer
+from stream_server.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoop
 from stream_server.jobs.workers import JobWorkers
 from stream_server.jobs.write_guard import WriteGuard
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.recent_errors import RecentErrors
-from stream_server.monitoring.trace_export import start_export
+from stream_server.monitoring.tracing import start_export
 from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.runtime import listening, logs
 from stream_server.runtime.listening import Listeners
 from stream_server.runtime.loop_watch import LoopWatch
-from stream_server.security import bus_key, tokens
+from stream_server.security import signing_keys, tokens
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.store.log.retention import RetentionLimits
@@ -53,7 +49,7 @@ from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
-from stream_server.web.api import console
+from stream_server.web.api.server import load_console
 from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming import protocols
@@ -80,7 +76,7 @@ ONLY_PROCESS = WorkerSockets()
 """The sockets of a server of one process, which has no other workers."""
 
 APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_settings")
-"""The function that passes reloaded settings to all running parts."""
+"""The function that lets the running server use reloaded settings."""
 
 
 @asynccontextmanager
@@ -99,16 +95,16 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
         read_relations=store.user_graphs.get_graph, parse_rule=subscriptions.parse_rule,
     )  # fmt: skip
     directory = StreamDirectory(
-        hub, store.open_streams, lambda: config.streams_per_user if config.limits == "on" else 0
+        hub, store.open_streams, lambda: config.streams_per_user if config.limits != "off" else 0
     )
     feed = Feed(
         store.log, store.rollbacks, hub, store.user_graphs.get_restricted_accounts,
         last_written=lambda: store.last_written, link_health=link_health, on_log_readable=log.mark_readable,
         canary_seconds=config.canary_seconds,
-        open_signed=BusSignature(bus_key.to_key(config.bus_secret or secrets.token_hex())).open,
+        open_signed=BusSignature(signing_keys.to_bus_key(config.bus_secret or secrets.token_hex())).open,
         on_question=lambda message: _answer(hub, directory, message),
     )  # fmt: skip
-    passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
+    passwords = Passwords(config.password_memory_kib)
     authority = tokens.TokenAuthority(config, config.jwt_secret)
     app = web.Application()
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
@@ -120,12 +116,12 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
-    app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, console.load_console()
+    app[SUBSCRIPTION_PARSER], app[app_keys.CONSOLE_FILES] = subscriptions, load_console()
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services)
     app[app_keys.REFUSE_WRITES], app[app_keys.TRENDS] = services.write_guard.refuse_writes, services.trends
-    app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, feed, services.trimmer, newer)
+    app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, newer)
     _add_operations(app, feed, services, workers)
     routes.add_routes(app)
     hub.start()
@@ -169,12 +165,12 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
-            config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max,
-            config.consent == "on", packed_statuses=config.pack_statuses == "on",
+            timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
+            ask_strangers=config.consent == "on", packed_statuses=config.pack_statuses == "on",
             foreign_subjects=config.ingest_subjects == "on",
         ),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
-        verify_feed=verify_feed, bus_key=bus_key.to_key(config.bus_secret) if config.bus_secret else b"",
+        verify_feed=verify_feed, bus_key=signing_keys.to_bus_key(config.bus_secret) if config.bus_secret else b"",
     )  # fmt: skip
 
 
@@ -213,7 +209,7 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
         RepairLoop(store.repair, jitter),
         make_expiry_loop(store.expiry, config, jitter),
         IdleHomesLoop(store.idle_homes, config.home_idle_days, jitter),
-        LogTrimmer(store.retention, _retention_limits(config), jitter),
+        LogTrimmer(store.retention, RetentionLimits(config.log_max_seconds, config.log_max_bytes), jitter),
         LoopWatch(),
         directory,
         TokenRecheck(hub, store.sessions),
@@ -225,11 +221,10 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
 
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
     """Run all services until cancelled; with ``--job-workers 0``, without job workers and the loops beside them."""
-    repair_seconds = config.repair_seconds if config.job_workers else 0
     async with asyncio.TaskGroup() as group:
         group.create_task(services.job_workers.run(config.job_workers), name="job workers")
-        group.create_task(services.repair_loop.run(repair_seconds), name="repair loop")
         if config.job_workers:
+            group.create_task(services.repair_loop.run(), name="repair loop")
             group.create_task(services.expiry_loop.run(), name="expiry of statuses")
             group.create_task(services.idle_homes_loop.run(), name="idle home timelines")
         group.create_task(services.trimmer.run(), name="trimmer")
@@ -256,33 +251,22 @@ async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
         feed_task.result()
 
 
-def _apply_settings(app: web.Application, feed: Feed, trimmer: LogTrimmer, newer: Config) -> None:
-    """Copy reloaded settings into the config, which request handlers read, and into the running parts of the server."""
-    config, hub = app[app_keys.CONFIG], app[app_keys.HUB]
-    config.apply_reloadable(newer)
+def _apply_settings(app: web.Application, newer: Config) -> None:
+    """Copy reloaded settings into the config, which request handlers read at each use, and set the log's level."""
+    app[app_keys.CONFIG].apply_reloadable(newer)
     logs.set_level(newer.log_level)
-    hub.apply_limits(_client_limits(config))
-    app[LIMITS].prepare()
-    feed.canary_seconds = config.canary_seconds
-    trimmer.set_limits(_retention_limits(config))
-    app[app_keys.SHUTDOWN].spread_seconds = config.retry_spread_seconds
-
-
-def _retention_limits(config: Config) -> RetentionLimits:
-    return RetentionLimits(config.log_max_seconds, config.log_max_bytes)
 
 
 def _client_limits(config: Config) -> HubLimits:
-    """Return the hub's limits. A client's buffer is ``client_buffer_bytes`` less the kernel's send buffer."""
+    """Return the hub's limits. A quarter of ``client_buffer_bytes`` is the kernel's, the rest is counted here."""
+    send_buffer_bytes = config.client_buffer_bytes // 4
     return HubLimits(
-        buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - config.send_buffer_bytes),
+        buffer_bytes=max(MIN_BUFFER_BYTES, config.client_buffer_bytes - send_buffer_bytes),
+        send_buffer_bytes=send_buffer_bytes,
         heartbeat_seconds=config.heartbeat_seconds,
         write_timeout_seconds=config.write_timeout_seconds,
         goodbye_seconds=min(GOODBYE_SECONDS, config.shutdown_seconds / 4),
         ring_bytes=config.ring_bytes,
-        ring_seconds=config.ring_seconds,
-        far_behind_entries=config.behind_max_entries,
-        slow_window_seconds=config.slow_window_seconds,
     )
 
 

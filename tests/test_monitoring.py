@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from stream_server.hub.delivery_times import DeliveryTimes
+from stream_server.hub.group import DeliveryTimes
 from stream_server.monitoring.metrics import ALL_METRICS, WATCHED_METRICS, Metrics, merge_texts
 
 ROOT = Path(__file__).parents[1]

@@ -6,14 +6,8 @@ The one decision: each peer does the least that the work allows. It keeps no his
 process on one core. So a peer looks at its best. ``bench/PEERS.md`` tells how to get each peer, and what is not equal.
 
     __main__.py      the command: options, rounds, the table
-    peer.py          what a peer is: how it starts, what its clients request, how events reach it
+    peer.py          what a peer is, and the event that all peers get: the very one that this server sends
     programs.py      finds the peers' programs, and starts and ends them
     ours.py          this server, and the plain aiohttp server with a queue for each client
     centrifugo.py, mercure.py, nchan.py, jetstream.py    one peer each
-    event.py         the event that all peers get: the very one that this server sends
-    publisher.py     sends events over HTTP at a fixed rate
-    works.py         the measured parts: firehose, ten topics, a filter of its own for each client, idle connections
-    round.py         one part of a round for one peer
-    figures.py       what was measured, and the medians
-    table.py         the table, for the terminal and as Markdown
 """

@@ -1,30 +1,29 @@
 """``python -m bench.peers``: measure other streaming servers beside this one in one run, and print one table."""
 
 import argparse
-import json
 import os
 import resource
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Literal, NamedTuple
 
+from bench import parts
 from bench.clients import Clients
+from bench.lineup import Kind
 from bench.native import compiled
-from bench.peers import table
+from bench.parts import Plan
 from bench.peers.centrifugo import Centrifugo
-from bench.peers.event import sampled
-from bench.peers.figures import Results
 from bench.peers.jetstream import Jetstream
 from bench.peers.mercure import Mercure
 from bench.peers.nchan import Nchan
 from bench.peers.ours import QueueServer, StreamServer
-from bench.peers.peer import Peer
+from bench.peers.peer import Peer, sampled
 from bench.peers.programs import Missing, Programs
-from bench.peers.round import measure
-from bench.peers.works import PARTS, Plan
 from bench.process import end_cleanly, last_core, pin
+from bench.report import Key, Results
 from bench.site import Site, site
+from bench.table import NOTHING, figure, markdown
 
 SPARE_FILES = 200
 """File descriptors kept free for everything except the clients' connections."""
@@ -32,59 +31,56 @@ SPARE_FILES = 200
 IDLE_CONNS = 4000
 """Number of idle connections in a full run."""
 
-CLASSES: dict[str, type[Peer]] = {
-    "stream-server": StreamServer, "aiohttp": QueueServer, "centrifugo": Centrifugo, "mercure": Mercure,
-    "nchan": Nchan, "jetstream": Jetstream,
-}  # fmt: skip
+KINDS: tuple[Kind, ...] = ("firehose", "topic", "tracks")
+PARTS = (*KINDS, "idle")
+"""The parts of a round, in order."""
+
+NAMES = ("stream-server", "aiohttp", "centrifugo", "mercure", "nchan", "jetstream")
 """All servers by the name that ``--only`` takes, in the order of their columns."""
 
+FIGURES = {
+    "deliveries per server-CPU-second": ("per_cpu_s",), "CPU of the server, % of a core": ("cpu_percent",),
+    "time to a client, p50 / p99, ms": ("p50_ms", "p99_ms"), "delivered of what was due": ("share",),
+    "busy share of the clients' core": ("core_busy_share",),
+}  # fmt: skip
+IDLE_FIGURES = {
+    "memory of one, KiB": ("kib_per_idle_conn",), "opened per second": ("open_per_s",),
+    "opened per server-CPU-second": ("open_per_cpu_s",),
+}  # fmt: skip
+"""The rows of a part: their titles, and what is in their cells."""
 
-@dataclass(frozen=True)
-class Options:
+
+class Options(NamedTuple):
     """The command line."""
 
     plan: Plan
     names: list[str]
     parts: list[str]
     folders: list[Path]
-    markdown: bool
-    json: str
 
 
 def options_from(arguments: list[str]) -> Options:
     """Parse the command line. An unknown peer ends the program with a message."""
     parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
     parser.add_argument("--peers-folder", type=Path, action="append", default=[], help="folder of the peers' programs")
-    parser.add_argument("--only", default=",".join(CLASSES), help=f"some of: {','.join(CLASSES)}")
+    parser.add_argument("--only", default=",".join(NAMES), help=f"some of: {','.join(NAMES)}")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of: {','.join(PARTS)}")
     parser.add_argument("--quick", action="store_true", help="one short round, to see that it works")
     parser.add_argument("--rounds", type=int, default=0, help="interleaved rounds (2)")
     parser.add_argument("--seconds", type=float, default=0, help="length of each measurement (5)")
     parser.add_argument("--conns", type=int, default=1000, help="clients that receive events (1000)")
-    parser.add_argument("--rate", type=float, default=50, help="events a second of the firehose (50)")
-    parser.add_argument("--topic-rate", type=float, default=200, help="events a second if a client gets a tenth (200)")
-    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    parser.add_argument("--json", default="", help="also write the figures of all rounds to this file")
     given = parser.parse_args(arguments)
-    names = given.only.split(",")
-    parts = given.parts.split(",")
-    if unknown := [name for name in names if name not in CLASSES] + [part for part in parts if part not in PARTS]:
-        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join((*CLASSES, *PARTS))}")
-    return Options(_plan(given), names, parts, given.peers_folder, given.markdown, given.json)
-
-
-def _plan(given: argparse.Namespace) -> Plan:
+    names, wanted = given.only.split(","), given.parts.split(",")
+    if unknown := [*(name for name in names if name not in NAMES), *(part for part in wanted if part not in PARTS)]:
+        parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join((*NAMES, *PARTS))}")
     room = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - SPARE_FILES
-    return Plan(
-        rounds=given.rounds or (1 if given.quick else 2),
-        conns=min(given.conns, room),
+    plan = Plan(
+        rounds=given.rounds or (1 if given.quick else 2), conns=min(given.conns, room), openings=0, crowd=0,
         idle_conns=min(given.conns if given.quick else max(given.conns, IDLE_CONNS), room),
-        rate=given.rate,
-        topic_rate=given.topic_rate,
-        seconds=given.seconds or (2 if given.quick else 5),
-        warmup=1 if given.quick else 1.5,
-        settle=0.2 if given.quick else 1,
-    )
+        rate=50, track_rate=200, seconds=given.seconds or (2 if given.quick else 5),
+        warmup=1 if given.quick else 1.5, settle=0.2 if given.quick else 1,
+    )  # fmt: skip
+    return Options(plan, names, wanted, given.peers_folder)
 
 
 def makers(shared: Site, programs: Programs) -> dict[str, Callable[[], Peer]]:
@@ -101,41 +97,66 @@ def makers(shared: Site, programs: Programs) -> dict[str, Callable[[], Peer]]:
 
 
 def gathered(makers: Mapping[str, Callable[[], Peer]], names: list[str]) -> tuple[list[Peer], dict[str, str]]:
-    """Return the servers that are there, and by title of its column what each other one lacks."""
+    """Return the servers that are there, and by name what each other one lacks."""
     found, missing = [], {}
     for name in names:
         try:
             found.append(makers[name]())
         except Missing as problem:
-            missing[CLASSES[name].name] = f"{problem} (see bench/PEERS.md)"
+            missing[name] = f"{problem} (see bench/PEERS.md)"
     return found, missing
 
 
-def run(peers: list[Peer], parts: list[str], clients: Clients, plan: Plan) -> Results:
-    """Measure all rounds. In each part the peers follow each other. A peer that fails once is left out from then on."""
-    results = Results()
-    for number in range(plan.rounds):
-        for part in (part for part in PARTS if part in parts):
+def run(peers: list[Peer], wanted: list[str], clients: Clients, plan: Plan) -> tuple[Results, dict[str, str]]:
+    """Measure all rounds. In each part the peers follow each other. A peer that fails once is left out from then on.
+
+    Return the figures, and by column why a peer failed.
+    """
+    results, failed = Results(), dict[str, str]()
+    for number, part in ((number, part) for number in range(plan.rounds) for part in PARTS if part in wanted):
+        for peer in peers:
+            kind = next((kind for kind in KINDS if kind == part), None)
+            if peer.column in failed or (kind and kind not in peer.chooses):
+                continue
+            told = f"round {number + 1}/{plan.rounds}, {part}, {peer.column}"
+            measured = parts.fan_out(peer, clients, plan, kind) if kind else parts.idle(peer, clients, plan)
+            try:
+                for name, figures in measured:
+                    results.add(peer.column, name, figures)
+            except (RuntimeError, OSError) as problem:
+                failed[peer.column] = str(problem).splitlines()[0][:200]
+                told += f": {problem}"
+            print(told, file=sys.stderr, flush=True)
+    return results, failed
+
+
+def table(results: Results, peers: list[Peer], plan: Plan, missing: Mapping[str, str]) -> str:
+    """Return the table as Markdown, and a note for each peer. ``missing`` says why a peer has no or few figures."""
+    head = ["", *(peer.column for peer in peers)]
+    rows = [["version", *(peer.version() for peer in peers)], ["clients", *(peer.clients for peer in peers)]]
+    measured = markdown(head, [*rows, *_rows(results, peers, plan)], padded=True)
+    notes = [f"- {peer.column}: {peer.settings}." for peer in peers]
+    notes += [f"- {name}: not measured: {why}." for name, why in missing.items()]
+    title = f"Medians of {plan.rounds} interleaved rounds; each server on one core, everything else on another."
+    return "\n".join([measured, title, "", *notes])
+
+
+def _rows(results: Results, peers: list[Peer], plan: Plan) -> Iterator[list[str]]:
+    titles: dict[Kind | Literal["idle"], str] = {
+        "firehose": f"firehose, {plan.conns:,} clients \N{MULTIPLICATION SIGN} {plan.rate:g} events/s",
+        "topic": f"one topic of ten, {plan.conns:,} clients \N{MULTIPLICATION SIGN} {plan.track_rate:g} events/s",
+        "tracks": "the same, each client with a filter of words of its own",
+        "idle": f"{plan.idle_conns:,} idle connections",
+    }
+    for part, title in titles.items():
+        if part != "idle":
+            yield [f"{title}: chosen by", *(peer.chooses.get(part, NOTHING) for peer in peers)]
+        for name, figures in (IDLE_FIGURES if part == "idle" else FIGURES).items():
+            cells = []
             for peer in peers:
-                if peer.name in results.failed or (part != "idle" and part not in peer.chooses):
-                    continue
-                told = f"round {number + 1}/{plan.rounds}, {part}, {peer.name}"
-                try:
-                    results.add(peer.name, part, measure(peer, part, clients, plan))
-                except (RuntimeError, OSError) as problem:
-                    results.failed[peer.name] = str(problem).splitlines()[0][:200]
-                    told += f": {problem}"
-                print(told, file=sys.stderr, flush=True)
-    return results
-
-
-def columns_of(peers: list[Peer], missing: dict[str, str], failed: dict[str, str]) -> dict[str, table.Column]:
-    """Return a column for each server by its title, also for one that is missing."""
-    columns = {name: table.Column(name, missing=why) for name, why in missing.items()}
-    for peer in peers:
-        why, chooses = failed.get(peer.name, ""), dict(peer.chooses)
-        columns[peer.name] = table.Column(peer.name, peer.version(), peer.clients, peer.settings, why, chooses)
-    return columns
+                values = [results.median(Key(peer.column, part), one) for one in figures]
+                cells.append(NOTHING if None in values else " / ".join(map(figure, values)))
+            yield [f"{title}: {name}" if part == "idle" else f"\N{HORIZONTAL ELLIPSIS} {name}", *cells]
 
 
 def main() -> None:
@@ -143,20 +164,14 @@ def main() -> None:
     options = options_from(sys.argv[1:])
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    plan = options.plan
     end_cleanly()
     pin(os.getpid(), last_core())
     with site() as shared:
         peers, missing = gathered(makers(shared, Programs(options.folders)), options.names)
-        results = run(peers, options.parts, Clients(shared.folder, compiled(shared.folder)), plan)
-    by_title = columns_of(peers, missing, results.failed)
-    columns = [by_title[CLASSES[name].name] for name in options.names]
-    if options.json:
-        Path(options.json).write_text(json.dumps(results.everything(), indent=1), encoding="utf-8")
-    if options.markdown:
-        print(table.markdown(results, columns, plan))
-    else:
-        table.terminal(results, columns, plan)
+        results, failed = run(
+            peers, options.parts, Clients(shared.folder, compiled(shared.folder).load), options.plan
+        )
+    print(table(results, peers, options.plan, missing | failed))
 
 
 if __name__ == "__main__":

@@ -1,37 +1,34 @@
 """Centrifugo, with clients of its one-way SSE transport."""
 
-import asyncio
 import json
 import re
 import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote
 
 import jwt
 
-from bench.peers.event import Event
-from bench.peers.peer import Live, Peer
-from bench.peers.programs import ONE_THREAD, Programs, free_port, said, started
-from bench.peers.publisher import post, steadily
-from bench.peers.works import Part, Work, channel_of
+from bench.lineup import Kind, Running
+from bench.peers.peer import Event, HttpPeer, channel_of
+from bench.peers.programs import ONE_THREAD, Programs, said, started
+from bench.process import free_port
 from bench.site import Site
 
 
-class Centrifugo(Peer):
+class Centrifugo(HttpPeer):
     """Centrifugo with its in-memory engine. Events come over its HTTP API."""
 
-    name = "Centrifugo"
-    chooses: ClassVar = {"firehose": "one channel", "topic": "one channel of ten"}
+    column = "Centrifugo"
     settings = (
         "memory engine, no history, `uni_sse` with a JWT (HS256), events by `POST /api/publish`; `GOMAXPROCS=1`. Its "
         "tag filters need its two-way protocol and tags from the publisher, so they do not appear here"
     )
 
     def __init__(self, site: Site, programs: Programs, event: Event) -> None:
-        self.site, self.event = site, event
+        super().__init__(site, event)
         self.program = programs.program("centrifugo")
         self.key, self.secret = secrets.token_urlsafe(), secrets.token_urlsafe(32)
 
@@ -52,26 +49,22 @@ class Centrifugo(Peer):
         }
 
     @contextmanager
-    def running(self, rate: float) -> Iterator[Live]:  # noqa: ARG002 - events come over HTTP
+    def running(self, rate: float = 0) -> Iterator[Running]:  # noqa: ARG002 - events come over HTTP
         port, path = free_port(), self.site.folder / "centrifugo.json"
         path.write_text(json.dumps(self.configuration(port)))
         command = [*ONE_THREAD, self.program, "--config", str(path)]
         with started(self.site, "centrifugo", command, port) as process:
-            yield Live(process, port)
+            yield Running(process, port)
 
-    def requests(self, part: Part, count: int) -> list[str]:
+    def streams(self, kind: Kind, count: int) -> list[str]:
         claims = {"sub": "reader", "exp": int(time.time()) + 3600}
         token = jwt.encode(claims, self.secret, algorithm="HS256")
-        connects = [{"token": token, "subs": {channel_of(part, number): {}}} for number in range(count)]
+        connects = [{"token": token, "subs": {channel_of(kind, number): {}}} for number in range(count)]
         return [
-            f"/connection/uni_sse?cf_connect={quote(json.dumps(connect, separators=(',', ':')))}"
+            f"GET /connection/uni_sse?cf_connect={quote(json.dumps(connect, separators=(',', ':')))}"
             for connect in connects
         ]
 
-    async def feed(self, live: Live, work: Work, done: asyncio.Event) -> None:
-        def request(number: int) -> bytes:
-            head = f'{{"channel":"{channel_of(work.part, number)}","data":'.encode()
-            body = head + self.event.number(number) + b"}"
-            return post("/api/publish", body, "Content-Type: application/json", f"X-API-Key: {self.key}")
-
-        await steadily(live.port, work.rate, done, request)
+    def publication(self, channel: str, event: bytes) -> tuple[str, bytes, str]:
+        body = f'{{"channel":"{channel}","data":'.encode() + event + b"}"
+        return "/api/publish", body, f"Content-Type: application/json\r\nX-API-Key: {self.key}\r\n"

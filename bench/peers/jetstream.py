@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import ClassVar
 
-from bench.peers.peer import Live, Peer
-from bench.peers.programs import ONE_THREAD, Programs, free_port, said, started
-from bench.peers.works import Part, Work
-from bench.process import last_core
+from bench.lineup import Kind, Running
+from bench.peers.peer import Peer
+from bench.peers.programs import ONE_THREAD, Programs, said, started
+from bench.process import free_port, last_core
 from bench.site import Site
 
 TENTH = "app.bsky.graph.follow"
@@ -28,7 +28,7 @@ SLOWEST_RATE = 0.01
 class Jetstream(Peer):
     """Jetstream, with a simulated network as its upstream, on the core of the clients."""
 
-    name = "Jetstream"
+    column = "Jetstream"
     clients = "WebSocket"
     chooses: ClassVar = {"firehose": "everything", "topic": f"`wantedCollections={TENTH}`"}
     settings = (
@@ -38,7 +38,7 @@ class Jetstream(Peer):
     )
 
     def __init__(self, site: Site, programs: Programs) -> None:
-        self.site = site
+        super().__init__(site)
         self.program = programs.program("jetstream")
         self.simulator = programs.program("jetstream-simulator")
         self._starts = 0
@@ -48,7 +48,7 @@ class Jetstream(Peer):
         return found[1] if found else "unknown"
 
     @contextmanager
-    def running(self, rate: float) -> Iterator[Live]:
+    def running(self, rate: float = 0) -> Iterator[Running]:
         self._starts += 1
         folder = self.site.folder / f"jetstream{self._starts}"
         upstream, port = free_port(), free_port()
@@ -66,15 +66,15 @@ class Jetstream(Peer):
             started(self.site, "jetstream-simulator", simulator, upstream, cores=last_core()),
             started(self.site, "jetstream", server, port, ready="steady-state consumer running") as process,
         ):
-            yield Live(process, port)
+            yield Running(process, port)
 
-    def requests(self, part: Part, count: int) -> list[str]:
-        path = "/subscribe" if part == "firehose" else f"/subscribe?wantedCollections={TENTH}"
+    def streams(self, kind: Kind, count: int) -> list[str]:
+        path = "/subscribe" if kind == "firehose" else f"/subscribe?wantedCollections={TENTH}"
         upgrade = (
             "Connection: Upgrade\tUpgrade: websocket\tSec-WebSocket-Version: 13\t"
             "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
         )
-        return [f"{path}\t{upgrade}"] * count
+        return [f"GET {path}\t{upgrade}"] * count
 
-    async def feed(self, live: Live, work: Work, done: asyncio.Event) -> None:  # noqa: ARG002 - the simulator does
+    async def feed(self, running: Running, kind: Kind, rate: float, done: asyncio.Event) -> None:  # noqa: ARG002 - the simulator does
         await done.wait()

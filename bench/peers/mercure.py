@@ -1,6 +1,5 @@
 """The Mercure hub."""
 
-import asyncio
 import re
 import secrets
 import time
@@ -12,11 +11,10 @@ from urllib.parse import quote_from_bytes
 
 import jwt
 
-from bench.peers.event import Event
-from bench.peers.peer import Live, Peer
-from bench.peers.programs import ONE_THREAD, Programs, free_port, said, started
-from bench.peers.publisher import post, steadily
-from bench.peers.works import Part, Work, channel_of
+from bench.lineup import Kind, Running
+from bench.peers.peer import Event, HttpPeer, channel_of
+from bench.peers.programs import ONE_THREAD, Programs, said, started
+from bench.process import free_port
 from bench.site import Site
 
 HUB = "/.well-known/mercure"
@@ -52,17 +50,17 @@ http://127.0.0.1:{port} {{
 """
 
 
-class Mercure(Peer):
+class Mercure(HttpPeer):
     """The hub in memory, without history. Events come by POST with a token."""
 
-    name = "Mercure"
+    column = "Mercure"
     chooses: ClassVar = {"firehose": "one topic", "topic": "one topic of ten"}
     settings = "Caddy without TLS, `transport local` (no history), JWT (HS256), events by `POST`; `GOMAXPROCS=1`"
 
     def __init__(self, site: Site, programs: Programs, event: Event) -> None:
-        self.site, self.event = site, event
+        super().__init__(site, event)
         self.program = programs.program("mercure")
-        self.secret = secrets.token_hex(32)
+        self.secret, self._publisher = secrets.token_hex(32), ""
 
     def version(self) -> str:
         found = re.search(r"http\.handlers\.mercure v?(\S+)", said(self.program, "list-modules", "--versions"))
@@ -73,29 +71,23 @@ class Mercure(Peer):
         return CADDYFILE.format(port=port, issuer=ISSUER, audience=AUDIENCE, secret=self.secret)
 
     @contextmanager
-    def running(self, rate: float) -> Iterator[Live]:  # noqa: ARG002 - events come over HTTP
+    def running(self, rate: float = 0) -> Iterator[Running]:  # noqa: ARG002 - events come over HTTP
         port, path = free_port(), self.site.folder / "Caddyfile"
         path.write_text(self.configuration(port))
         home = f"HOME={self.site.folder}"  # Caddy keeps files there
         command = [*ONE_THREAD, home, self.program, "run", "--config", str(path), "--adapter", "caddyfile"]
         with started(self.site, "mercure", command, port) as process:
-            yield Live(process, port)
+            yield Running(process, port)
 
-    def requests(self, part: Part, count: int) -> list[str]:
+    def streams(self, kind: Kind, count: int) -> list[str]:
         headers = f"Accept: text/event-stream\tAuthorization: Bearer {self._token('subscribe')}"
-        return [f"{HUB}?match={channel_of(part, number)}\t{headers}" for number in range(count)]
+        return [f"GET {HUB}?match={channel_of(kind, number)}\t{headers}" for number in range(count)]
 
-    async def feed(self, live: Live, work: Work, done: asyncio.Event) -> None:
-        headers = (
-            "Content-Type: application/x-www-form-urlencoded",
-            f"Authorization: Bearer {self._token('publish')}",
-        )
-
-        def request(number: int) -> bytes:
-            data = quote_from_bytes(self.event.number(number))
-            return post(HUB, f"topic={channel_of(work.part, number)}&data={data}".encode(), *headers)
-
-        await steadily(live.port, work.rate, done, request)
+    def publication(self, channel: str, event: bytes) -> tuple[str, bytes, str]:
+        self._publisher = self._publisher or self._token("publish")
+        body = f"topic={channel}&data={quote_from_bytes(event)}".encode()
+        form = "Content-Type: application/x-www-form-urlencoded"
+        return HUB, body, f"{form}\r\nAuthorization: Bearer {self._publisher}\r\n"
 
     def _token(self, action: str) -> str:
         now = int(time.time())

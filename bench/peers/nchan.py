@@ -1,17 +1,14 @@
 """nginx with the nchan module."""
 
-import asyncio
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
 
-from bench.peers.event import Event
-from bench.peers.peer import Live, Peer
-from bench.peers.programs import Programs, free_port, said, started, worker_of
-from bench.peers.publisher import post, steadily
-from bench.peers.works import Part, Work, channel_of
+from bench.lineup import Kind, Running
+from bench.peers.peer import Event, HttpPeer, channel_of
+from bench.peers.programs import Programs, said, started, worker_of
+from bench.process import free_port
 from bench.site import Site
 
 MODULE = "ngx_nchan_module.so"
@@ -57,18 +54,17 @@ http {{
 """
 
 
-class Nchan(Peer):
+class Nchan(HttpPeer):
     """One worker of nginx. Events come by POST, and nobody needs a token."""
 
-    name = "nchan"
-    chooses: ClassVar = {"firehose": "one channel", "topic": "one channel of ten"}
+    column = "nchan"
     settings = (
         "one worker of nginx, a buffer of ten messages, events by `POST`; no tokens, because nchan leaves them to an "
         "application behind it"
     )
 
     def __init__(self, site: Site, programs: Programs, event: Event) -> None:
-        self.site, self.event = site, event
+        super().__init__(site, event)
         self.program = programs.program("nginx")
         self.module = programs.file(MODULE, *MODULE_FOLDERS)
 
@@ -83,19 +79,15 @@ class Nchan(Peer):
         return CONFIGURATION.format(module=self.module, folder=self.site.folder, port=port, user=user)
 
     @contextmanager
-    def running(self, rate: float) -> Iterator[Live]:  # noqa: ARG002 - events come over HTTP
+    def running(self, rate: float = 0) -> Iterator[Running]:  # noqa: ARG002 - events come over HTTP
         port, path = free_port(), self.site.folder / "nginx.conf"
         path.write_text(self.configuration(port))
         command = [self.program, "-p", str(self.site.folder), "-c", str(path)]
         with started(self.site, "nginx", command, port) as process:
-            yield Live(worker_of(process), port)
+            yield Running(worker_of(process), port)
 
-    def requests(self, part: Part, count: int) -> list[str]:
-        return [f"/subscribe/{channel_of(part, number)}\tAccept: text/event-stream" for number in range(count)]
+    def streams(self, kind: Kind, count: int) -> list[str]:
+        return [f"GET /subscribe/{channel_of(kind, number)}\tAccept: text/event-stream" for number in range(count)]
 
-    async def feed(self, live: Live, work: Work, done: asyncio.Event) -> None:
-        def request(number: int) -> bytes:
-            path = f"/publish/{channel_of(work.part, number)}"
-            return post(path, self.event.number(number), "Content-Type: application/json")
-
-        await steadily(live.port, work.rate, done, request)
+    def publication(self, channel: str, event: bytes) -> tuple[str, bytes, str]:
+        return f"/publish/{channel}", event, "Content-Type: application/json\r\n"

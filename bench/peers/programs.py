@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-from bench.peers.peer import Worker
 from bench.process import descendants, end, first_core, pin
 from bench.site import Site
 
@@ -21,6 +21,12 @@ START_SECONDS = 30.0
 
 ONE_THREAD = ("env", "GOMAXPROCS=1")
 """Runs a Go program with one thread for its code, because it has one core as every measured server."""
+
+
+class Worker(NamedTuple):
+    """A process that a peer started itself."""
+
+    pid: int
 
 
 class Missing(Exception):
@@ -57,14 +63,6 @@ def said(*command: str) -> str:
     """Return what a command prints, on both outputs."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     return done.stdout + done.stderr
-
-
-def free_port() -> int:
-    """Return a free port of the loopback address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -142,7 +142,7 @@ def parse_radius(value: OperatorValue) -> Condition:
 
 
 def _describe_place(found: str | None, wanted: str) -> tuple[str, str]:
-    """Return the reasons for match and no match, of a status posted in ``found`` (None: no place) with ``wanted``."""
+    """Return two explanations, for a match and for no match, of a status from the place ``found`` (None: no place)."""
     shown = f"it was posted in {found}"
     return shown, "it has no place" if found is None else f"{shown}, not in {wanted}"
 

@@ -49,30 +49,25 @@ class OperatorSpec:
 
 
 _HELP = {
-    "word": "a word of the text, of its hashtags, mentions and links, or of the text that it quotes; an emoji is a "
-    "word",
-    "phrase": "these words directly after each other, with any punctuation between them",
-    "proximity": f"2 to {words.MAX_PROXIMITY_WORDS} words, each moved by at most N: in the given order up to N other "
-    "words may stand between two of them, in the reverse order up to N - 2",
-    "from": "written by this user; a value of digits only is an id",
+    "word": "a word of the text, of its hashtags, mentions and links, or of the text that it quotes",
+    "phrase": "these words directly after each other",
+    "proximity": f"2 to {words.MAX_PROXIMITY_WORDS} words, each moved by at most N",
+    "from": "written by this user",
     "to": "an answer to this user",
     "retweets_of": "a repost of a status of this user, without words of its own",
-    "url": "these parts of a link directly after each other; the link and the value are split at punctuation",
+    "url": "these parts of a link directly after each other",
     "conversation_id": "in the thread that begins with this status",
     "bio": "these words in the author's bio when the status was posted",
     "place": "posted from the place with this full name",
     "place_country": "posted from this country (ISO 3166-1)",
-    "point_radius": f"posted within this radius in `km` or `mi` (below {geo.MAX_MILES} miles) of a point; "
-    "a status without a point matches if its place lies wholly inside",
-    "bounding_box": f"posted in the box, whose sides are below {geo.MAX_MILES} miles; "
-    "a status without a point matches if its place lies wholly inside",
+    "point_radius": f"posted within this radius (in `km` or `mi`, below {geo.MAX_MILES} miles)",
+    "bounding_box": f"posted in the box, whose sides are below {geo.MAX_MILES} miles",
     "is": "a status of this form; `repost` and `retweet` mean the same",
     "has": "a status that has this",
     "lang": "in the language (BCP 47); `en` matches `en-GB`, `und` matches an unknown language",
-    "sample": "a fixed percentage of all statuses, the same ones as those of the parameter `sample`; "
-    "applies to the whole rule, so it must not stand inside OR",
+    "sample": "the same percentage of all statuses as the parameter `sample`; it must not stand inside OR",
     **{
-        name: f"the author's {count} when it was posted; one number is the minimum; an unknown count never matches"
+        name: f"the author's {count} when it was posted; one number is the minimum"
         for name, count in attributes.COUNT_FIELDS.items()
     },
 }

@@ -1,7 +1,7 @@
 """The Python SDK: streams that reconnect without losing events, and calls whose writes happen once.
 
-It uses only aiohttp, msgspec and the public HTTP API, and imports nothing else of the server, so that it can be
-installed, read or copied on its own.
+It uses only aiohttp, msgspec and the public HTTP API, and shares nothing with the server but ``wire``, the shapes of
+what the server sends. So it can be installed on its own.
 
 The one decision: **the cursor is the client's only state.** Every message moves the cursor, control messages included.
 After a connection breaks, the next one continues behind the cursor. If the server cannot deliver something, it sends a
@@ -13,8 +13,7 @@ After a connection breaks, the next one continues behind the cursor. If the serv
 ``connection``  one connection of a stream, by HTTP or by WebSocket
 ``poll``        the same events by long polling
 ``filters``     what a stream selects, as typed arguments
-``events``      the messages that a stream yields
-``model``       statuses, users and the other objects of the API
+``events``      reads the messages that a stream yields
 ``calls``       calls with one answer, one noun per file
 ``transport``   sends requests, and repeats them where that is safe
 ``tokens``      the client's token, and when it is renewed
@@ -38,11 +37,11 @@ from stream_server.client.errors import (
     StreamEnded,
     Unreachable,
 )
-from stream_server.client.events import Delete, Event, Follow, Gap, Like, Post, Unfollow, Unlike
 from stream_server.client.filters import Box, Filters, Since
 from stream_server.client.log_in import LogIn, SavedSession
 from stream_server.client.poll import Poll
 from stream_server.client.stream import Stream
+from stream_server.wire.messages import Delete, Event, Follow, Gap, Like, Post, Unfollow, Unlike
 
 __all__ = [
     "Backoff", "Box", "Client", "ClientFailure", "Delete", "Event", "Filters", "Follow", "Gap", "InvalidAddress",

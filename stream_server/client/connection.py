@@ -40,7 +40,7 @@ _STATUS_BY_CODE = {"rate_limited": 429, "unavailable": 503, "outcome_unknown": 5
 
 
 class StreamRequest(NamedTuple):
-    """The options of a connection. After ``silence_seconds`` without a byte it counts as dead."""
+    """The request of a stream. After ``silence_seconds`` without a byte, the connection counts as broken."""
 
     url: str
     parameters: Mapping[str, str]
@@ -194,7 +194,10 @@ async def _connect_websocket(
 async def _why_refused(
     session: aiohttp.ClientSession, request: StreamRequest, error: aiohttp.WSServerHandshakeError
 ) -> RequestRefused:
-    """Return the reason of a refused handshake, whose body aiohttp does not give: so ask once more without it."""
+    """Return the reason of a refused WebSocket.
+
+    aiohttp hides the answer's body, so the request is sent again as a stream.
+    """
     async with _send(session, request, SseParser.media_type) as response:
         if response.status != 200:
             return await _refusal(response)

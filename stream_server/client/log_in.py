@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from stream_server.client.errors import ClientFailure, OutcomeUnknown, RequestRefused, SessionLost, Unreachable
-from stream_server.client.model import Session
 from stream_server.client.tokens import RENEWAL_SHARE, Grant
 from stream_server.client.transport import Transport
+from stream_server.wire.objects import Session
 
 
 @dataclass(frozen=True, slots=True)

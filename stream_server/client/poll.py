@@ -10,8 +10,9 @@ import msgspec
 from stream_server.client.backoff import Backoff
 from stream_server.client.connection import fits_in_url
 from stream_server.client.errors import RequestRefused, StreamEnded, Unreachable
-from stream_server.client.events import Event, Gap, Goodbye, parse_event
+from stream_server.client.events import parse_event
 from stream_server.client.transport import Transport
+from stream_server.wire.messages import Event, Gap, Goodbye
 
 MARGIN_SECONDS = 15.0
 """Seconds that an answer may take beyond ``wait``."""
@@ -118,7 +119,10 @@ class Poll:
                 return events
 
     def _obey(self, goodbye: Goodbye) -> None:
-        """Delay the next request as the goodbye asks. Raises StreamEnded if it forbids one and no event waits."""
+        """Delay the next request by the seconds in the goodbye.
+
+        Raises StreamEnded if the goodbye forbids another request.
+        """
         if goodbye.retry_after is not None:
             self._ask_at = asyncio.get_running_loop().time() + self._backoff.delay(0, goodbye.retry_after)
         elif not self._waiting and not self._can_renew(goodbye):

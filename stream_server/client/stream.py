@@ -12,10 +12,11 @@ import aiohttp
 from stream_server.client.backoff import Backoff
 from stream_server.client.connection import Connection, Framing, StreamRequest, connect
 from stream_server.client.errors import Malformed, OutcomeUnknown, RequestRefused, StreamEnded, Unreachable
-from stream_server.client.events import Effective, Event, Gap, Goodbye, Hello, parse_event
+from stream_server.client.events import parse_event
 from stream_server.client.filters import Filters, to_parameters
 from stream_server.client.framing import Frame
 from stream_server.client.transport import Transport
+from stream_server.wire.messages import Effective, Event, Gap, Goodbye, Hello
 
 MAX_REMEMBERED_CURSORS = 4096
 """Number of cursors of the latest events that the client remembers, to drop an event that arrives twice."""
@@ -159,7 +160,7 @@ class Stream:
         self._reconnects_now = not stays_open
 
     async def _receive(self) -> None:
-        """Wait for bytes that contain messages. Their events are in ``_received`` then."""
+        """Wait for bytes that complete messages, and append their events to ``_received``."""
         if self._is_receiving:
             raise RuntimeError("another task waits for the events of this stream already")
         if self._arrivals is None:

@@ -16,9 +16,9 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from stream_server.client.client import Client as AsyncClient
 from stream_server.client.client import ClientOptions, Token
-from stream_server.client.events import Event
 from stream_server.client.poll import Poll as AsyncPoll
 from stream_server.client.stream import Stream as AsyncStream
+from stream_server.wire.messages import Event
 
 P = ParamSpec("P")
 R = TypeVar("R")

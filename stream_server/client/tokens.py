@@ -66,7 +66,7 @@ NO_TOKEN = FixedToken("")
 
 
 class RenewedToken:
-    """A token that ``fetch`` gives again and again. It is kept until 80 % of its lifetime, if that is known."""
+    """A token that ``fetch`` returns anew. It is used until 80 % of its lifetime, if that is known."""
 
     can_renew = True
 

@@ -5,7 +5,6 @@ tokens and the users to sign them for, comes from the server's data folder and R
 
 ``serve``            runs the server
 ``worker``           runs job workers without a server
-``reload``           makes a running server read its settings again
 ``token``            prints a token for a user
 ``sign_in``          prints a link that signs a user in to the console
 ``replay``           posts a file of statuses through the HTTP API
@@ -16,26 +15,18 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``tail``             shows a stream in the terminal
 ``export``           writes past events into a file
 ``export_files``     the files of an export: JSON lines and Parquet
-``export_rows``      the columns of one event
-``past_events``      reads the events of a span of time
 ``terminal``         renders messages as readable and safe lines
 ``rules``            explains why a rule matches a status, without a server
 ``repair``           finds and repairs faults in Redis
 ``doctor``           checks this machine, a Redis and a server
 ``doctor_machine``   checks the machine and the data folder
 ``doctor_redis``     checks a Redis: whether it takes writes, and its settings
-``doctor_cluster``   checks the Redis Cluster of the server
-``check_result``     the result of one check of the doctor
 ``admin``            makes a user an administrator
 ``cluster``          makes a Redis Cluster, moves its core, and checks it
 ``redis_acl``        prints Redis users with the least rights that each role needs
 ``fetch``            downloads a valkey-server and the language detector
-``credentials``      the token of a command that reads from a server
 ``output``           how commands print, and ``--json``
-``rate_meter``       rate and age of the events of the last seconds
-``latency_histogram``  counts latencies in bounded memory
 ``setting_options``  makes options from the table of settings
 ``server_access``    the Redis and the signing key of a running server
 ``exit_codes``       the exit codes, and the exceptions that end a command
-``failures``         which other exceptions are failures of a command
 """

@@ -51,7 +51,7 @@ def complete_setting(setting: Setting, incomplete: str) -> list[CompletionItem]:
 
 
 def _server_folders(incomplete: str) -> list[Path]:
-    """Return the folders that begin so and have a run file: at most 100 are looked at."""
+    """Return the folders that begin with this text and have a run file. It looks at no more than 100 folders."""
     start = Path(incomplete)
     folder, prefix = (start, "") if incomplete.endswith("/") or not incomplete else (start.parent, start.name)
     try:
@@ -62,5 +62,5 @@ def _server_folders(incomplete: str) -> list[Path]:
 
 
 def _literal(prefix: str) -> str:
-    """Return the glob pattern of exactly this text."""
+    """Return a glob pattern that matches exactly this text."""
     return "".join(f"[{character}]" if character in "*?[" else character for character in prefix)

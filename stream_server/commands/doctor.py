@@ -12,8 +12,8 @@ from rich.text import Text
 from stream_server.client import Client, ClientFailure, RequestRefused
 from stream_server.commands import doctor_machine as machine
 from stream_server.commands import doctor_redis, server_access, setting_options
-from stream_server.commands.check_result import CheckResult, CheckState, advice, broken, good
-from stream_server.commands.doctor_cluster import check_cluster_setup
+from stream_server.commands.doctor_machine import CheckResult, CheckState, advice, broken, good
+from stream_server.commands.doctor_redis import check_cluster_setup
 from stream_server.commands.exit_codes import FAILED, OK
 from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
 from stream_server.config import config

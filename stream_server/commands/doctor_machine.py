@@ -6,19 +6,41 @@ import resource
 import shutil
 import sys
 import tempfile
+from enum import Enum
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from filters.registry import PluginError, Registry
-from stream_server.commands.check_result import CheckResult, advice, broken, good
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.downloads import native
 from stream_server.events import language
-from stream_server.monitoring import trace_export
+from stream_server.monitoring import tracing
 from stream_server.runtime import listening, redis_folder
 from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
-from stream_server.security import bus_key
+from stream_server.security import signing_keys
 from stream_server.security.signing_keys import load_or_create_secret
 from stream_server.security.tokens import TokenAuthority
+
+
+class CheckState(Enum):
+    """The outcome of one check of ``doctor``. Only ``BROKEN`` makes the command exit with 1."""
+
+    GOOD = "good"
+    ADVICE = "advice"
+    BROKEN = "broken"
+
+
+class CheckResult(NamedTuple):
+    """The result of one check of ``doctor``, with one sentence for a person."""
+
+    state: CheckState
+    sentence: str
+
+
+good, advice = partial(CheckResult, CheckState.GOOD), partial(CheckResult, CheckState.ADVICE)
+broken = partial(CheckResult, CheckState.BROKEN)
+
 
 MIN_PYTHON = (3, 11)
 MIN_FREE_BYTES = 2**30
@@ -154,7 +176,7 @@ def _may_use(path: Path) -> bool:
 
 
 def _owner(path: Path) -> str:
-    """Return who owns the file, as the end of a sentence; empty if this user does."""
+    """Return a phrase about the owner of the file, such as ``, which belongs to root``; empty if it is this user."""
     owner = path.stat().st_uid
     return "" if owner == os.geteuid() else f": it belongs to user {owner}, and this is user {os.geteuid()}"
 
@@ -166,7 +188,7 @@ def check_token_key(settings: Config) -> CheckResult:
         secret = "" if settings.jwt_secret else load_or_create_secret(settings.data_dir if is_kept else "")
         TokenAuthority(settings, secret)
         if settings.bus_secret:
-            bus_key.derive(settings)
+            signing_keys.derive_bus_secret(settings)
     except InvalidSetting as error:
         return broken(str(error))
     except OSError as error:
@@ -182,7 +204,7 @@ def check_token_key(settings: Config) -> CheckResult:
 def check_traces(settings: Config) -> list[CheckResult]:
     """Check whether traces can be sent, if the settings ask for them."""
     try:
-        trace_export.check_settings(settings)
+        tracing.check_settings(settings)
     except InvalidSetting as error:
         return [broken(str(error))]
     return []

@@ -2,13 +2,15 @@
 
 import time
 
-from stream_server.commands.check_result import CheckResult, advice, broken, good
+from stream_server.commands.doctor_machine import CheckResult, advice, broken, good
 from stream_server.config.settings import Config
 from stream_server.errors import ApiError
 from stream_server.jobs.write_guard import ALARM_SHARE
 from stream_server.store import keys
 from stream_server.store.redis.address import parse_cluster_url, parse_sentinel_url
 from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.cluster_check import ClusterFinding, check_cluster
+from stream_server.store.redis.cluster_topology import ClusterTopology
 from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.redis.replica_router import ReplicaRouter
@@ -185,3 +187,19 @@ def _check_pubsub_buffer(limits: str) -> CheckResult:
         fault = f"client-output-buffer-limit pubsub is {soft >> 20} MiB, so Redis may disconnect a busy worker"
         return advice(f"{fault}: set `pubsub 256mb 64mb 60`")
     return good("Redis waits for a busy worker (client-output-buffer-limit pubsub)")
+
+
+SET_UP_WELL = good("the cluster is set up well: the core is alone on its shard, and the nodes agree")
+
+
+async def check_cluster_setup(url: str, timeout_seconds: float, write_replicas: int) -> list[CheckResult]:
+    """Check the cluster of the Redis URL. Return [] for another URL. The results never contain its password."""
+    seeds = parse_cluster_url(url)
+    if seeds is None:
+        return []
+    found = await check_cluster(ClusterTopology(seeds, timeout_seconds), write_replicas)
+    return [_to_result(finding) for finding in found] or [SET_UP_WELL]
+
+
+def _to_result(finding: ClusterFinding) -> CheckResult:
+    return broken(finding.sentence) if finding.is_grave else advice(finding.sentence)

@@ -22,3 +22,18 @@ class CommandFailure(click.ClickException):
     def show(self, file: IO[Any] | None = None) -> None:
         """Print ``stream-server:`` and the sentence of the failure to ``file``, by default standard error."""
         click.echo(f"stream-server: {self.format_message()}", file=file, err=file is None)
+
+
+def failure_of(error: Exception) -> CommandFailure | None:
+    """Return the message and exit code for an exception that a person can act on; None for a fault of the program."""
+    from filters.registry import PluginError  # noqa: PLC0415 - a command that succeeds does not need these
+    from stream_server.client import ClientFailure, InvalidAddress, Unreachable  # noqa: PLC0415 - see above
+    from stream_server.config.settings import InvalidSetting  # noqa: PLC0415 - see above
+
+    if isinstance(error, InvalidSetting | InvalidAddress):
+        return CommandFailure(str(error), USAGE)
+    if isinstance(error, PluginError):
+        return CommandFailure(str(error))
+    if isinstance(error, ClientFailure):
+        return CommandFailure(str(error), UNREACHABLE if isinstance(error, Unreachable) else FAILED)
+    return None

@@ -11,11 +11,64 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from stream_server.commands.exit_codes import USAGE, CommandFailure
-from stream_server.commands.export_rows import EventRow, row_of
 from stream_server.events.one_line import encode_json
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]  # it has no types
+from datetime import datetime
+from typing import NamedTuple
+
+
+class EventRow(NamedTuple):
+    """The columns of one event. What an event lacks is None, or an empty list.
+
+    Attributes:
+        id: Id of the status; for a comment, of the comment.
+        at: Time of the event, in UTC.
+        kind: ``post``, ``delete``, ``like`` and so on.
+        uid: Id of the author, else of the user who did it.
+        login: Login of this user. A ``delete`` has only ids.
+        message: Text of a post or comment.
+        lang: Language of the post.
+        lon: Longitude in degrees.
+        lat: Latitude in degrees.
+        tags: Hashtags without their sign.
+        mentions: Logins that the text mentions.
+        json: The event as the server sent it.
+    """
+
+    id: str | None
+    at: datetime
+    kind: str
+    uid: str | None
+    login: str | None
+    message: str | None
+    lang: str | None
+    lon: float | None
+    lat: float | None
+    tags: list[str]
+    mentions: list[str]
+    json: str
+
+
+def row_of(event: dict[str, Any]) -> EventRow:
+    """Return the row of an event."""
+    text = _member(event, "comment") or _member(event, "status")
+    person = _member(event, "source") or _member(event, "user")
+    author = person if person and event["kind"] != "post" else {"id": text.get("uid"), "login": text.get("login")}
+    location, entities = _member(text, "location"), _member(text, "entities")
+    return EventRow(
+        text.get("id"), datetime.fromisoformat(event["at"]), event["kind"], author.get("id"), author.get("login"),
+        text.get("message"), text.get("lang"), location.get("lon"), location.get("lat"),
+        [tag["text"] for tag in entities.get("hashtags", ())], [one["login"] for one in entities.get("mentions", ())],
+        encode_json(event).decode(),
+    )  # fmt: skip
+
+
+def _member(event: dict[str, Any], name: str) -> dict[str, Any]:
+    found = event.get(name)
+    return found if isinstance(found, dict) else {}
+
 
 MAX_GROUP_ROWS = 20_000
 MAX_GROUP_BYTES = 16 * 2**20
@@ -139,7 +192,7 @@ ENDINGS = ", ".join((*_FORMS, PARQUET))
 
 
 def _opener(name: str) -> Callable[[Path], ExportFile] | None:
-    """Return what opens a file of this name, or None if its ending is unknown."""
+    """Return the function that opens a file of this name, or None if the name's ending is unknown."""
     coding = Path(name).suffix if Path(name).suffix in _CODINGS else ""
     stem = name.removesuffix(coding)
     form = _FORMS.get(Path(stem).suffix)
@@ -181,7 +234,10 @@ def open_export(path: Path) -> Iterator[ExportFile]:
 
 @contextmanager
 def _closed_at_end(file: ExportFile) -> Iterator[None]:
-    """Close the file after the block. If the block raises, its exception matters and not that of the file."""
+    """A context: close the file after the block.
+
+    If the block and the closing raise, the block's exception is raised.
+    """
     try:
         yield
     except BaseException:

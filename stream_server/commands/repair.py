@@ -27,7 +27,7 @@ Examples:
 
 \b
 Exit codes: 0 no faults, 1 faults, repaired or not. Every server does the same automatically every
---repair-seconds. Give this command the --timeline-max, --fanout-batch-size and --log-max-entries of the servers.
+hour. Give this command the --timeline-max and --fanout-batch-size of the servers.
 """
 
 

@@ -104,7 +104,7 @@ def steady_pace(rate: float) -> DueTime:
 
 
 def original_pace(speed: float) -> DueTime:
-    """Return a function that says when a status is due: at ``speed`` times the recorded pace, or now without a time."""
+    """Return a function that says when a status is due: ``speed`` times the recorded pace; at once without a time."""
     first: float | None = None
 
     def due(_: int, posted: float | None) -> float:

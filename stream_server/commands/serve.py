@@ -46,7 +46,7 @@ def serve(
     """Run the server, with an embedded Redis unless --redis names another one.
 
     Ctrl-C and SIGTERM stop the server after a goodbye to every stream. At SIGHUP the server reads --settings-file
-    again, as `stream-server reload` describes.
+    again, and uses the settings that docs/reference/settings.md marks as reloadable.
     """
     # Imported here, because importing the server takes time and other commands do not need it.
     from stream_server.runtime import process  # noqa: PLC0415 - see above

@@ -4,18 +4,23 @@ A server with an embedded Redis writes the URL of Redis into the run file in its
 Only the folder's owner can read both, so access to the folder is the permission to use these commands.
 """
 
+import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
+import click
+
+from stream_server.commands import setting_options
 from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
 from stream_server.config.settings import Config
 from stream_server.errors import ApiError, Unavailable
 from stream_server.runtime import run_file
 from stream_server.runtime.sign_in_link import make_sign_in_link
-from stream_server.security import bus_key
+from stream_server.security import signing_keys
 from stream_server.security.signing_keys import load_or_create_secret
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store.idempotency import IdempotencyKey
@@ -25,7 +30,7 @@ from stream_server.store.social.sign_ins import SignIn
 from stream_server.store.store import Store, UnusableRedis
 
 STORE_SETTINGS = (
-    "redis", "data_dir", "timeline_max", "fanout_batch_size", "log_max_entries", "redis_timeout_seconds",
+    "redis", "data_dir", "timeline_max", "fanout_batch_size", "redis_timeout_seconds",
     "settings_file",
 )  # fmt: skip
 """The settings of every command that changes data by `open_store`."""
@@ -102,8 +107,8 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
     opened = Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
-            config.log_max_entries, config.timeline_max, config.fanout_batch_size, config.following_max,
-            config.consent == "on", packed_statuses=config.pack_statuses == "on",
+            timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
+            ask_strangers=config.consent == "on", packed_statuses=config.pack_statuses == "on",
             foreign_subjects=config.ingest_subjects == "on",
         ),
         bus_key=_bus_key(config),
@@ -132,8 +137,8 @@ def _bus_key(config: Config) -> bytes:
     """Return the key that signs published entries, or no bytes. Without it servers confirm them against the log."""
     file = Path(config.data_dir) / "jwt.secret" if config.data_dir else None
     secret = file.read_text(encoding="ascii").strip() if file is not None and file.exists() else ""
-    found = bus_key.derive(config, secret)
-    return bus_key.to_key(found) if found else b""
+    found = signing_keys.derive_bus_secret(config, secret)
+    return signing_keys.to_bus_key(found) if found else b""
 
 
 def _signing_secret(config: Config) -> str:
@@ -147,3 +152,43 @@ def _signing_secret(config: Config) -> str:
         advice = "give the server's jwt_secret, --data-dir, --settings-file, or --jwt-algorithm and --jwt-key-file"
         raise CommandFailure(f"the key that signs tokens is missing: {advice}", USAGE)
     return load_or_create_secret(config.data_dir)
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+TOKEN_TTL_SECONDS = 3600
+"""Lifetime of a signed token in seconds. A longer stream signs a new one."""
+
+
+def credential_options(command: Command) -> Command:
+    """Add the options that name the server and the token: ``--url``, ``--token``, ``--token-file``, ``--user``."""
+    for decorate in reversed((
+        setting_options.URL_OPTION,
+        click.option("--token", metavar="JWT", help="The token; other users of this machine see it, unlike a file."),
+        click.option("--token-file", type=click.File(), help="File that holds the token; - is standard input."),
+        click.option("--user", metavar="LOGIN", help="Sign a token for this user (with the server's --data-dir)."),
+        setting_options.options(*setting_options.ACCESS_SETTINGS),
+    )):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def token_source(given: Mapping[str, Any], settings: Config, scopes: frozenset[str]) -> str | Callable[[], str]:
+    """Return the given token; for ``--user``, return a function that signs a new token with ``scopes`` at each call.
+
+    Raises :class:`CommandFailure` unless exactly one of ``--token``, ``--token-file`` and ``--user`` is given.
+    """
+    chosen = [name for name in ("token", "token_file", "user") if given[name]]
+    if len(chosen) != 1:
+        raise CommandFailure("no credential: give exactly one of --token, --token-file and --user", USAGE)
+    if given["token"]:
+        return str(given["token"]).strip()
+    if given["token_file"]:
+        return str(given["token_file"].read()).strip()
+    return asyncio.run(_make_signer(settings, given["user"], scopes))
+
+
+async def _make_signer(settings: Config, login: str, scopes: frozenset[str]) -> Callable[[], str]:
+    async with open_server_access(settings) as access:
+        user_id = await access.find_user(login)
+    return lambda: access.sign_token(user_id, scopes, TOKEN_TTL_SECONDS)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stream_server.client import Client
-from stream_server.commands import credentials, server_access, setting_options
+from stream_server.commands import server_access, setting_options
 from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
 from stream_server.commands.terminal import escape_controls
 from stream_server.config import config
@@ -45,7 +45,7 @@ Without a terminal there is one look, unless --every is given.
 @click.option("--every", type=click.FloatRange(0.2, 3600), help="Seconds between two looks; 2 on a terminal.")
 @click.option("--once", is_flag=True, help="Print the state once and end; the default without a terminal.")
 @JSON_OPTION
-@credentials.credential_options
+@server_access.credential_options
 def stats(*, every: float | None, once: bool, as_json: bool, **given: Any) -> None:
     """Show what a running server does: workers, streams, rates, lag, Redis, the log, slow clients, limits and errors.
 
@@ -54,7 +54,7 @@ def stats(*, every: float | None, once: bool, as_json: bool, **given: Any) -> No
     two answers of the server, so the first table has none.
     """
     settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
-    token = credentials.token_source(given, settings, STATS_SCOPES)
+    token = server_access.token_source(given, settings, STATS_SCOPES)
     client = Client(server_access.server_address(given["url"], settings), token)
     console = OutputConsole()
     seconds = EVERY_SECONDS if every is None else every

@@ -1,7 +1,10 @@
 """The command ``tail``: show a stream in the terminal until Ctrl-C."""
 
 import asyncio
-from collections.abc import Mapping
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,12 +13,11 @@ from rich.status import Status
 
 from stream_server.client import Client, Event, Gap, Stream
 from stream_server.client.connection import Framing
-from stream_server.client.events import Effective, Goodbye, Hello, StreamWarning
-from stream_server.commands import credentials, server_access, setting_options, terminal
+from stream_server.commands import server_access, setting_options, terminal
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.output import JSON_OPTION, OutputConsole
-from stream_server.commands.rate_meter import RateMeter
 from stream_server.config import config
+from stream_server.wire.messages import Effective, Goodbye, Hello, StreamWarning
 
 FILTER_OPTIONS = {
     "track": "Words, #tags, @mentions: comma is OR, blank is AND.",
@@ -65,7 +67,7 @@ def filter_options(command: Any) -> Any:
 @click.option("--explain", is_flag=True, help="Also say why each event matched; on a terminal its words are marked.")
 @JSON_OPTION
 @click.option("--framing", type=click.Choice(["sse", "ndjson", "websocket"]), default="sse", show_default=True)
-@credentials.credential_options
+@server_access.credential_options
 def tail(
     *,
     firehose: bool,
@@ -83,7 +85,7 @@ def tail(
     """
     parameters = filter_parameters(given, more) | ({"firehose": "true"} if firehose else {})
     settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
-    token = credentials.token_source(given, settings, STREAM_SCOPES)
+    token = server_access.token_source(given, settings, STREAM_SCOPES)
     url = server_access.server_address(given["url"], settings)
     view = TailOutput(as_json=as_json)
     if explain or (view.marks_matches and parameters.keys() & EXPLAINED):
@@ -147,3 +149,50 @@ class TailOutput:
             self.status.update(sentence)
         elif sentence != "connected":
             self._err.print(sentence)
+
+
+WINDOW_SECONDS = 10.0
+MAX_EVENTS = 20_000
+"""Most events that are remembered. At a higher rate the window is shorter than ten seconds."""
+
+
+class RateMeter:
+    """Counts events, and computes rate and median age of those of the last ten seconds."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._began = now()
+        self._recent: deque[tuple[float, float]] = deque(maxlen=MAX_EVENTS)
+        self.count = 0
+
+    def add(self, age_ms: float) -> None:
+        """Count an event that is ``age_ms`` old."""
+        self._recent.append((self._now(), age_ms))
+        self.count += 1
+
+    @property
+    def per_second(self) -> float:
+        """Events per second in the window, which begins with the meter."""
+        self._forget()
+        if len(self._recent) == MAX_EVENTS:
+            seconds = self._now() - self._recent[0][0]
+        else:
+            seconds = min(WINDOW_SECONDS, self._now() - self._began)
+        return len(self._recent) / max(seconds, 1.0)
+
+    @property
+    def median_age_ms(self) -> float | None:
+        """Median age in the window, in milliseconds; None without an event."""
+        self._forget()
+        return statistics.median(age for _, age in self._recent) if self._recent else None
+
+    def __rich__(self) -> str:
+        """Return the rate line. A live display asks for it again and again, so it also falls without events."""
+        age = self.median_age_ms
+        shown = f" · age p50 {age:,.0f} ms" if age is not None else ""
+        return f"{self.per_second:,.1f}/s · {self.count:,} events{shown}"
+
+    def _forget(self) -> None:
+        oldest = self._now() - WINDOW_SECONDS
+        while self._recent and self._recent[0][0] < oldest:
+            self._recent.popleft()

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
-from stream_server.client.model import Span
+from stream_server.wire.objects import Span
 
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
 """C0 and C1 controls, DEL, line and paragraph separators, direction overrides, lone surrogates."""

@@ -15,8 +15,7 @@ from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.jobs.expiry_loop import make_expiry_loop
-from stream_server.jobs.idle_homes_loop import IdleHomesLoop
-from stream_server.jobs.trimmer import LogTrimmer
+from stream_server.jobs.upkeep import IdleHomesLoop, LogTrimmer
 from stream_server.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
 

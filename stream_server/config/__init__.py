@@ -6,5 +6,4 @@ documentation derive from it, so a setting is added in one place.
 ``settings``  the table: each field of ``Config`` is a row with default, unit, help text and bounds
 ``config``    loads the settings from flags, environment, TOML file and defaults
 ``reload``    what a server does at SIGHUP
-``data_folder``  keeps other users out of the data folder
 """

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from stream_server.config.settings import SETTINGS, VARIABLE_PREFIX, Config, InvalidSetting, Setting
+from stream_server.config.settings import SETTINGS, VARIABLE_PREFIX, Config, InvalidSetting, Setting, parse_limits
 from stream_server.downloads import index
 from stream_server.store.redis import address
 
@@ -48,6 +48,7 @@ def load(flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | No
         values |= {name: value for name, value in _file_values(values["settings_file"]).items() if name not in given}
     _check_redis(values, given)
     _check_archive(values)
+    parse_limits(values["limits"])
     return Config(**values)
 
 
@@ -207,3 +208,23 @@ def _convert_value(setting: Setting, given: object, display_name: str) -> object
     if value > maximum:
         raise InvalidSetting(f"{display_name} must be {maximum:g} {setting.unit} or less")
     return value
+
+
+PRIVATE_MODE = 0o700
+OTHERS = 0o077
+
+
+def make_private(folder: Path) -> None:
+    """Create the data folder with the mode 0700, or take the rights of other users away from an existing one.
+
+    Raises :class:`InvalidSetting` if other users have rights that this process cannot take away, and OSError if the
+    folder cannot be created.
+    """
+    folder.mkdir(mode=PRIVATE_MODE, parents=True, exist_ok=True)
+    if folder.stat().st_mode & OTHERS:
+        try:
+            folder.chmod(PRIVATE_MODE)
+        except PermissionError:
+            owner = f"it belongs to user {folder.stat().st_uid} and this process runs as {os.geteuid()}"
+            message = f"other users can read the data folder {folder}, and {owner}: `chmod 700` it"
+            raise InvalidSetting(message) from None

@@ -1,37 +1,19 @@
-"""Reloading: at SIGHUP a process reads its settings again and takes the new values without closing a connection.
+"""Reloading: at SIGHUP a process reads its settings again, and uses those that are read at each use.
 
-An invalid settings file changes nothing. A setting that needs a restart keeps its value, and the report names it.
+These are the log level, the limits, and who may ask for what. Any other setting needs a restart, which loses nothing.
+An invalid settings file changes nothing.
 """
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 from stream_server.config.settings import Config, InvalidSetting
 
-
-class ReloadOutcome(NamedTuple):
-    """The result of one reload.
-
-    Attributes:
-        changed: The settings that changed, each as ``name: old -> new``.
-        needs_restart: Names of the settings with a new value that takes effect only after a restart.
-        refused: Why the reload changed nothing; empty if it succeeded.
-    """
-
-    changed: list[str]
-    needs_restart: list[str]
-    refused: str = ""
-
-    def sentences(self) -> list[str]:
-        """Return the result of the reload as sentences for a person, without secret values."""
-        if self.refused:
-            return [f"nothing was reloaded: {self.refused}"]
-        first = f"reloaded {', '.join(self.changed)}" if self.changed else "reloaded: no setting changed"
-        return [first] + [f"these settings need a restart: {', '.join(self.needs_restart)}"] * bool(self.needs_restart)
+logger = logging.getLogger(__name__)
 
 
 class SettingsReloader:
@@ -49,23 +31,28 @@ class SettingsReloader:
         self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._on_sighup)
 
-    async def run(self, apply: Callable[[Config], None], report: Callable[[ReloadOutcome], None]) -> None:
-        """Reload at each SIGHUP until cancelled: pass the new settings to ``apply`` and the outcome to ``report``."""
+    async def run(self, apply: Callable[[Config], None], *, changes_level: int = logging.INFO) -> None:
+        """Reload at each SIGHUP until cancelled: pass the new settings to ``apply``, and log what has changed.
+
+        A worker logs the changes at a lower level, because its supervisor logs them too.
+        """
         while True:
             await self._requested.wait()
             self._requested.clear()
-            report(self.reload_now(apply))
+            self.reload_now(apply, changes_level)
 
-    def reload_now(self, apply: Callable[[Config], None]) -> ReloadOutcome:
-        """Read the settings again, pass them to ``apply`` and return the outcome. Invalid settings change nothing."""
+    def reload_now(self, apply: Callable[[Config], None], changes_level: int = logging.INFO) -> None:
+        """Read the settings again, pass them to ``apply`` and log what has changed. Invalid settings change nothing."""
         try:
             newer = self._read()
         except InvalidSetting as error:
-            return ReloadOutcome([], [], str(error))
+            logger.warning("nothing was reloaded: %s", error)
+            return
         apply(newer)
-        needs_restart = self._current.settings_needing_restart(newer)
-        changed = self._current.apply_reloadable(newer)
-        return ReloadOutcome([f"{name}: {old} -> {getattr(newer, name)}" for name, old in changed], needs_restart)
+        later = self._current.settings_needing_restart(newer)
+        changes = [f"{name}: {old} -> {getattr(newer, name)}" for name, old in self._current.apply_reloadable(newer)]
+        restart = f"; these settings need a restart: {', '.join(later)}" if later else ""
+        logger.log(changes_level, "reloaded %s%s", ", ".join(changes) or "the settings: none has changed", restart)
 
     def _on_sighup(self) -> None:
         """Request a reload or, if SIGHUP came because the terminal has closed, also end the process by SIGTERM."""

@@ -5,15 +5,46 @@ The setting ``token_ttl_seconds`` is the flag ``--token-ttl-seconds``, the envir
 ``STREAM_SERVER_TOKEN_TTL_SECONDS`` and the line ``token_ttl_seconds = …`` of the file.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 VARIABLE_PREFIX = "STREAM_SERVER_"
 
+MAX_LIMIT_DIGITS = 15
+"""Most digits of the number of a rate limit. Sums with greater numbers would not be exact."""
+
 
 class InvalidSetting(ValueError):
     """An unknown setting, or a value that a setting cannot have. The message never contains a secret value."""
+
+
+LIMIT_DEFAULTS = {
+    "reads": 3000, "writes": 1200, "write_bytes": 8 * 2**20, "statuses": 300, "follows": 2000, "reports": 200,
+    "talks": 200, "connects": 300, "dialect_connects": 50, "polls": 1200, "tickets": 120, "rule_trials": 60,
+    "log_ins": 10, "log_ins_of_account": 100, "log_ins_of_address": 200, "sign_ups": 60, "lookups": 60,
+    "files": 6000, "anonymous": 1200,
+}  # fmt: skip
+"""The rate limits and their default numbers. ``web/limits/rate_limit.py`` says what each counts, and for how long."""
+
+
+@lru_cache
+def parse_limits(text: str) -> Mapping[str, int]:
+    """Return the number of each rate limit in the setting ``limits``: ``on``, ``off`` or words such as ``reads=60``.
+
+    A limit that the text does not name has its default. 0 stands for no limit. Raises :class:`InvalidSetting`.
+    """
+    if text == "off":
+        return dict.fromkeys(LIMIT_DEFAULTS, 0)
+    numbers = dict(LIMIT_DEFAULTS)
+    for word in [] if text == "on" else text.replace(",", " ").split():
+        name, _, number = word.partition("=")
+        if name not in LIMIT_DEFAULTS or not number.isdecimal() or len(number) > MAX_LIMIT_DIGITS:
+            example = "on, off or numbers such as `statuses=600 log_ins=20`"
+            raise InvalidSetting(f"--limits ({VARIABLE_PREFIX}LIMITS) must be {example}, not {word!r}")
+        numbers[name] = int(number)
+    return numbers
 
 
 class Setting(NamedTuple):
@@ -112,33 +143,29 @@ class Config:
         "on", "name", "A user's foreign id in ingest is the issuer's `sub`; off keeps two name spaces.",
         choices=("on", "off"),
     )  # fmt: skip
-    claim_login: str = row("preferred_username", "claim", "Claim with the login of a new user.")
-    claim_name: str = row("name", "claim", "Claim with the name of a new user.")
-    claim_email: str = row("email", "claim", "Claim with the e-mail, used if `email_verified` is true.")
-    claim_scopes: str = row("", "claim", "Claim with scopes, a list or words; a path such as realm_access.roles.")
-    scopes_default: str = row("read write stream", "scopes", "Scopes of every user of another issuer.")
-    scope_rules: str = row("", "rules", "More scopes, by whole values of claims: `roles=staff:firehose; ops=on:admin`.")
+    claims: str = row(
+        "", "claims",
+        "Other claims than preferred_username, name and email of an issuer's user: `login=nickname scopes=roles.all`.",
+    )  # fmt: skip
+    scope_rules: str = row(
+        "read write stream", "rules",
+        "Scopes of an issuer's users: of all, and by values of claims: `read; roles=staff:firehose; ops=on:admin`.",
+    )  # fmt: skip
     bus_secret: str = secret("", "text", "Key that signs published entries; empty derives it from the key of tokens.")
-    token_max_seconds: int = row(
-        90 * 86400, "s", "Longest life of a token; the server refuses one of a longer life.", 60
-    )
     token_ttl_seconds: int = row(3600, "s", "Lifetime of the token that a log-in returns.", 1)
     refresh_ttl_seconds: int = row(
         30 * 86400, "s", "Life of a log-in session that is not used; each refresh token works once.", 1
     )
-    password_memory_kib: int = row(19 * 1024, "KiB", "Memory of one argon2id hash (OWASP's parameters by default).", 8)
-    password_rounds: int = row(2, "passes", "Time cost of one argon2id hash.", 1)
+    password_memory_kib: int = row(19 * 1024, "KiB", "Memory of one argon2id hash, whose two passes are constant.", 8)
     message_max_chars: int = row(280, "code points", "Longest message of a status.", 1)
     detect_language: str = row("on", "name", "Detect the language of posts that give none.", choices=("on", "off"))
     compress_streams: str = row("on", "name", "Compress streams for clients that accept gzip.", choices=("on", "off"))
-    body_max_bytes: int = row(65536, "bytes", "Largest request body.", 1024)
-    heartbeat_seconds: float = reloadable(15.0, "s", "Interval of the heartbeats on every stream.", 0.05)
-    canary_seconds: float = reloadable(1.0, "s", "Interval of the feed's check against the head of the log.", 0.05)
-    log_max_entries: int = row(1_000_000, "entries", "Number of entries that the log keeps, approximately.", 1000)
-    log_max_seconds: float = reloadable(
+    heartbeat_seconds: float = row(15.0, "s", "Interval of the heartbeats on every stream.", 0.05)
+    canary_seconds: float = row(1.0, "s", "Interval of the feed's check against the head of the log.", 0.05)
+    log_max_seconds: float = row(
         7 * 86400.0, "s", "Age at which entries leave the log, approximately; 0 sets no limit.", 0
     )
-    log_max_bytes: int = reloadable(
+    log_max_bytes: int = row(
         2**30, "bytes", "Approximate Redis memory of the log, at most half of all; 0 takes the half.", 0
     )
     status_max_days: float = row(0.0, "days", "Age at which statuses leave, in days; 0 keeps them for ever.", 0)
@@ -159,60 +186,30 @@ class Config:
         choices=("on", "off"),
     )  # fmt: skip
     consent: str = row("on", "name", "Ask users before strangers add them to groups or talks.", choices=("on", "off"))
-    following_max: int = row(20_000, "people", "People whom one user may follow or ask; 0 sets no limit.", 0)
     job_workers: int = row(1, "tasks", "Job workers per server process; 0 leaves jobs to the `worker` command.", 0, 64)
-    repair_seconds: float = row(3600.0, "s", "Interval of the repair of timelines and counters; 0 disables it.", 0)
-    ring_bytes: int = reloadable(
+    ring_bytes: int = row(
         64 * 2**20, "bytes", "Recent entries that each process keeps in memory for clients that reconnect.", 0
     )
-    ring_seconds: float = reloadable(600.0, "s", "Age of the oldest entry kept in memory.", 0)
-    client_buffer_bytes: int = reloadable(
-        262_144, "bytes", "Unsent bytes of a live client before it must catch up, kernel buffer included.", 4096
-    )
-    send_buffer_bytes: int = row(65_536, "bytes", "Kernel send buffer of a stream; 0 keeps the system's default.", 0)
-    write_timeout_seconds: float = reloadable(30.0, "s", "Disconnect a client that takes no byte for this long.", 0.05)
-    behind_max_entries: int = reloadable(100_000, "entries", "Distance from the head that counts as far behind.", 1)
-    slow_window_seconds: float = reloadable(
-        60.0, "s", "Disconnect a client that is far behind and does not catch up within this time.", 0.05
-    )
+    client_buffer_bytes: int = row(
+        262_144, "bytes", "Unsent bytes of a live client before it must catch up; a quarter of them in the kernel.",
+        4096,
+    )  # fmt: skip
+    write_timeout_seconds: float = row(30.0, "s", "Disconnect a client that takes no byte for this long.", 0.05)
     redis_timeout_seconds: float = row(0.9, "s", "Total time that one request may wait for Redis.", 0.01)
     shutdown_seconds: float = row(4.0, "s", "Time for goodbyes when the server stops.", 0.1)
-    retry_spread_seconds: float = reloadable(
+    retry_spread_seconds: float = row(
         5.0, "s", "Time over which the clients of a stopping server spread their reconnects.", 0.5
     )
-    retry_ms: int = reloadable(2000, "ms", "`retry:` value sent to EventSource clients.", 0)
+    retry_ms: int = row(2000, "ms", "`retry:` value sent to EventSource clients.", 0)
     limits: str = reloadable(
-        "on", "name", "Limit what one user or address may ask; off for tests and loads.", choices=("on", "off")
+        "on", "limits", "Limit what a user or address may ask: on, off, or other numbers: `statuses=600 log_ins=20`."
     )
-    limit_reads: int = reloadable(3000, "a minute", "Reads of one user.", 0)
-    limit_writes: int = reloadable(1200, "a minute", "Writes of one user, of all kinds.", 0)
-    limit_write_bytes: int = reloadable(
-        8 * 2**20, "bytes an hour",
-        "Bytes of one user's writes, each with 512 for its entry; never more than 1/512 of Redis' memory.", 0,
-    )  # fmt: skip
-    limit_statuses: int = reloadable(300, "a minute", "Statuses, comments and messages of one user.", 0)
-    limit_follows: int = reloadable(2000, "a day", "People whom one user follows or adds to lists and groups.", 0)
-    limit_reports: int = reloadable(200, "a day", "Reports of one user.", 0)
-    limit_talks: int = reloadable(200, "a day", "Talks that one user opens.", 0)
-    limit_connects: int = reloadable(300, "in 15 min", "Streams that one user opens.", 0)
-    reconnect_limit: int = reloadable(50, "in 15 min", "Streams of the protocols v1.1 and v2 that one user opens.", 0)
-    limit_polls: int = reloadable(1200, "a minute", "Long polls of one user.", 0)
-    limit_tickets: int = reloadable(120, "a minute", "Tickets of one user.", 0)
-    limit_rule_trials: int = reloadable(60, "a minute", "Explanations and previews of rules by one user.", 0)
-    limit_log_ins: int = reloadable(10, "in 15 min", "Failed log-ins of one account from one address.", 0)
-    limit_log_ins_of_account: int = reloadable(100, "in 15 min", "Failed log-ins of one account.", 0)
-    limit_log_ins_of_address: int = reloadable(200, "in 15 min", "Failed log-ins from one address.", 0)
-    limit_sign_ups: int = reloadable(60, "an hour", "Sign-ups from one address.", 0)
-    limit_lookups: int = reloadable(60, "a minute", "Questions from one address whether a login or e-mail is free.", 0)
-    limit_files: int = reloadable(6000, "a minute", "Files of the console and of `/docs` from one address.", 0)
-    limit_anonymous: int = reloadable(1200, "a minute", "Requests from one address without a valid token.", 0)
     streams_per_user: int = reloadable(
         32, "streams", "Open streams of one user; a further one closes the oldest. 0 sets no limit.", 0
     )
     streams_per_address: int = reloadable(
         1000, "streams", "Open streams from one address in one process; 0 sets no limit.", 0
     )
-    streams_max: int = reloadable(0, "streams", "Open streams of one process; 0 sets no limit.", 0)
     connections_max: int = reloadable(
         0, "connections", "Connections of one process; 0 takes what the limit of open files allows.", 0
     )

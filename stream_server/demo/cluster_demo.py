@@ -17,9 +17,10 @@ from stream_server.client import Client, ClientFailure
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
-from stream_server.demo.child_processes import ChildProcesses, free_ports
+from stream_server.demo.child_processes import ChildProcesses, DemoFault, free_ports
 from stream_server.demo.front import find_nginx, start_front
-from stream_server.demo.local_cluster import HOST, LocalCluster, find_cluster_binary, start_cluster
+from stream_server.demo.local_cluster import HOST, LocalCluster, start_cluster
+from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.runtime.sign_in_link import make_first_link
 from stream_server.security.tokens import TokenAuthority
@@ -36,10 +37,13 @@ PrintText = Callable[[str], None]
 async def run(port: int, print_text: PrintText) -> None:
     """Run the demo until SIGINT or SIGTERM. ``port`` is that of nginx; 0 means any free one.
 
-    Raises `DemoFault` or `ClusterFault` if it cannot start.
+    Raises `DemoFault` if it cannot start.
     """
     _stop_at_signals()
-    binary = find_cluster_binary()
+    try:
+        binary = find_redis_binary().path
+    except EmbeddedRedisError as error:
+        raise DemoFault(str(error)) from None
     with suppress(asyncio.CancelledError):
         async with AsyncExitStack() as stack:
             private = PrivateFolder()
@@ -145,7 +149,7 @@ def _guide(address: str, servers: list[int], cluster: LocalCluster) -> str:
         f"  servers    {', '.join(f'http://{HOST}:{port}' for port in servers)}",
         f"  core       {names[0]} (process {cluster.core.pid}), replica {names[primaries]}",
         f"  timelines  {', '.join(names[1:primaries])}, replicas {', '.join(names[primaries + 1 :])}",
-        f"  check      {program} cluster check {names[1]}",
+        f"  check      {program} doctor --redis redis+cluster://{names[1]}",
         f"  fail over  kill -9 {cluster.core.pid}    # posts fail for about four seconds, streams stay open",
     ]
     return "\n".join(lines)

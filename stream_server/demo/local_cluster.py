@@ -1,19 +1,30 @@
-"""A Redis Cluster on this machine for a demo: three primaries, each with a replica, in the layout of the server."""
+"""A Redis Cluster on this machine for a demo: three primaries, each with a replica, as docs/cluster.md lays it out."""
 
 import asyncio
-from functools import partial
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from stream_server.demo.child_processes import ChildProcesses, DemoFault, free_ports
-from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
-from stream_server.store.redis import cluster_layout
-from stream_server.store.redis.cluster_node import AdminNode, AdminNodes, ClusterFault, Say
+from stream_server.demo.child_processes import POLL_SECONDS, START_SECONDS, ChildProcesses, DemoFault, free_ports
+from stream_server.errors import ApiError
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.cluster_nodes import parse_rows
+from stream_server.store.redis.cluster_topology import CORE_SLOT
+from stream_server.store.redis.replies import parse_info
 
 HOST = "127.0.0.1"
-NODES = 6
-REPLICAS = 1
 TIMEOUT_SECONDS = 10.0
+
+SLOTS = (
+    (CORE_SLOT, CORE_SLOT),
+    (0, 8191),
+    (8192, CORE_SLOT - 1, CORE_SLOT + 1, 16_383),
+)
+"""First and last slots of each primary. The first one has the core's slot alone."""
+
+NODES = 2 * len(SLOTS)
 
 OPTIONS = (
     "--bind", HOST, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000",
@@ -47,41 +58,79 @@ class LocalCluster(NamedTuple):
         return self.nodes[0]
 
 
-def find_cluster_binary() -> Path:
-    """Return the program of the nodes. Raises :class:`DemoFault` with what to install."""
-    try:
-        return find_redis_binary().path
-    except EmbeddedRedisError as error:
-        raise DemoFault(str(error)) from None
-
-
-async def start_cluster(binary: Path, children: ChildProcesses, say: Say) -> LocalCluster:
-    """Start the nodes and make the cluster. Raises :class:`DemoFault` or `ClusterFault`."""
+async def start_cluster(binary: Path, children: ChildProcesses, say: Callable[[str], None]) -> LocalCluster:
+    """Start the nodes and make the cluster. Raises :class:`DemoFault`."""
     ports = free_ports(2 * NODES)
-    async with AdminNodes(TIMEOUT_SECONDS) as admin:
-        starts = (_start_node(binary, children, ports[at], ports[NODES + at], admin) for at in range(NODES))
-        started = await asyncio.gather(*starts)
-        shards = cluster_layout.plan_shards([named for _, named in started], REPLICAS)
-        await cluster_layout.create(shards, say)
-    node_of = {named.address: node for node, named in started}
-    return LocalCluster(tuple(node_of[shard[at].address] for at in range(REPLICAS + 1) for shard in shards))
+    bus_ports = ports[NODES:]
+    async with AsyncExitStack() as stack:
+        clients = [RedisClient(f"redis://{HOST}:{port}", TIMEOUT_SECONDS) for port in ports[:NODES]]
+        for client in clients:
+            stack.push_async_callback(client.close)
+        starts = (_start_node(binary, children, ports[at], bus_ports[at], clients[at]) for at in range(NODES))
+        nodes = await asyncio.gather(*starts)
+        try:
+            await _join(clients, nodes, bus_ports, say)
+        except ApiError as error:
+            raise DemoFault(f"the cluster was not made: {error.message}") from error
+    return LocalCluster(tuple(nodes))
 
 
 async def _start_node(
-    binary: Path, children: ChildProcesses, port: int, bus_port: int, admin: AdminNodes
-) -> tuple[LocalNode, AdminNode]:
-    name = f"redis-{port}"
-    folder = children.folder / name
+    binary: Path, children: ChildProcesses, port: int, bus_port: int, client: RedisClient
+) -> LocalNode:
+    async def answers() -> bool:
+        try:
+            return bool(await client.execute(("PING",)))
+        except ApiError:
+            return False
+
+    folder = children.folder / f"redis-{port}"
     folder.mkdir()
     command = (binary, "--port", str(port), "--cluster-port", str(bus_port), "--dir", folder, *OPTIONS)
-    process = await children.start(name, *command)
-    node = admin.connect((HOST, port))
-    await children.wait_for(name, process, partial(_answers, node))
-    return LocalNode(port, process.pid), node
+    process = await children.start(folder.name, *command)
+    await children.wait_for(folder.name, process, answers)
+    return LocalNode(port, process.pid)
 
 
-async def _answers(node: AdminNode) -> bool:
-    try:
-        return bool(await node.run("PING"))
-    except ClusterFault:
-        return False
+async def _join(
+    clients: Sequence[RedisClient], nodes: Sequence[LocalNode], bus_ports: Sequence[int], say: Callable[[str], None]
+) -> None:
+    """Give the primaries their slots and replicas, and wait until all nodes agree."""
+    ids = []
+    for at, client in enumerate(clients):
+        commands: list[tuple[str | int, ...]] = [("CLUSTER", "SET-CONFIG-EPOCH", at + 1), ("CLUSTER", "MYID")]
+        if at < len(SLOTS):
+            commands.append(("CLUSTER", "ADDSLOTSRANGE", *SLOTS[at]))
+        met = ((HOST, other.port, bus) for other, bus in zip(nodes[:at], bus_ports, strict=False))
+        commands += (("CLUSTER", "MEET", *each) for each in met)  # each other one: gossip takes seconds
+        ids.append((await client.execute(*commands))[1])
+    await _wait(lambda: _all(clients, _knows_all), "meet")
+    say(f"{NODES} nodes know each other")
+    for at, client in enumerate(clients[len(SLOTS) :]):
+        await client.execute(("CLUSTER", "REPLICATE", ids[at]))
+    say("the replicas copy their primaries")
+    await _wait(lambda: _all(clients, _is_ready), "agree")
+
+
+async def _wait(check: Callable[[], Awaitable[bool]], what: str) -> None:
+    end = time.monotonic() + START_SECONDS
+    while not await check():
+        if time.monotonic() > end:
+            raise DemoFault(f"the nodes of the cluster did not {what}")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _all(clients: Sequence[RedisClient], check: Callable[[Any], bool]) -> bool:
+    asked = (("CLUSTER", "NODES"), ("CLUSTER", "INFO"), ("INFO", "replication"))
+    return all([check(await client.execute(*asked)) for client in clients])
+
+
+def _knows_all(told: Sequence[bytes]) -> bool:
+    rows = parse_rows(told[0])
+    return len(rows) == NODES and not any("handshake" in row.flags for row in rows)
+
+
+def _is_ready(told: Sequence[bytes]) -> bool:
+    replicas = sum(bool(row.primary) for row in parse_rows(told[0]))
+    is_linked = parse_info(told[2]).get("master_link_status", "up") == "up"
+    return replicas == len(SLOTS) and is_linked and parse_info(told[1])["cluster_state"] == "ok"

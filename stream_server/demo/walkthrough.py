@@ -15,9 +15,8 @@ from rich.console import Console
 from rich.text import Text
 
 from stream_server.client import Client, ClientFailure
-from stream_server.demo import posts
 from stream_server.demo import world as demo_world
-from stream_server.demo.world import LOGIN, PASSWORD, DemoWorld, SignToken
+from stream_server.demo.world import LOGIN, LOGINS, PASSWORD, DemoWorld, SignToken, demo_posts
 
 logger = logging.getLogger(__name__)
 
@@ -103,8 +102,8 @@ def _render_guide(login: str, lines: list[str]) -> str:
 async def _keep_posting(api: Client, world: DemoWorld, sign_token: SignToken) -> None:
     """Post a status every :data:`POST_INTERVAL_SECONDS` as a random demo user. If a post fails, log it and go on."""
     chance = random.Random()
-    for body in posts.demo_posts(chance, world.login):
-        token = sign_token(world.user_ids[chance.choice(posts.LOGINS)], frozenset({"write"}))
+    for body in demo_posts(chance, world.login):
+        token = sign_token(world.user_ids[chance.choice(LOGINS)], frozenset({"write"}))
         try:
             await api.request("POST", "/v1/statuses", body=body, token=token)
         except ClientFailure as error:

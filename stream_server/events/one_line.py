@@ -11,10 +11,10 @@ _LINE, _PARAGRAPH, _NEXT = (mark.encode() for mark in "\u2028\u2029\u0085")
 
 
 def keep_on_one_line(json: bytes) -> bytes:
-    """Return UTF-8 JSON with its Unicode line ends escaped; the same object if there are none.
+    """Return UTF-8 JSON in which U+2028, U+2029 and U+0085 are escaped. Return the same object if there are none.
 
-    The marks stand only in texts, where JSON has an escape for each. Most JSON lacks their first bytes, which are found
-    fastest, and ``rfind`` takes a quarter of the time of ``find``: 0.05 µs for an entry in ASCII, 0.2 to 0.6 µs else.
+    These characters end a line for some readers. In JSON they can stand only in texts, where an escape is allowed. The
+    searches are ordered so that most JSON takes 0.05 to 0.6 µs.
     """
     if json.isascii():
         return json

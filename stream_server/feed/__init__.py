@@ -6,10 +6,7 @@ the log, and it reads every missed entry from the log. The feed calls the hub. T
 ``feed``               subscribes, publishes entries to the hub, reads missed entries, and runs the canary
 ``rollback_detector``  finds out that Redis lost the end of the log, and announces the rollback on the log
 ``log_reader``         reads pages of the log for clients that catch up
-``ring_filler``        fills the ring of a server that has just started from the log
 ``stream_directory``   lists, limits, closes and prolongs the open streams of a user over all processes
-``heard_log``          says until which moment the hub has certainly received all entries
 ``token_statuses``     remembers which tokens are valid, until the log says otherwise
-``token_recheck``      checks the tokens of open streams again after a gap of the log, and now and then
 ``link_health``        says whether the subscription works, since when it does not, and when to reconnect
 """

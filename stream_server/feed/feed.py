@@ -17,8 +17,7 @@ from stream_server.errors import ApiError
 from stream_server.events.entry import Entry, parse_published
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
-from stream_server.feed.heard_log import HeardLog
-from stream_server.feed.link_health import LinkHealth, LinkLost
+from stream_server.feed.link_health import HeardLog, LinkHealth, LinkLost
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog
@@ -184,7 +183,7 @@ class Feed:
         return self.hub.flusher.drained if self.hub.flusher.is_busy else None
 
     async def _handle_unexpected(self, position: Position) -> None:
-        """Act on a message whose entry does not follow the head: entries are missing, or it is known already."""
+        """Handle a message whose entry does not follow the hub's head: entries are missing, or it is known already."""
         if position.n > self.hub.head.n:
             await self._catch_up(position)
             self.malformed += position.n > self.hub.head.n  # the log does not have this position
@@ -226,13 +225,16 @@ class Feed:
             await hub.flusher.drained()
 
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
-        """Move the hub's head past missed entries, or back. Let the account status, which may differ, be read again."""
+        """Move the hub's head past missed entries, or back.
+
+        The account status is read again, because it may differ now.
+        """
         self._is_account_status_loaded = False
         self._forget_heard()
         self.hub.move_head(position, reason, missed_count or None)
 
     def _forget_heard(self) -> None:
-        """Let nothing be believed that rests on the entries received so far: some may be missing."""
+        """Forget what rests on the entries received so far, such as remembered tokens: some entries may be missing."""
         self.heard_log.forget()
         self.hub.on_rights_change(None)
 

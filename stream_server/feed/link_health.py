@@ -5,11 +5,13 @@ The log has one line for a loss, one for each other reason why it is not back, a
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import Callable
 
 from stream_server.errors import reason_of
+from stream_server.events.position import LOG_START, Position
 
 logger = logging.getLogger(__name__)
 
@@ -64,3 +66,35 @@ class LinkHealth:
     def lag_ms(self) -> int:
         """Return the milliseconds since the subscription was last known to work, or 0 while it works."""
         return 0 if self.healthy.is_set() else round((self._monotonic() - self._last_healthy_at) * 1000)
+
+
+class HeardLog:
+    """Remembers when the feed last compared the hub with the log, and where the log ended then.
+
+    A comparison counts as soon as the hub has the entry at which the log ended. Until then the one before it counts.
+    """
+
+    def __init__(self, hub_head: Callable[[], Position]) -> None:
+        """``hub_head`` returns the position of the last entry that the hub got."""
+        self._hub_head = hub_head
+        self._proven_until = -math.inf
+        self._awaited_head = LOG_START
+        self._awaited_check_at = -math.inf
+
+    def record_check(self, started_at: float, log_head: Position) -> None:
+        """Record that a check which started at ``started_at`` (seconds of a monotonic clock) found ``log_head``."""
+        _ = self.until()  # the check before this one counts if its entries have arrived
+        self._awaited_head, self._awaited_check_at = log_head, started_at
+
+    def until(self) -> float:
+        """Return the time up to which the hub has each entry of the log. All other entries were written later.
+
+        The time is in seconds of the monotonic clock of :meth:`record_check`; it is minus infinity before a check.
+        """
+        if self._awaited_check_at > self._proven_until and self._hub_head() >= self._awaited_head:
+            self._proven_until = self._awaited_check_at
+        return self._proven_until
+
+    def forget(self) -> None:
+        """Forget all checks, because the link was lost or the hub's head was moved."""
+        self._proven_until = self._awaited_check_at = -math.inf

@@ -141,7 +141,10 @@ class StreamDirectory:
         self._has_failed = has_failed
 
     def _forget_oldest_closed(self) -> None:
-        """Keep a limited number of closed streams. Open ones are limited anyway."""
+        """Drop the oldest closed streams that are not recorded yet, above a limit.
+
+        The number of open ones is limited anyway.
+        """
         closed = [connection for connection, (_, is_open) in self._changed.items() if not is_open]
         for connection in closed[: max(0, len(closed) - MAX_KEPT_CLOSED)]:
             del self._changed[connection]
@@ -174,7 +177,10 @@ class StreamDirectory:
         return OpenStream(request.user_id, request.connection_id, self.process, request.opened_ms, scopes)
 
     def _on_stream(self, client: Client, is_open: bool) -> None:  # noqa: FBT001 - the registry calls it
-        """Note a stream that opened or ended. If its user has too many in this process, close the oldest at once."""
+        """Record that a stream opened or ended.
+
+        If its user has too many streams in this process, close the oldest ones.
+        """
         request = client.request
         self._changed[request.connection_id] = (self._row(client), is_open)
         self._has_changed.set()

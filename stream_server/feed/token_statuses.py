@@ -10,11 +10,18 @@ It forgets all users when the log was rolled back or lost entries, and when the 
 memory only if it has certainly received the log up to two intervals of the canary ago. Otherwise it asks Redis.
 """
 
+import asyncio
+import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol
 
-from stream_server.store.social.sessions import TokenId, TokenStatus
+from stream_server.errors import ApiError
+from stream_server.hub import disconnect as reasons
+from stream_server.hub.client import Client
+from stream_server.hub.hub import Hub
+from stream_server.store.social.sessions import TOKENS_PER_CHECK, Sessions, TokenId, TokenStatus
 
 MAX_USERS = 20_000
 """Number of users who are remembered, about 15 MB. The one who sent no request for longest is forgotten first."""
@@ -38,7 +45,7 @@ class TokenSource(Protocol):
 class TokenStatuses:
     """Answers whether a token is valid, from memory if possible. It remembers valid tokens only.
 
-    So a refusal is always what Redis said at that moment, and a new user or an ended suspension needs no entry.
+    So each refusal comes from Redis, and a new user or the end of a suspension needs no log entry.
     """
 
     def __init__(
@@ -77,7 +84,10 @@ class TokenStatuses:
         return known[0]
 
     def forget(self, user_id: str | None) -> None:
-        """Forget a user whose rights may have changed, or with None all users. A question under way is not kept."""
+        """Forget a user whose rights may have changed; with None, all users.
+
+        A running question's answer is not remembered.
+        """
         self._changes += 1
         if user_id is None:
             self._users.clear()
@@ -85,9 +95,10 @@ class TokenStatuses:
             self._users.pop(user_id, None)
 
     async def ask(self, token: TokenId, *, shared: bool = False) -> TokenStatus:
-        """Return the status that Redis has now, and remember it if it is valid. Raises `Unavailable`.
+        """Ask Redis for the status of a token, and remember it if the token is valid.
 
-        With ``shared``, the questions of many streams that open share a round trip.
+        With ``shared``, the questions of many streams that open share a round trip. Raises `Unavailable` without an
+        answer.
         """
         changes, asked_at = self._changes, self._monotonic()
         status = await self._source.get_token_status(token, shared=shared)
@@ -109,3 +120,65 @@ def _make_room(items: dict[Any, Any], maximum: int) -> None:
     """Remove the oldest items until there is room for one more."""
     while len(items) >= maximum:
         del items[next(iter(items))]
+
+
+logger = logging.getLogger(__name__)
+
+CHECK_SECONDS = 300.0
+"""Interval in seconds between two checks of all streams."""
+
+RETRY_SECONDS = 2.0
+"""Seconds until a check that failed is done again."""
+
+BATCH_PAUSE_SECONDS = 0.01
+"""Pause in seconds between two round trips, so that a check of many streams does not crowd Redis."""
+
+
+class TokenRecheck:
+    """Disconnects the streams of one process whose tokens are no longer valid. ``ended_streams`` counts them."""
+
+    def __init__(self, hub: Hub, sessions: Sessions) -> None:
+        self._hub = hub
+        self._sessions = sessions
+        self.ended_streams = 0
+
+    async def run(self) -> None:
+        """Check after each gap of the log, and every few minutes, until cancelled."""
+        seconds = CHECK_SECONDS
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._hub.entries_missed.wait()
+            self._hub.entries_missed.clear()
+            try:
+                await self.check_all()
+                seconds = CHECK_SECONDS
+            except ApiError as error:
+                logger.debug("tokens of streams are checked later: %s", error.message)
+                seconds = RETRY_SECONDS
+
+    async def check_all(self) -> None:
+        """Check the tokens of all streams. Raises `Unavailable` if Redis does not answer."""
+        clients = self._hub.registry.list_clients()
+        for start in range(0, len(clients), TOKENS_PER_CHECK):
+            some = clients[start : start + TOKENS_PER_CHECK]
+            checked = [_token_id(client) for client in some]
+            statuses = await self._sessions.get_token_statuses(checked)
+            for client, token, status in zip(some, checked, statuses, strict=True):
+                if _token_id(client) == token:  # else a new token has replaced the checked one meanwhile
+                    self._apply(client, status)
+            await asyncio.sleep(BATCH_PAUSE_SECONDS)
+
+    def _apply(self, client: Client, status: TokenStatus) -> None:
+        if client.disconnect_reason is not None:
+            return
+        if status.suspended:
+            client.disconnect(reasons.SUSPENDED)
+        elif status.revoked or not status.user_exists:
+            client.disconnect(reasons.TOKEN_REVOKED)
+        self.ended_streams += client.disconnect_reason is not None
+
+
+def _token_id(client: Client) -> TokenId:
+    token = client.token
+    return TokenId(client.request.user_id, token.jti, token.session, token.issued_at)

@@ -13,21 +13,16 @@ Each module imports only modules above it in this list, apart from the two packa
 ``messages``          control messages: hello, heartbeat, gap, notices, goodbye
 ``disconnect``        the reasons for which a stream ends
 ``limits``            the bounds of a hub, and its counters
-``background_tasks``  the tasks of streams that catch up
 ``slow_client``       timers for clients that take no bytes or gain nothing on the head
-``shared_history``    the bytes that all clients of a group have got, to which compression refers
 ``framing``           how messages become bytes on the socket
 ``visibility/``       which entries a user may see, and in which form
 ``delivery``          the decision what a client receives of an entry
 ``client``            one client: its request, position and socket
-``delivery_times``    how long events take from the log to the sockets
 ``batch``             the clients of a group, and one joined write to them, in slices
 ``group``             the live clients with equal subscriptions: one index entry, one list of frames
-``flush_pause``       how long a flush waits so that more entries join it
 ``flusher``           when waiting frames are written
 ``token_expiry``      the end of streams whose tokens expire
 ``client_registry``   all clients by user
-``filter_change``     other filters for an open stream, at a position of the log
 ``saved_rules``       saved rules of users, changed by the log
 ``catchup/``          reading past entries from the ring or the log
 ``live_clients``      joining and leaving the head, and the groups there
@@ -35,7 +30,6 @@ Each module imports only modules above it in this list, apart from the two packa
 ``rollback_notices``  tells clients that the log lost entries
 ``router``            the way of an entry to the live clients
 ``hub``               builds these parts
-``sink``              the part of a client's socket that a stream uses
 ``stream_session``    one stream from hello to goodbye
 ``poll``              one long poll
 ``preview``           how many recent entries a rule would have matched

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from stream_server.events.position import Position
 from stream_server.hub.client import Client
-from stream_server.hub.framing import WrapBytes
-from stream_server.hub.shared_history import SharedHistory
+from stream_server.hub.framing import SharedHistory, WrapBytes
 
 logger = logging.getLogger(__name__)
 

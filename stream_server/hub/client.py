@@ -1,13 +1,14 @@
 """A client in the hub: its request, its position and its socket."""
 
 import math
-from collections.abc import Callable, Hashable
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable
+from typing import NamedTuple, Protocol
 
 from filters.base import FilterFailure
 from filters.index_keys import Key
 from filters.rule import SavedRules, TooCostly
 from filters.subscription import Subscription
+from stream_server.errors import ApiError
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
@@ -16,6 +17,38 @@ from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage, Gap, StreamNotice
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
+
+
+class Sink(Protocol):
+    """The part of a client's socket that the hub uses. The hub passes bytes that `Framing.wrap` has wrapped already."""
+
+    def write(self, data: bytes) -> None:
+        """Hand bytes to the transport. Never waits."""
+
+    def buffered_bytes(self) -> float:
+        """Return the number of bytes that were passed to `write` and that the kernel has not taken yet."""
+
+    def kernel_unacked_bytes(self) -> float:
+        """Return the number of bytes in the kernel that the peer has not acknowledged, 0 if unknown."""
+
+    def peer_silent_seconds(self) -> float:
+        """Return the seconds since the peer acknowledged anything. 0 if all bytes are acknowledged, or if unknown."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the caller should wait for room before it hands over more bytes."""
+
+    async def wait_writable(self) -> None:
+        """Wait until there is room for more bytes. Raises `ConnectionError` if the client closed the connection."""
+
+    def finish(self, reason: DisconnectReason) -> None:
+        """End the stream after the bytes that were passed to `write`. ``reason`` is that of the `goodbye`."""
+
+    def abort(self) -> None: ...
+
+    def fail(self) -> None:
+        """Close the connection because of a fault of the server."""
+
 
 FALLING_BEHIND = "falling_behind"
 """Code of the `warning` for a stream that reads too slowly. At 100 percent the stream leaves live and catches up."""
@@ -278,3 +311,19 @@ def socketless_client(request: SubscribeRequest, on_wake: Callable[[], None] = _
     ``on_wake``.
     """
     return Client(request, _ignore, lambda: math.inf, on_wake, is_poll=True)
+
+
+class FilterChange(Protocol):
+    """Other filters that a client asked for. The stream calls these methods between two messages."""
+
+    async def bind(self, request: SubscribeRequest, position: Position) -> SubscribeRequest:
+        """Return the request of the stream with the new filters, which begin after ``position``.
+
+        Raises an ApiError if what the filters need cannot be read now.
+        """
+
+    def notices(self, request: SubscribeRequest, position: Position) -> Iterable[StreamNotice]:
+        """Return what the stream tells its client when the filters of ``request`` are in force."""
+
+    def refuse(self, error: ApiError) -> None:
+        """Tell the client that its filters were not changed."""

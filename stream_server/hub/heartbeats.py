@@ -107,12 +107,6 @@ class Heartbeats:
         """Schedule the next tick, which checks clients and sends due heartbeats."""
         self._timer = self._loop.call_later(self._interval_seconds, self._tick)
 
-    def apply_limits(self) -> None:
-        """Apply a shorter heartbeat interval at once: bring forward each heartbeat that is scheduled too late."""
-        latest = self._loop.time() + self._live.limits.heartbeat_seconds
-        for group in self._live.groups():
-            group.next_heartbeat_at = min(group.next_heartbeat_at, latest)
-
     def stop(self) -> None:
         """Stop sending heartbeats and checking clients."""
         if self._timer is not None:

@@ -1,8 +1,10 @@
 """The hub of one server process: it builds the parts of the live fan-out, and is their interface for other packages."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 from filters.rules.rule import Rule
 from stream_server.events.entry import Entry
@@ -10,7 +12,6 @@ from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.kinds import RIGHTS_KINDS
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
-from stream_server.hub.background_tasks import BackgroundTasks
 from stream_server.hub.catchup.reader import CatchUpReader, LogPageSource
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.client import Client
@@ -25,6 +26,39 @@ from stream_server.hub.saved_rules import SavedRulesCache
 from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.viewer import RelationSnapshot
 from stream_server.hub.visibility.viewer_cache import ViewerCache
+
+logger = logging.getLogger(__name__)
+
+
+class BackgroundTasks:
+    """The running tasks of one hub. ``failures`` counts the tasks that ended with an unexpected exception."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self._running: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def start(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Run ``coroutine`` as a task and return the task. The caller may cancel it."""
+        task = asyncio.create_task(coroutine, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._on_done)
+        return task
+
+    async def cancel_all(self) -> None:
+        """Cancel all running tasks and wait until they have ended."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    def _on_done(self, task: "asyncio.Task[None]") -> None:
+        self._running.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            self.failures += 1
+            logger.error("stream task failed", exc_info=task.exception())
+
 
 MAX_SWEPT_SUBJECTS = 5000
 """Number of subjects of ended streams that one tick of the timer forgets, in about a millisecond."""
@@ -108,12 +142,6 @@ class Hub:
 
     def count_live_clients(self) -> int:
         return len(self.live)
-
-    def apply_limits(self, limits: HubLimits) -> None:
-        """Use new limits. Streams that are open already keep the buffer sizes and write thresholds of their sockets."""
-        self.live.apply_limits(limits)
-        self.ring.set_limits(max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000)
-        self._heartbeats.apply_limits()
 
     def _drop_unused_caches(self) -> None:
         self.ring.drop_unread_caches()

@@ -17,6 +17,9 @@ CATCHUP_WRITE_BYTES = 16_384
 class HubLimits:
     """The limits of one hub, for each of its clients and for its ring (the newest entries in memory).
 
+    The defaults are no settings: ``ring_bytes`` is what an operator with little memory changes, ten minutes are longer
+    than a reconnect, and a minute is longer than what a machine that is merely busy needs to come nearer.
+
     Attributes:
         buffer_bytes: Most bytes that wait in this process for one client, live or catching up. Bytes in the kernel do
             not count. A larger single message is still written to a live client that has nothing unsent, and to a
@@ -26,6 +29,7 @@ class HubLimits:
         write_timeout_seconds: The server drops a client that takes or acknowledges no byte for this long.
         goodbye_seconds: Time for a client to take the `goodbye` before its connection is dropped.
         ring_bytes: Most bytes of entries in the ring.
+        send_buffer_bytes: Size of the kernel's send buffer for a stream; 0 leaves it as the system makes it.
         ring_seconds: Greatest age of an entry in the ring.
         far_behind_entries: A client that catches up is far behind if it is more than this many entries behind the head.
         slow_window_seconds: A client that is far behind and keeps falling back for this long is disconnected.
@@ -36,7 +40,8 @@ class HubLimits:
     write_timeout_seconds: float
     goodbye_seconds: float
     ring_bytes: int
-    ring_seconds: float
+    send_buffer_bytes: int = 0
+    ring_seconds: float = 600.0
     far_behind_entries: int = 100_000
     slow_window_seconds: float = 60.0
 

@@ -33,7 +33,8 @@ class LiveClients:
         self.head = head
         self.limits = limits
         self.index: SubscriptionIndex[ClientGroup] = SubscriptionIndex()
-        self.flusher = Flusher(self._write_limits(), now_ms)
+        writes = WriteLimits(limits.warning_bytes, limits.buffer_bytes, self._on_slow, self._on_overflow)
+        self.flusher = Flusher(writes, now_ms)
         self.private_group_count = 0
         self._registry = registry
         self._counters = counters
@@ -51,14 +52,6 @@ class LiveClients:
     def groups(self) -> tuple[ClientGroup, ...]:
         """Return the groups of live clients. Clients with equal filters and equal framing are in one group."""
         return tuple(self._groups.values())
-
-    def apply_limits(self, limits: HubLimits) -> None:
-        """Use new limits, also for clients that are live already."""
-        self.limits = limits
-        self.flusher.set_limits(self._write_limits())
-
-    def _write_limits(self) -> WriteLimits:
-        return WriteLimits(self.limits.warning_bytes, self.limits.buffer_bytes, self._on_slow, self._on_overflow)
 
     def join(self, client: Client) -> None:
         """Make a client live. Its position must equal `head`: do not ``await`` between that check and this call."""

@@ -60,16 +60,12 @@ class SlowClientDetector:
     __slots__ = ("_far_entries", "_last_check_at", "_last_distance", "_last_gain_at", "_window_seconds")
 
     def __init__(self, far_entries: int, window_seconds: float) -> None:
+        """A client with ``far_entries`` to the head is far, and may fall farther back for ``window_seconds``."""
         self._far_entries = far_entries
         self._window_seconds = window_seconds
         self._last_distance: int | None = None
         self._last_gain_at = 0.0
         self._last_check_at = 0.0
-
-    def set_limits(self, far_entries: int, window_seconds: float) -> None:
-        """Set how many entries behind the head is far, and for how many seconds a far client may fall farther back."""
-        self._far_entries = far_entries
-        self._window_seconds = window_seconds
 
     def is_too_slow(self, behind_entries: int, now: float) -> bool:
         """Record the client's distance to the head, in entries, at ``now`` (seconds). Return whether it is too slow."""

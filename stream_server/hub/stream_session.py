@@ -8,12 +8,10 @@ from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import CatchUpPage
-from stream_server.hub.client import Client, SubscribeRequest
+from stream_server.hub.client import Client, FilterChange, Sink, SubscribeRequest
 from stream_server.hub.delivery import Delivery
-from stream_server.hub.filter_change import FilterChange
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import ControlMessage
-from stream_server.hub.sink import Sink
 from stream_server.hub.slow_client import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
 
 PROGRESS_CHECK_SECONDS = 0.1
@@ -342,9 +340,8 @@ class StreamSession:
         return True
 
     def _check_pace(self) -> None:
-        behind, limits = self._hub.head.n - self.client.position.n, self._hub.limits
+        behind = self._hub.head.n - self.client.position.n
         assert self._slow_detector is not None  # set by `_run`, inside which every socket is drained
-        self._slow_detector.set_limits(limits.far_behind_entries, limits.slow_window_seconds)
         if self._slow_detector.is_too_slow(behind, _loop_time()):
             self.client.disconnect(reasons.TOO_SLOW)
 

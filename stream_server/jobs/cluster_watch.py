@@ -7,9 +7,12 @@ import asyncio
 import logging
 import random
 
-from stream_server.store.redis.cluster_health import CORE_OPEN, NOT_OWNED, ClusterHealth
+from stream_server.store.redis.cluster_check import ClusterHealth
 
 logger = logging.getLogger(__name__)
+
+NOT_OWNED = "no node of the Redis Cluster serves the core now"
+CORE_OPEN = "the core's slot of the Redis Cluster is being moved"
 
 LOOK_SECONDS = (1.5, 2.5)
 """Shortest and longest interval in seconds between two looks at the core's owner. It is random, to spread servers."""
@@ -57,13 +60,13 @@ class ClusterWatch:
             await asyncio.sleep(self._random.uniform(*LOOK_SECONDS))
 
     async def look(self) -> None:
-        """See whether the core's slot is open."""
+        """Check whether the slot of the core is open (MIGRATING or IMPORTING), and update `fault`."""
         was_open, self._is_core_open = self._is_core_open, await self._health.is_core_open()
         if self._is_core_open and not was_open:
             logger.error("%s, so nothing can be written: run `stream-server doctor`", CORE_OPEN)
 
     async def check(self) -> None:
-        """See what is set up wrongly in the whole cluster. A new warning is logged once."""
+        """Check the whole cluster, and update `warnings`. A new warning is logged once."""
         found = tuple(finding.sentence for finding in await self._health.find_faults())
         for sentence in found:
             if sentence not in self.warnings:

@@ -173,14 +173,14 @@ class ExpiryLoop:
         waiting.clear()
 
     async def _tell(self, failure: str) -> None:
-        """Log a failure once, and keep it in Redis for the operator. The next attempt comes in an hour."""
+        """Log a new failure, store it in Redis for ``doctor``, and keep all processes from trying again for an hour."""
         if failure != self._told_failure:
             logger.error("no status leaves because of its age: %s", failure)
         self._told_failure = failure
         await self._wait_an_interval(failure=failure)
 
     async def _wait_an_interval(self, **kept: str | int) -> None:
-        """Keep the lease from all processes for an interval, also from this one."""
+        """Hold the lease for an interval, so that neither another process nor this one begins a round."""
         await self._expiry.hold_lease(self._process, ROUND_INTERVAL_SECONDS, holder="", **kept)
 
 

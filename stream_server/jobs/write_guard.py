@@ -29,7 +29,7 @@ LACKING_CHECKS = 2
 
 
 class WriteGuard:
-    """Looks at Redis, and says whether writes are refused.
+    """Checks Redis every two seconds, and decides whether writes are refused.
 
     Attributes:
         state: The state of Redis at the last check.

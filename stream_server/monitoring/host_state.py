@@ -9,7 +9,7 @@ Time = Annotated[str, Meta(description="ISO 8601 in UTC, with milliseconds")]
 
 
 class StreamCounts(msgspec.Struct):
-    """Open streams and waiting long polls of one worker, by protocol."""
+    """The numbers of open streams and waiting long polls of one worker, by protocol."""
 
     sse: int = 0
     ndjson: int = 0
@@ -51,7 +51,7 @@ class RedisState(msgspec.Struct):
 
 
 class LogState(msgspec.Struct):
-    """The log of events."""
+    """The number of the newest entry, and the length, size and age of the log."""
 
     number: Annotated[int, Meta(description="the number of the newest entry that a worker has")] = 0
     entries: int = 0
@@ -60,7 +60,7 @@ class LogState(msgspec.Struct):
 
 
 class JobState(msgspec.Struct):
-    """The background jobs."""
+    """The numbers of background jobs that are due, and that are parked."""
 
     due: int = 0
     parked: Annotated[int, Meta(description="jobs that failed too often and wait for `stream-server repair`")] = 0
@@ -110,7 +110,7 @@ class SharedState(msgspec.Struct):
 
 
 class WorkerReport(SharedState):
-    """The report of one worker to another."""
+    """The report that one worker sends to the worker that answers ``GET /v1/admin/operations``."""
 
     state: WorkerState
 

@@ -6,21 +6,81 @@ Each sample has the label ``worker``, the number of its process, so the metrics 
 
 import os
 import re
+import resource
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from stream_server.build import full_version
-from stream_server.hub.delivery_times import DeliveryTimes
-from stream_server.monitoring.delivery_latency import DELIVERY_LATENCY, latency_metric
+from stream_server.hub.group import BUCKET_SECONDS, DeliveryTimes
 from stream_server.monitoring.http_counters import HTTP_METRICS, HttpCounters
-from stream_server.monitoring.process_usage import read_usage
+
+
+class ProcessUsage(NamedTuple):
+    """The use of resources of this process.
+
+    Attributes:
+        memory_bytes: Resident memory. Without ``/proc``, the most that the process ever had.
+        cpu_seconds: Processor time of all threads since the start of the process.
+        open_files: Number of open file descriptors; 0 if unknown.
+        max_files: Limit of open file descriptors.
+    """
+
+    memory_bytes: int
+    cpu_seconds: float
+    open_files: int
+    max_files: int
+
+
+def read_usage() -> ProcessUsage:
+    """Return the present use of resources of this process. It takes some tenths of a millisecond."""
+    return ProcessUsage(
+        _memory_bytes(), time.process_time(), _open_files(), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    )
+
+
+def _memory_bytes() -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return most if sys.platform == "darwin" else most * 1024
+
+
+def _open_files() -> int:
+    try:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a list of names; paths of 10,000 files would be slow
+    except OSError:
+        return 0
+
+
+DELIVERY_LATENCY = (
+    "stream_server_delivery_latency_seconds", "histogram",
+    "Time from Redis' log to the sockets of live streams, by filter.",
+)  # fmt: skip
+"""Name, type and meaning of the metric."""
+
+_BUCKET_NAMES = (*map(str, BUCKET_SECONDS), "+Inf")
+
+
+def latency_metric(times: DeliveryTimes) -> Metric:
+    """Return the metric with its present values. A kind of filter that had no event yet is left out."""
+    name, _, text = DELIVERY_LATENCY
+    metric = HistogramMetricFamily(name, text, labels=["filter"])
+    for kind, counts, seconds in times.histograms():
+        if any(counts):
+            metric.add_metric([kind], list(zip(_BUCKET_NAMES, map(float, accumulate(counts)), strict=True)), seconds)
+    return metric
+
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """Media type of :meth:`Metrics.render`."""
@@ -46,55 +106,55 @@ class WatchedMetric(NamedTuple):
 
 
 _HELP_BY_NAME = {
-    "ready": "1 if `/readyz` of this process answers 200, 0 if it does not.",
-    "streams": "Streams open now and long polls that wait, by protocol.",
-    "streams_live": "Streams that are at the head of the log.",
+    "ready": "1 if `/readyz` of this process answers 200, else 0.",
+    "streams": "Open streams and waiting long polls, by protocol.",
+    "streams_live": "Open streams and waiting long polls that are at the head of the log.",
     "streams_ended_total": "Streams that ended, by the code of their goodbye.",
     "events_published_total": "Entries of the log handed to the hub.",
-    "events_delivered_total": "Events written to streams, live or catching up.",
-    "events_malformed_total": "Published messages that were not valid entries; skipped.",
-    "events_unsigned_total": "Messages without a valid signature; the feed read the log instead of believing them.",
-    "events_duplicate_total": "Published messages that had arrived before; skipped.",
+    "events_delivered_total": "Events written to streams.",
+    "events_malformed_total": "Published messages that were not valid entries.",
+    "events_unsigned_total": "Messages without a valid signature; the feed read the log instead.",
+    "events_duplicate_total": "Published messages that had arrived before.",
     "events_recovered_total": "Entries read from the log because their message did not arrive.",
     "flushes_total": "Flushes: one write to every client with waiting frames.",
     "flush_ratio": "Share of the last tenths of a second that flushes took.",
-    "busy_ratio": "Share of the last tenths of a second in which the process worked; near 1, flushes wait to join.",
+    "busy_ratio": "Share of the last tenths of a second in which the process worked.",
     "slow_client_demotions_total": "Live clients that were too slow and went back to catching up.",
-    "limits_met_total": "Requests and streams that met a limit, by the limit's name.",
+    "limits_met_total": "Requests and streams that met a limit, by its name.",
     "filter_failures_total": "Exceptions raised by filters.",
-    "subscriptions_without_keys": "Subscriptions without index keys; each event is matched against all of them.",
+    "subscriptions_without_keys": "Subscriptions that each event must be matched against.",
     "stream_rechecks_ended_total": "Streams that ended because a later check found their token invalid.",
-    "stream_failures_total": "Streams that ended because of an internal error; see the log.",
+    "stream_failures_total": "Streams that ended because of an internal error.",
     "redis_reconnects_total": "Reconnects of the feed to Redis.",
     "rollbacks_total": "Times that Redis had lost the end of the log.",
     "feed_lag_seconds": "Time that the feed is behind the log; 0 is healthy.",
-    "loop_blocked_max_seconds": "Longest time that the event loop was blocked in the last half minute or minute.",
+    "loop_blocked_max_seconds": "Longest time that the event loop was blocked in the last minute.",
     "loop_longest_blocked_seconds": "Longest time that the event loop was blocked since the start.",
     "loop_blocked_total": "Times that the event loop was blocked for more than 50 ms.",
-    "job_passes_total": "Passes of jobs done by the job workers of this process.",
-    "jobs_done_total": "Jobs finished by the job workers of this process.",
+    "job_passes_total": "Passes of jobs done by this process.",
+    "jobs_done_total": "Jobs finished by this process.",
     "job_failures_total": "Passes that failed; they are retried.",
     "jobs_deferred_total": "First passes that failed within a request and were left to a job worker.",
     "repairs_total": "Faults that the automatic repair found and repaired.",
     "statuses_expired_total": "Statuses that this process removed because of their age.",
-    "homes_idle_total": "Home timelines that this process let fall asleep because their users did not come.",
-    "status_archive_failures_total": "Times that the archive of old statuses could not be written; none left then.",
+    "homes_idle_total": "Home timelines that this process removed because their users stay away.",
+    "status_archive_failures_total": "Times that the archive of old statuses could not be written.",
     "jobs_due": "Jobs that wait for a job worker, on all servers.",
     "jobs_parked": "Jobs that failed too often and wait for `stream-server repair`.",
-    "log_number": "Number of the hub's last entry; equal on all servers, except for lag.",
+    "log_number": "Number of the hub's last entry.",
     "log_invalid_rows_total": "Rows of the log that are not valid entries, counted at each read.",
-    "redis_nodes_away": "Nodes of a Redis Cluster with timelines that do not answer this process.",
-    "redis_redirects_total": "Commands that a node of a Redis Cluster refused and that went elsewhere, by its word.",
+    "redis_nodes_away": "Nodes of a Redis Cluster that do not answer this process.",
+    "redis_redirects_total": "Commands that a node of a Redis Cluster refused, by its word.",
     "redis_memory_bytes": "Memory that Redis uses.",
     "redis_memory_limit_bytes": "Memory that Redis may use: its maxmemory, else that of its machine.",
-    "memory_alarm": "1 while writes are refused, because Redis is nearly full.",
-    "write_replicas_missing": "Replicas that a write lacks: while it is above 0, writes are refused.",
-    "log_entries": "Entries of the log when this process last looked.",
-    "log_bytes": "Redis memory of the log when this process last measured it.",
+    "memory_alarm": "1 while writes are refused because Redis is nearly full.",
+    "write_replicas_missing": "Replicas that a write lacks; above 0, writes are refused.",
+    "log_entries": "Entries of the log, as last measured.",
+    "log_bytes": "Redis memory of the log, as last measured.",
     "log_age_seconds": "Age of the first entry of the log.",
-    "log_trimmed_total": "Entries that this process removed from the log by age or size.",
+    "log_trimmed_total": "Entries that this process removed from the log.",
     "ring_bytes": "Recent entries kept in memory for clients that reconnect.",
-    "tasks": "Tasks of the event loop; growth without more streams is a leak.",
+    "tasks": "Tasks of the event loop.",
 }
 
 _LABEL_BY_NAME = {
@@ -156,7 +216,7 @@ class Metrics(Collector):
         self._readers[name] = read
 
     def watch_times(self, times: DeliveryTimes) -> None:
-        """Register the measured times from the log to the sockets."""
+        """Register the function that returns the measured times from Redis' log to the sockets of the streams."""
         self._times = times
 
     def read(self, name: str, default: Any) -> Any:

@@ -1,8 +1,9 @@
 """The state and the metrics of all workers of this server together, read when an operator asks."""
 
+import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from heapq import nlargest
 from typing import TypeVar
@@ -11,6 +12,7 @@ import msgspec
 
 from stream_server.build import full_version
 from stream_server.events.position import format_iso_time
+from stream_server.hub.client import Client
 from stream_server.hub.hub import Hub
 from stream_server.monitoring.host_state import (
     ErrorState,
@@ -25,10 +27,8 @@ from stream_server.monitoring.host_state import (
     WorkerState,
 )
 from stream_server.monitoring.limit_hits import LimitHits
-from stream_server.monitoring.metrics import Metrics, merge_texts
-from stream_server.monitoring.process_usage import read_usage
+from stream_server.monitoring.metrics import Metrics, merge_texts, read_usage
 from stream_server.monitoring.recent_errors import MAX_ERRORS, RecentErrors
-from stream_server.monitoring.slow_clients import MAX_CLIENTS, find_slow_clients
 from stream_server.monitoring.worker_sockets import METRICS, REPORT, WorkerSockets
 
 Report = TypeVar("Report")
@@ -59,7 +59,7 @@ class Operations:
 
     @asynccontextmanager
     async def offered(self) -> AsyncIterator[None]:
-        """During the block, remember the errors of this process and answer the other workers."""
+        """A context: during the block, this process remembers its errors and answers questions of the other workers."""
         with self._errors.attached():
             async with self._sockets.offered(self.answer):
                 yield
@@ -175,3 +175,47 @@ def _merge_errors(reports: Iterable[WorkerReport]) -> list[ErrorState]:
     return nlargest(MAX_ERRORS, found, key=lambda error: error.at)
 
 
+MAX_CLIENTS = 20
+
+SLICE_CLIENTS = 2000
+"""Clients that are looked at in one iteration of the event loop, about 1 ms."""
+
+
+async def find_slow_clients(hub: Hub, worker: int) -> list[SlowClient]:
+    """Return at most :data:`MAX_CLIENTS` streams, the furthest behind first. Streams that keep up are left out."""
+    clients = hub.registry.list_clients()
+    slowest: list[tuple[int, int, str, Client]] = []
+    for start in range(0, len(clients), SLICE_CLIENTS):
+        slowest = nlargest(MAX_CLIENTS, [*slowest, *_behind(hub, clients[start : start + SLICE_CLIENTS])], key=_rank)
+        await asyncio.sleep(0)
+    return [_describe(hub, worker, behind, unsent, client) for behind, unsent, _, client in slowest]
+
+
+def _behind(hub: Hub, clients: list[Client]) -> Iterator[tuple[int, int, str, Client]]:
+    for client in clients:
+        if client.is_poll:
+            continue  # no bytes are written to it
+        behind = 0 if client in hub.live else max(0, hub.head.n - client.position.n)
+        unsent = _unsent_bytes(client)
+        if behind or unsent:
+            yield behind, unsent, client.request.connection_id, client
+
+
+def _rank(row: tuple[int, int, str, Client]) -> tuple[int, int, str]:
+    return row[:3]
+
+
+def _unsent_bytes(client: Client) -> int:
+    try:
+        return int(client.buffered_bytes())
+    except RuntimeError:
+        return 0  # its transport is closed
+
+
+def _describe(hub: Hub, worker: int, behind: int, unsent: int, client: Client) -> SlowClient:
+    request = client.request
+    percent = min(100, unsent * 100 // max(1, hub.limits.buffer_bytes))
+    return SlowClient(
+        request.connection_id, worker, request.user_id, request.path, request.parameters,
+        format_iso_time(request.opened_ms), behind, unsent, percent,
+    )  # fmt: skip

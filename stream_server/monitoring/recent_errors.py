@@ -38,7 +38,10 @@ class RecentErrors(logging.Handler):
         self._errors: OrderedDict[tuple[str, str], RecentError] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to remember a record. Forget what the log's own handler suppressed."""
+        """Return whether to remember a record.
+
+        Set its number of suppressed records, which the log's own handler had set, to 0.
+        """
         record.suppressed = 0
         return bool(super().filter(record))
 
@@ -62,7 +65,7 @@ class RecentErrors(logging.Handler):
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Remember what the process logs during the block."""
+        """A context: remember the warnings and errors that the process logs during the block."""
         root = logging.getLogger()
         root.addHandler(self)
         try:

@@ -29,9 +29,9 @@ Answer = Callable[[str], Awaitable[bytes]]
 
 
 class WorkerSockets:
-    """The sockets of the workers of one server, for the worker number ``slot`` of ``count`` (from 1).
+    """The unix sockets by which the workers of one server ask each other. This worker is number ``slot`` of ``count``.
 
-    ``folder`` is the folder of the sockets; None for a server of one process, which has nobody to ask.
+    ``folder`` is the folder of the sockets, or None for a server of one process.
     """
 
     def __init__(self, folder: Path | None = None, slot: int = 1, count: int = 1) -> None:
@@ -62,7 +62,10 @@ class WorkerSockets:
             _remove(path)
 
     async def ask_others(self, question: str) -> dict[int, bytes | None]:
-        """Ask all other workers at the same time. Return their answers by number; None for one that is silent."""
+        """Ask all other workers at the same time.
+
+        Return each answer by the worker's number; None if it does not answer.
+        """
         others = [slot for slot in range(1, self._count + 1) if slot != self.slot]
         answers = await asyncio.gather(*(self._ask(slot, question) for slot in others))
         return dict(zip(others, answers, strict=True))

@@ -18,5 +18,4 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``iteration_budget``  limits how long work of one kind takes in one iteration of the event loop
 ``work_thread``     runs long work beside the event loop
 ``logs``            JSON log lines: bounded, redacted and throttled
-``machine_memory``  the memory of this machine or container
 """

@@ -36,7 +36,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from stream_server.config import data_folder
+from stream_server.config.config import make_private
 from stream_server.downloads import native
 from stream_server.runtime import redis_folder
 from stream_server.runtime.private_folder import PrivateFolder
@@ -129,7 +129,7 @@ class EmbeddedRedis:
         """Run the shim (Redis' parent), which locks the data folder and starts Redis. Wait until Redis is usable."""
         log = self.folder / redis_folder.LOG_FILE
         try:
-            data_folder.make_private(self.folder)
+            make_private(self.folder)
             self._log_from = log.stat().st_size if log.exists() else 0
         except OSError as error:
             raise EmbeddedRedisError(f"the data folder {self.folder} cannot be used: {error.strerror}") from None

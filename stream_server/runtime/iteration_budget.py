@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 class IterationBudget:
-    """Measures the work of each iteration of the event loop, and tells its owner when the next one begins.
+    """Limits the work that is done in one iteration of the event loop.
 
     Attributes:
         is_left: Whether this iteration has time left. The last work of an iteration may take longer than that.
@@ -38,7 +38,7 @@ class IterationBudget:
         self.is_left = True
 
     def run(self, work: Callable[[], Result]) -> Result:
-        """Return what ``work`` returns. Its time counts for this iteration, also if it raises."""
+        """Call ``work`` and return its result. The time that it takes counts for this iteration, even if it raises."""
         self.renew()
         started_at = self._clock()
         try:
@@ -48,7 +48,7 @@ class IterationBudget:
             self.is_left = self._spent_seconds < self._max_seconds
 
     def renew(self) -> None:
-        """Let the next iteration begin with a full budget and a call of ``on_iteration``."""
+        """Let the next iteration of the event loop begin with a full budget and a call of ``on_iteration``."""
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._begin_iteration)

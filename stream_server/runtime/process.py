@@ -7,6 +7,7 @@ and itself runs only the supervisor and the embedded Redis.
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
 import time
@@ -22,18 +23,18 @@ import uvloop
 from filters.registry import installed_registry
 from stream_server.app import APPLY_SETTINGS, FEED_TASK, JOBS_TASK, serve_application
 from stream_server.config.config import load_again, worker_environment
-from stream_server.config.reload import ReloadOutcome, SettingsReloader
+from stream_server.config.reload import SettingsReloader
 from stream_server.config.settings import Config, InvalidSetting
 from stream_server.demo import walkthrough
-from stream_server.monitoring import trace_export
+from stream_server.monitoring import tracing
 from stream_server.monitoring.worker_sockets import SOCKET_NAME_BYTES, WorkerSockets
-from stream_server.runtime import listening, logs, machine_memory, run_file, supervisor
+from stream_server.runtime import listening, logs, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from stream_server.runtime.listening import Listeners
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.runtime.sign_in_link import make_first_link
 from stream_server.runtime.tcp_keepalive import TcpKeepalive
-from stream_server.security import bus_key, signing_keys, tokens
+from stream_server.security import signing_keys, tokens
 from stream_server.store.social.sign_ins import SignIn
 from stream_server.web.limits import connections
 
@@ -168,23 +169,22 @@ async def _run_first_process(
     authority = tokens.TokenAuthority(config, secret)
     if with_demo and not authority.can_issue:
         raise InvalidSetting("--demo signs tokens, for which a public key or a key set does not suffice")
-    trace_export.check_settings(config)
+    tracing.check_settings(config)
     several = config.workers > 1
     listeners = _reserve_or_listen(config, several=several)
     config = replace(
-        config, port=listeners.port, jwt_secret=secret, bus_secret=bus_key.derive(config, secret)
+        config, port=listeners.port, jwt_secret=secret, bus_secret=signing_keys.derive_bus_secret(config, secret)
     )
     async with _embedded_redis(config) as embedded:
         config = config if embedded is None else replace(config, redis=embedded.url)
-        with run_file.kept_run_file(config) as report:
+        with run_file.kept_run_file(config):
             announce = partial(_announce_address, config, with_demo=with_demo, print_text=print_text)
             if several:
                 if stop_request.is_requested:  # the supervisor has signal handlers of its own and would never learn it
                     return 0
-                run_reloader = partial(reloader.run, report=report)
-                return await _run_supervisor(config, flags, listeners, embedded, announce, run_reloader)
+                return await _run_supervisor(config, flags, listeners, embedded, announce, reloader)
             async with serve_application(config, lambda: listeners) as app:
-                services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], report)
+                services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS])
                 return await _wait_until_stopped(stop_request, *services, _wait_redis_exit(embedded), announce())
 
 
@@ -195,7 +195,7 @@ def _reserve_or_listen(config: Config, *, several: bool) -> Listeners:
 
 
 def _keepalive(config: Config) -> TcpKeepalive:
-    """Return the options that connections inherit. After a reload with other timeouts, each connection sets its own."""
+    """Return the options that connections inherit."""
     return TcpKeepalive.of_timeouts(config.heartbeat_seconds, config.write_timeout_seconds)
 
 
@@ -205,7 +205,7 @@ async def _run_supervisor(
     reserved: Listeners,
     embedded: EmbeddedRedis | None,
     announce_address: Callable[[], Coroutine[Any, Any, None]],
-    run_reloader: Callable[[Callable[[Config], None]], Coroutine[Any, Any, None]],
+    reloader: SettingsReloader,
 ) -> int:
     """Run the supervisor and its workers until they stop. Return the exit code: 1 if the embedded Redis ended first."""
     private = PrivateFolder(SOCKET_NAME_BYTES)
@@ -227,7 +227,7 @@ async def _run_supervisor(
     side_tasks = [
         asyncio.create_task(announce_address(), name="announce address"),
         asyncio.create_task(_stop_without_redis(embedded, workers), name="redis"),
-        asyncio.create_task(run_reloader(apply_settings), name="reload"),
+        asyncio.create_task(reloader.run(apply_settings), name="reload"),
     ]
     try:
         code = await workers.run()
@@ -252,7 +252,7 @@ async def _embedded_redis(config: Config) -> AsyncIterator[EmbeddedRedis | None]
     if config.redis:
         yield None
         return
-    max_bytes = config.redis_memory_bytes or machine_memory.total_bytes() // 2
+    max_bytes = config.redis_memory_bytes or total_memory_bytes() // 2
     folder = Path(config.data_dir) if config.data_dir else None
     embedded = await EmbeddedRedis.start(folder, extra=("--maxmemory", str(max_bytes)))
     try:
@@ -270,7 +270,7 @@ async def _run_worker(config: Config, flags: Mapping[str, Any], worker: WorkerOp
     async with AsyncExitStack() as stack:
         with heartbeat.exit_if_orphaned():
             app = await stack.enter_async_context(serve_application(config, listen, sockets))
-        services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], _log_worker_reload)
+        services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], changes_level=logging.DEBUG)
         code = await _wait_until_stopped(stop_request, *services, heartbeat.run())
     if heartbeat.is_orphaned and worker.sockets is not None:
         with suppress(OSError):  # another worker still has its socket there, and removes the folder
@@ -336,7 +336,14 @@ async def _wait_until_accepting(host: str, port: int) -> None:
             return
 
 
-def _log_worker_reload(outcome: ReloadOutcome) -> None:
-    """Log a reload only if this worker refused the settings. The supervisor logs the changed settings."""
-    if outcome.refused:
-        logger.warning("a worker could not reload the settings of its supervisor: %s", outcome.refused)
+CGROUP_FILES = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+"""Files with the limit of a container (cgroup v2 and v1) in bytes. Without a limit: a word, or a huge number."""
+
+
+def total_memory_bytes() -> int:
+    """Return the memory that this process and its children may use together, in bytes."""
+    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    for file in CGROUP_FILES:
+        with suppress(OSError, ValueError):
+            found.append(int(file.read_text()))
+    return min(found)

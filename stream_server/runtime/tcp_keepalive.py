@@ -29,10 +29,7 @@ class TcpKeepalive(NamedTuple):
         return cls(max(1, round(min(idle_seconds, MAX_IDLE_SECONDS))), max(1, round(min(timeout_seconds, MAX_PROBES))))
 
     def set_on(self, target: socket.socket) -> None:
-        """Set the options of a TCP socket, and TCP_NODELAY: no short write may wait for an acknowledgement.
-
-        On other systems than Linux, it sets TCP_NODELAY only.
-        """
+        """Set the options of a TCP socket, and TCP_NODELAY, so that no short write waits for an acknowledgement."""
         if target.family not in (socket.AF_INET, socket.AF_INET6):
             return
         target.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

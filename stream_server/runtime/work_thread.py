@@ -24,9 +24,9 @@ CALLER_SHARE = 2
 class WorkThread:
     """One thread with a bounded queue. Its work must be pure: it shares no mutable object with the event loop.
 
-    Callers take turns: a caller with one piece of work waits for one piece of each other caller at most, however much
-    the others have brought. Work in Python delays the event loop for a moment each time that the loop wakes up
-    (`sys.setswitchinterval`). So there is only one such thread for each kind of work.
+    Callers take turns: a caller waits for at most one piece of work of each other caller. Work in Python delays the
+    event loop for a moment each time that the loop wakes up (`sys.setswitchinterval`). So there is only one such thread
+    for each kind of work.
     """
 
     def __init__(self, name: str, *, max_pending: int, busy_message: str) -> None:

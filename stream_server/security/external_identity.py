@@ -27,7 +27,10 @@ LOGIN_ATTEMPTS = 30
 """Number of logins that are tried if other users have the first ones. Then the login is made of the user's id."""
 
 _NOT_IN_LOGINS = re.compile(r"[^A-Za-z0-9_]+")
-_RULE = re.compile(r"\s*([^=\s]+)\s*=\s*([^:]+?)\s*:\s*([a-z ,]+?)\s*")
+DEFAULT_CLAIMS = {"login": "preferred_username", "name": "name", "email": "email", "scopes": ""}
+"""The claims that the setting ``claims`` does not name. No claim has scopes by default."""
+
+_RULE = re.compile(r"\s*(?:([^=\s]+)\s*=\s*([^:]+?)\s*:)?\s*([a-z ,]+?)\s*")
 
 
 class Profile(NamedTuple):
@@ -42,9 +45,9 @@ class Profile(NamedTuple):
 
 
 class ScopeRule(NamedTuple):
-    """A user whose ``claim`` is ``value``, or a list with it, has ``scopes``.
+    """A rule of the settings: a user has ``scopes`` if the token's claim ``claim`` is ``value``, or a list with it.
 
-    A text is compared as a whole. Only the words of a claim that has scopes are compared one by one.
+    Values are compared as a whole. Only a claim that consists of scopes is split into words.
     """
 
     claim: str
@@ -55,8 +58,11 @@ class ScopeRule(NamedTuple):
 class ExternalIdentity:
     """Reads the claims of another issuer's tokens as the settings say."""
 
-    def __init__(self, config: Config, rules: tuple[ScopeRule, ...], default_scopes: frozenset[str]) -> None:
-        self._config = config
+    def __init__(
+        self, claims: Mapping[str, str], rules: tuple[ScopeRule, ...], default_scopes: frozenset[str]
+    ) -> None:
+        """``claims`` has the claim, or its path, for each member of `DEFAULT_CLAIMS`; all have ``default_scopes``."""
+        self._claims = claims
         self._rules = rules
         self._default_scopes = default_scopes
 
@@ -68,40 +74,49 @@ class ExternalIdentity:
         """
         if config.external_subjects != "on":
             return None
-        rules = []
+        rules, everybody = [], frozenset[str]()
         for text in filter(str.strip, config.scope_rules.split(";")):
             match = _RULE.fullmatch(text)
             if match is None:
-                raise InvalidSetting("--scope-rules must be `claim=value:scope scope; claim=value:scope`")
-            rules.append(ScopeRule(match[1], match[2], _parse_scopes(match[3], "--scope-rules")))
-        return cls(config, tuple(rules), _parse_scopes(config.scopes_default, "--scopes-default"))
+                raise InvalidSetting("--scope-rules must be `scope scope; claim=value:scope; claim=value:scope`")
+            scopes = _parse_scopes(match[3])
+            if match[1] is None:
+                everybody |= scopes
+            else:
+                rules.append(ScopeRule(match[1], match[2], scopes))
+        return cls(_parse_claims(config.claims), tuple(rules), everybody)
 
     def scopes(self, claims: Mapping[str, Any]) -> frozenset[str]:
         """Return the scopes that the claims give. A scope that this server does not know gives nothing."""
         found = set(self._default_scopes)
-        if self._config.claim_scopes:
-            found.update(_texts(_find(claims, self._config.claim_scopes)))
+        scopes_claim = self._claims["scopes"]
+        if scopes_claim:
+            found.update(_texts(_find(claims, scopes_claim)))
         for rule in self._rules:
             value = _find(claims, rule.claim)
-            is_scope_claim = rule.claim in {OAUTH_SCOPE_CLAIM, self._config.claim_scopes}
+            is_scope_claim = rule.claim in {OAUTH_SCOPE_CLAIM, scopes_claim}
             if rule.value in (_texts(value) if is_scope_claim else _values(value)):
                 found |= rule.scopes
         return frozenset(found & KNOWN_SCOPES)
 
     def profile(self, subject: str, claims: Mapping[str, Any]) -> Profile:
         """Return login, name and e-mail address for a user who is seen for the first time."""
-        config = self._config
-        wanted = _text(_find(claims, config.claim_login)).partition("@")[0]
+        wanted = self._text(claims, "login").partition("@")[0]
         base = _NOT_IN_LOGINS.sub("_", wanted).strip("_")[:MAX_LOGIN_CHARS] or f"u{_short_digest(subject)}"
         more = (f"{base[: MAX_LOGIN_CHARS - len(str(nth))]}{nth}" for nth in range(2, LOGIN_ATTEMPTS + 1))
-        name = "".join(filter(str.isprintable, _text(_find(claims, config.claim_name)))).strip()[:MAX_NAME_CHARS]
+        name = "".join(filter(str.isprintable, self._text(claims, "name"))).strip()[:MAX_NAME_CHARS]
         is_verified = _find(claims, "email_verified") in (True, "true")
-        email = _text(_find(claims, config.claim_email)) if is_verified else ""
+        email = self._text(claims, "email") if is_verified else ""
         return Profile((base, *more), name or base, email)
+
+    def _text(self, claims: Mapping[str, Any], member: str) -> str:
+        """Return the text of the claim that the settings name for ``member``; empty if there is none."""
+        value = _find(claims, self._claims[member])
+        return value if isinstance(value, str) else ""
 
 
 def token_id_of(token: str) -> str:
-    """Return an id for a token that has none (``jti``): the same token has the same id."""
+    """Return a digest of a token as its id, for a token without the claim ``jti``."""
     return hashlib.sha256(token.encode()).hexdigest()[:32]
 
 
@@ -109,15 +124,26 @@ def _short_digest(subject: str) -> str:
     return hashlib.sha256(subject.encode()).hexdigest()[:8]
 
 
-def _parse_scopes(text: str, flag: str) -> frozenset[str]:
+def _parse_claims(text: str) -> dict[str, str]:
+    """Return the claim by member of `DEFAULT_CLAIMS`, of a text such as ``login=nickname scopes=permissions``."""
+    pairs = [word.partition("=") for word in text.split()]
+    if any(member not in DEFAULT_CLAIMS or not claim for member, _, claim in pairs):
+        raise InvalidSetting("--claims must be `login=claim name=claim email=claim scopes=claim`, or some of these")
+    return DEFAULT_CLAIMS | {member: claim for member, _, claim in pairs}
+
+
+def _parse_scopes(text: str) -> frozenset[str]:
     scopes = frozenset(text.replace(",", " ").split())
     if unknown := scopes - KNOWN_SCOPES:
-        raise InvalidSetting(f"{flag} names unknown scopes: {' '.join(sorted(unknown))}")
+        raise InvalidSetting(f"--scope-rules names unknown scopes: {' '.join(sorted(unknown))}")
     return scopes
 
 
 def _find(claims: Mapping[str, Any], path: str) -> object:
-    """Return the claim with this name, or else the one at this path, such as ``realm_access.roles``; or None."""
+    """Return the claim with this name.
+
+    Without one, return the value at this path, such as ``realm_access.roles``, or None.
+    """
     if path in claims:
         return claims[path]
     found: object = claims
@@ -126,10 +152,6 @@ def _find(claims: Mapping[str, Any], path: str) -> object:
             return None
         found = found.get(step)
     return found
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _values(value: object) -> list[str]:

@@ -36,7 +36,10 @@ class KeySetUnusable(Exception):
 
 
 class RemoteKeySet:
-    """Fetches the keys with which ``authority`` verifies tokens. Create it in a running event loop, and close it."""
+    """Fetches the key set (JWK set, RFC 7517) with whose keys ``authority`` verifies tokens.
+
+    Create it in a running event loop, and close it.
+    """
 
     def __init__(self, url: str, authority: TokenAuthority, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._url = url

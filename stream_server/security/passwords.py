@@ -9,18 +9,18 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 
 from stream_server.runtime.work_thread import WorkThread
 
+ROUNDS = 2
+"""Passes of one hash over its memory, as OWASP advises. The memory is the setting that a larger machine changes."""
+
 MAX_PENDING_HASHES = 100
 """Number of hashes being computed or waiting; about two seconds of work with the default parameters."""
 
 
 class Passwords:
-    """Hashes and verifies passwords with argon2id, in its ``thread``.
+    """Hashes and verifies passwords with argon2id, in its ``thread``. One hash takes ``memory_kib`` KiB of memory."""
 
-    One hash makes ``rounds`` passes over ``memory_kib`` of memory.
-    """
-
-    def __init__(self, *, memory_kib: int, rounds: int) -> None:
-        self._hasher = PasswordHasher(time_cost=rounds, memory_cost=memory_kib, parallelism=1)
+    def __init__(self, memory_kib: int) -> None:
+        self._hasher = PasswordHasher(time_cost=ROUNDS, memory_cost=memory_kib, parallelism=1)
         busy = "too many concurrent log-ins; try again"
         self.thread = WorkThread("passwords", max_pending=MAX_PENDING_HASHES, busy_message=busy)
         self._dummy_hash = self._hasher.hash("the password of nobody")
@@ -30,9 +30,10 @@ class Passwords:
         self.thread.close()
 
     async def hash(self, password: str, caller: str = "") -> str:
-        """Return the hash of the password as text to store. Raises `Unavailable` if too many hashes wait.
+        """Return the argon2id hash of the password as text to store.
 
-        Raises `RateLimited` if too many of them are of the same ``caller``, which is an address.
+        Raises `Unavailable` if too many hashes wait, and `RateLimited` if too many of them were requested by one
+        ``caller``, which is an address.
         """
         return await self.thread.run(lambda: self._hasher.hash(password), caller)
 

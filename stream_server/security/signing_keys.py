@@ -3,6 +3,7 @@
 A key that does not fit its algorithm, or is too short, is refused.
 """
 
+import hmac
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ import msgspec
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from stream_server.config import data_folder
+from stream_server.config.config import make_private
 from stream_server.config.settings import Config, InvalidSetting
 
 MIN_SECRET_BYTES = 32
@@ -58,7 +59,7 @@ def load_or_create_secret(data_dir: str, file: str = "jwt.secret") -> str:
 
 def _write_exclusively(path: Path, text: str) -> None:
     """Create ``path`` with ``text`` in one step. If another server has created the file meanwhile, keep that file."""
-    data_folder.make_private(path.parent)
+    make_private(path.parent)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     draft.touch(mode=0o600, exist_ok=False)
     try:
@@ -102,7 +103,7 @@ def load_previous_key(config: Config) -> tuple[bytes | None, float]:
 
 
 def _check_key_set_url(url: str) -> None:
-    """Raise :class:`InvalidSetting` unless the URL is https, or http on this machine: else anybody could send keys."""
+    """Raise :class:`InvalidSetting` unless the URL is https, or http on this machine: others could replace the keys."""
     parts = urlsplit(url)
     is_local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and is_local)):
@@ -168,3 +169,25 @@ def _parse_jwk(item: Any, algorithm: str) -> Any:
         return _check_public_key(key.public_key() if isinstance(key, KEY_TYPES[algorithm][0]) else key, algorithm)
     except (jwt.PyJWTError, InvalidSetting, ValueError, TypeError, KeyError):
         return None
+
+
+def derive_bus_secret(config: Config, secret: str = "") -> str:
+    """Return the secret of the bus, or an empty string if this process cannot know it.
+
+    It is the setting ``bus_secret``, else it is derived from ``secret``, the HS256 key of the installation, else it is
+    in the data folder. Raises :class:`InvalidSetting` for a short ``bus_secret``.
+    """
+    if config.bus_secret:
+        if len(config.bus_secret.encode()) < MIN_SECRET_BYTES:
+            raise InvalidSetting(f"bus_secret must be {MIN_SECRET_BYTES} bytes or more")
+        return config.bus_secret
+    if config.jwt_algorithm == "HS256" and (config.jwt_secret or secret):
+        return hmac.digest((config.jwt_secret or secret).encode(), b"stream-server bus", "sha256").hex()
+    if config.data_dir and Path(config.data_dir).is_dir():
+        return load_or_create_secret(config.data_dir, "bus.secret")
+    return ""
+
+
+def to_bus_key(secret: str) -> bytes:
+    """Return the key of 32 bytes that signs the entries on the Redis channels, derived from ``secret``."""
+    return hmac.digest(secret.encode(), b"entries", "sha256")

@@ -17,11 +17,13 @@ from stream_server.config.settings import Config, InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 from stream_server.security import signing_keys
 from stream_server.security.external_identity import MAX_SUBJECT_CHARS, ExternalIdentity, Profile, token_id_of
-from stream_server.security.hs256 import KnownHeaders
-from stream_server.security.verified_tokens import VerifiedTokens
+from stream_server.security.verified_tokens import KnownHeaders, VerifiedTokens
 
 LEEWAY_SECONDS = 10
 """Seconds by which the clock of another issuer may be ahead (``iat``, ``nbf``). ``exp`` has no leeway."""
+
+MAX_TOKEN_SECONDS = 90 * 86_400
+"""Longest life of a token in seconds, from ``iat`` to ``exp``. A revoked token is remembered for so long."""
 
 MAX_TOKEN_BYTES = 8192
 """Longest token in bytes; the server does not look into a longer one."""
@@ -37,7 +39,8 @@ TOKEN_TYPES = frozenset({"jwt", "at+jwt", "application/at+jwt"})
 
 EXTERNAL_TOKENS = (
     "with --external-subjects another issuer makes all tokens: let its token name the scopes in the claim of "
-    "--claim-scopes, or give them to one of its users by a rule, such as --scope-rules 'sub=ID AT THE ISSUER:ingest'"
+    "--claims 'scopes=CLAIM', or give them to one of its users by a rule, such as "
+    "--scope-rules 'sub=ID AT THE ISSUER:ingest'"
 )
 CANNOT_SIGN = (
     "a public key or a key set cannot sign tokens: name the file with the private key (--jwt-key-file), or let its "
@@ -105,7 +108,6 @@ class TokenAuthority:
             raise InvalidSetting(
                 "--external-subjects needs a public key or a key set: the other issuer has the private one"
             )
-        self._max_seconds = config.token_max_seconds
         self._keys_by_kid: dict[str, Any] | None = {} if config.jwt_jwks_url else None
         self._has_key_set = not config.jwt_jwks_url
         self._verified: VerifiedTokens[Claims] = VerifiedTokens()
@@ -122,12 +124,12 @@ class TokenAuthority:
         """Return a new token and its claims, for the user id ``sub``, valid ``ttl_seconds`` from ``now`` (Unix time).
 
         Raises :class:`InvalidSetting` if the server has only a public key; the message has the claims that the owner of
-        the private key would sign. Raises :class:`InvalidSetting` for a longer life than ``token_max_seconds``.
+        the private key would sign. Raises :class:`InvalidSetting` for a longer life than `MAX_TOKEN_SECONDS`.
         """
         if self._external is not None:
             raise InvalidSetting(EXTERNAL_TOKENS)
-        if ttl_seconds > self._max_seconds:
-            raise InvalidSetting(f"a token may live {self._max_seconds} s at most (--token-max-seconds)")
+        if ttl_seconds > MAX_TOKEN_SECONDS:
+            raise InvalidSetting(f"a token may live {MAX_TOKEN_SECONDS} s at most")
         issued = int(now)
         claims = Claims(sub, scopes, secrets.token_urlsafe(16), issued, issued + ttl_seconds, session)
         payload = {
@@ -281,7 +283,7 @@ class TokenAuthority:
             "jti": not 0 < len(payload.jti) <= 128,
             "iat": payload.iat > now + LEEWAY_SECONDS,
             "nbf": payload.nbf is not msgspec.UNSET and payload.nbf > now + LEEWAY_SECONDS,
-            "exp": payload.exp >= MAX_TIME_SECONDS or payload.exp - payload.iat > self._max_seconds,
+            "exp": payload.exp >= MAX_TIME_SECONDS or payload.exp - payload.iat > MAX_TOKEN_SECONDS,
             "srv_session": len(payload.srv_session) > MAX_SESSION_ID_CHARS,
         }
         for claim, wrong in faults.items():

@@ -5,7 +5,7 @@ data and the counters, and publishes the entry. The append to the log is its fir
 trace. The script keeps its reply under an idempotency key. So the server may repeat a write whose reply was lost, and
 Redis still makes the write once. The script makes ids and times from Redis' clock, so the order of ids is the order of
 the log. Scripts neither decode nor encode JSON: Python passes encoded fragments, and Lua puts ids, logins, times and
-counters between them.
+counters between them. Reads need no script: they are pipelines of plain commands.
 
 ``store``                  :class:`Store`: one object with all nouns and their connections
 ``keys``                   the table of all Redis keys
@@ -13,7 +13,7 @@ counters between them.
 ``pagination``             pages of lists, selected by opaque cursors
 ``rate_counters``          the counters behind the rate limits
 ``redis_state``            whether Redis takes writes: its memory, its replicas, and what it says
-``reads/``                 pages and gets: pipelines of plain commands, of which the process decides what the viewer sees
+``reads/``                 what a viewer may see, and what a read promises: rows, facts and JSON
 ``redis/``                 connections to Redis: client, Sentinel, replica, timeouts, scripts
 ``log/``                   the log: reading, subscribing, retention, rollbacks
 ``jobs/``                  the work that follows a write, and repair

@@ -36,21 +36,21 @@ class Key(NamedTuple):
 
 
 ONE = "one in all"
-LOG = "`log_max_entries`, `log_max_bytes`, and half of Redis' memory"
-USERS = "one for each user: `limit_sign_ups`, unless an issuer or the operator makes users"
-TEXTS = "`limit_statuses`, `limit_write_bytes`"
-WRITES = "`limit_writes`, `limit_write_bytes`; one for each user, status or job that exists"
-CONTACTS = "`limit_follows`; `following_max`, and 5,000 members of a list or a group"
-TALKS = "`limit_talks`"
-REPORTS = "`limit_reports`"
-KEPT = "`limit_write_bytes`, `limit_follows`; for a day under a client's key, for a minute else; 112 bytes each"
+LOG = "1,000,000 entries, `log_max_bytes`, and half of Redis' memory"
+USERS = "one for each user: the limit `sign_ups`, unless an issuer or the operator makes users"
+TEXTS = "the limits `statuses` and `write_bytes`"
+WRITES = "the limits `writes` and `write_bytes`; one for each user, status or job that exists"
+CONTACTS = "the limit `follows`; 20,000 people of one user, and 5,000 members of a list or a group"
+TALKS = "the limit `talks`"
+REPORTS = "the limit `reports`"
+KEPT = "the limits `write_bytes` and `follows`; for a day under a client's key, for a minute else; 112 bytes each"
 TOKENS = "one for each token that its user ends, or link of the operator; leaves with it"
-TICKETS = "`limit_tickets`, for 30 s"
-STREAMS = "`streams_per_user`, `limit_reads`"
-RATES = "one for each limit and its subject, for the time of its window; `limit_log_ins_of_address`"
+TICKETS = "the limit `tickets`, for 30 s"
+STREAMS = "`streams_per_user`, and the limit `reads`"
+RATES = "one for each limit and its subject, for the time of its window; the limit `log_ins_of_address`"
 CAPPED = "a maximum for each user, list, group or server"
 OPERATOR = "only with a token for ingest, which the operator issues"
-"""The bounds of keys. A name in backticks is a setting."""
+"""The bounds of keys. A name in backticks is a setting, or a limit of the setting ``limits``."""
 
 CORE_KEYS: tuple[Key, ...] = (
     Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry, `fence`, `asleep`", ONE),
@@ -174,8 +174,6 @@ ROLLBACKS = _PREFIX_BY_NAME["rollbacks"]
 LOGINS = _PREFIX_BY_NAME["logins"]
 EMAILS = _PREFIX_BY_NAME["emails"]
 PROCESSES = "processes:{all}"
-RATES_PREFIX = _PREFIX_BY_NAME["rates"].removesuffix(":")
-"""Prefix of the counters of rate limits. The library that counts adds the colon."""
 
 
 def key_for(name: str, *parts: str) -> str:
@@ -202,9 +200,9 @@ def list_timeline(list_id: str) -> str:
     return f"{_PREFIX_BY_NAME['timeline']}{{{list_id}}}"
 
 
-def rate_suffix(limit_name: str, subject: str) -> str:
-    """Return the variable end of the Redis key that counts for a rate limit. `RATES_PREFIX` is the beginning."""
-    return f"{{{subject}}}:{limit_name}"
+def rate_counter(limit_name: str, subject: str) -> str:
+    """Return the Redis key that counts the uses of a rate limit by a subject, such as a user."""
+    return f"{_PREFIX_BY_NAME['rates']}{{{subject}}}:{limit_name}"
 
 
 def open_streams(uid: str) -> str:

@@ -6,6 +6,7 @@ A cursor names a position between two members, and it is valid for its own list 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from operator import gt, lt
 from typing import Any, NamedTuple
@@ -239,5 +240,6 @@ def make_page(
     )
 
 
+@lru_cache(4096)
 def _list_digest(list_name: str) -> str:
     return blake2b(list_name.encode(), digest_size=4).hexdigest()

@@ -16,9 +16,9 @@ from stream_server.store.log.retention import Retention
 from stream_server.store.log.rollbacks import Rollbacks
 from stream_server.store.rate_counters import RateCounters
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.cluster_health import ClusterHealth
+from stream_server.store.redis.cluster_check import ClusterHealth
 from stream_server.store.redis.cluster_topology import NotACluster
-from stream_server.store.redis.derived_router import route_derived
+from stream_server.store.redis.derived import route_derived
 from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info

@@ -5,6 +5,5 @@ hub's ring. It looks at no more than fifty entries for each second of the log, s
 at any load. Which ones depends on their numbers only, so all server processes count the same.
 
 ``sketch``    counts terms by their authors, in bounded memory
-``terms``     the tags and words of a post
 ``counter``   the task that reads the ring
 """

@@ -42,9 +42,9 @@ class Trend(NamedTuple):
     """A term that grows.
 
     Attributes:
-        text: The folded text, without ``#``.
-        authors: Authors in the present hour, of the posts that were counted.
-        before: Authors in the hour before.
+        text: The case-folded text, without ``#``.
+        authors: Number of authors who used the term in the present hour, among the counted posts.
+        before: The same number for the hour before.
         growth: ``authors`` divided by the number expected from the hour before, which is at least 1.
     """
 
@@ -85,7 +85,7 @@ class TermCounts:
             self.shrink(MAX_TERMS // 2)
 
     def shrink(self, capacity: int) -> None:
-        """Keep at most ``capacity`` terms: lower all counts by that of the first term that has no room."""
+        """Keep at most ``capacity`` terms: subtract the largest count without room from all counts, and drop zeros."""
         if len(self.counts) <= capacity:
             return
         cut = nlargest(capacity + 1, self.counts.values())[-1]
@@ -115,21 +115,24 @@ class TrendSketch:
         self._first_ms = 0
 
     def add_posts(self, ms: int, posts: int) -> None:
-        """Count public posts at the time ``ms`` (since 1970). The time of a call is never before that of another."""
+        """Count ``posts`` public posts at the time ``ms`` (since 1970). Times must not go back from call to call."""
         self.advance(ms)
         self._buckets[-1].posts += posts
         if ms // HOUR_MS > self._hour:
             self._hour, self._bitmap = ms // HOUR_MS, bytearray(BITMAP_BITS // 8)
 
     def advance(self, ms: int) -> None:
-        """Let the present hour go on to the time ``ms`` (since 1970), also if nobody posts."""
+        """Let the present hour end at the time ``ms`` (since 1970), even if nobody posts."""
         self._first_ms = self._first_ms or ms
         number = ms // BUCKET_MS
         if number > self._buckets[-1].number:
             self._open_bucket(number)
 
     def add_terms(self, author: str, terms: set[Term]) -> None:
-        """Count the terms of one of these posts, except those that its author has used in this hour of the clock."""
+        """Count the terms of one post.
+
+        Terms that its author has used since the last full hour of the clock count no more.
+        """
         bucket, bitmap = self._buckets[-1], self._bitmap
         bucket.counted += 1
         seed = crc32(author.encode())
@@ -141,7 +144,10 @@ class TrendSketch:
                 bucket.terms.add(term)
 
     def report(self, kind: str, language: str, most: int) -> TrendReport:
-        """Return the terms of a kind that grow most, at most ``most``. ``language`` is a primary subtag, or empty."""
+        """Return the ``most`` terms of a kind that grow most.
+
+        ``language`` is a primary language subtag; empty for all.
+        """
         current, now = self._buckets[-1], self._in_window(0)
         counts = Counter(self._closed.get((kind, language), {}))
         for (its_kind, its_language, text), count in current.terms.counts.items():

@@ -64,6 +64,8 @@ class Route:
         works_when_full: Whether a write is accepted while Redis is nearly full, because it adds little or frees memory.
         websocket: The handler of a GET request that asks for a WebSocket, or None if the route has none.
         dialect: The foreign protocol that the route speaks, or None. A dialect ignores unknown parameters.
+        name: The operation's name, such as ``lists_get``. Empty takes the handler's, behind that of its module.
+        summary: What the route does. Empty takes the first sentence of the handler.
         rate_limits: The rate limits of the route: its own, else those of anonymous requests, connects, reads or writes.
         grows_data: Whether a request may add data for good. Such a request is refused while Redis is nearly full.
     """
@@ -89,6 +91,8 @@ class Route:
     works_when_full: bool = False
     websocket: Handler | None = None
     dialect: Dialect | None = None
+    name: str = ""
+    summary: str = ""
     rate_limits: tuple[RateLimit, ...] = field(init=False)
     grows_data: bool = field(init=False)
 

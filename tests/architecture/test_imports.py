@@ -51,10 +51,12 @@ def test_a_package_imports_only_what_it_may(room: str) -> None:
 
 
 def test_the_client_imports_nothing_of_the_server() -> None:
-    """The client can be installed without the libraries of the server."""
-    client = {name: path for name, path in modules().items() if _within(name, "stream_server.client")}
-    ours = {each for path in client.values() for each in imports(path) if each.partition(".")[0] in OURS}
-    assert [each for each in sorted(ours) if not _within(each, "stream_server.client")] == []
+    """The client can be installed without the libraries of the server. It shares the shapes in ``wire`` with it."""
+    for package, known in (("client", ("client", "wire")), ("wire", ("wire",))):
+        files = [path for name, path in modules().items() if _within(name, f"stream_server.{package}")]
+        ours = {each for path in files for each in imports(path) if each.partition(".")[0] in OURS}
+        allowed = [f"stream_server.{each}" for each in known]
+        assert [each for each in sorted(ours) if not any(_within(each, one) for one in allowed)] == []
 
 
 def test_the_environment_is_read_in_config_only() -> None:

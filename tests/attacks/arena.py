@@ -97,10 +97,10 @@ class Arena:
 
 
 @asynccontextmanager
-async def arena(folder: Path, *flags: str, defended: bool) -> AsyncIterator[Arena]:
-    """Run a server during the block, with or without its defences."""
+async def arena(folder: Path, *flags: str, defended: bool, limits: str = "on") -> AsyncIterator[Arena]:
+    """Run a server during the block, with its defences and these limits, or without all of them."""
     module = "stream_server" if defended else "tests.attacks.undefended"
-    options = ("--limits", "on", "--trusted-proxies", "127.0.0.1", "--operations", "open") if defended else ()
+    options = ("--limits", limits, "--trusted-proxies", "127.0.0.1", "--operations", "open") if defended else ()
     with Server(folder, *options, *flags, module=module) as server:
         async with Api(server) as api:
             honest = await HonestClient.arrive(api)

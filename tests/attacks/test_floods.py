@@ -66,8 +66,8 @@ async def _honest_log_in(site: Arena) -> int:
 
 @pytest.mark.parametrize("defended", [False, True])
 async def test_one_user_cannot_push_the_events_of_others_out_of_the_log(tmp_path: Path, *, defended: bool) -> None:
-    flags = ("--log-max-bytes", str(2**20), "--limit-write-bytes", str(2**18), "--ring-bytes", "0")
-    async with arena(tmp_path, *flags, defended=defended) as site:
+    flags = ("--log-max-bytes", str(2**20), "--ring-bytes", "0")
+    async with arena(tmp_path, *flags, defended=defended, limits=f"write_bytes={2**18}") as site:
         cursor = await site.api.head()
         victim = await site.api.user()
         posted = await site.api.post(victim, "unread")
@@ -88,8 +88,8 @@ async def test_one_user_cannot_push_the_events_of_others_out_of_the_log(tmp_path
 @pytest.mark.parametrize("defended", [False, True])
 async def test_eight_users_cannot_fill_a_small_redis(tmp_path: Path, *, defended: bool) -> None:
     """The limits of a minute are those of five, so that the attack takes no five minutes."""
-    minutes = ("--limit-writes", "6000", "--limit-statuses", "1500")
-    async with arena(tmp_path, "--redis-memory-bytes", str(64 * 2**20), *minutes, defended=defended) as site:
+    small, minutes = ("--redis-memory-bytes", str(64 * 2**20)), "writes=6000 statuses=1500"
+    async with arena(tmp_path, *small, defended=defended, limits=minutes) as site:
         await site.api.until_metric("redis_memory_limit_bytes", lambda size: size > 0)
         refused = await floods.fill_redis(site.api)
         assert bool(refused) is not defended

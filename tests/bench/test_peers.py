@@ -10,15 +10,14 @@ import pytest
 
 from bench.peers import __main__ as command
 from bench.peers.centrifugo import Centrifugo
-from bench.peers.event import Event
-from bench.peers.figures import Results
 from bench.peers.jetstream import Jetstream
 from bench.peers.mercure import Mercure
 from bench.peers.nchan import MODULE, Nchan
-from bench.peers.peer import Peer
+from bench.peers.peer import Event, HttpPeer, Peer
 from bench.peers.programs import Missing, Programs
-from bench.peers.table import NOTHING, Column, markdown
-from bench.peers.works import PARTS, TOPICS
+from bench.poster import TOPICS
+from bench.report import Results
+from bench.table import NOTHING
 from tests.architecture.source import ROOT
 
 PLAN = command.options_from(["--rounds", "2"]).plan
@@ -52,45 +51,40 @@ def peers(site: Any, programs: Programs) -> list[Peer]:
     ]  # fmt: skip
 
 
-def test_a_peer_that_is_not_installed_has_a_column_of_dashes_and_a_note(
+def test_a_peer_that_is_not_installed_has_a_note(
     site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run goes on with the others."""
     monkeypatch.setenv("PATH", str(tmp_path))
     makers = {"centrifugo": lambda: Centrifugo(site, Programs([]), EVENT)}
     found, missing = command.gathered(makers, ["centrifugo"])
-    columns = command.columns_of(found, missing, {})
-    text = markdown(Results(), list(columns.values()), PLAN)
-    rows = [line for line in text.splitlines() if line.startswith("| ") and "Centrifugo" not in line]
     assert found == []
-    assert len(rows) > 10
-    assert {row.split("|")[2].strip() for row in rows} == {NOTHING}
-    assert "- Centrifugo: not measured: centrifugo not found (see bench/PEERS.md)." in text
+    text = command.table(Results(), found, PLAN, missing)
+    assert "- centrifugo: not measured: centrifugo not found (see bench/PEERS.md)." in text
 
 
-def test_the_table_shows_medians_and_a_dash_for_what_a_peer_cannot_do() -> None:
+def test_the_table_shows_medians_and_a_dash_for_what_was_not_measured(peers: list[Peer]) -> None:
     """A figure that was not measured is no zero."""
     results = Results()
     for value in (100_000, 300_000, 200_000):
-        results.add("one", "firehose", {"per_cpu_s": value, "p50_ms": value / 20_000, "p99_ms": value / 1000})
-    text = markdown(results, [Column("one", "1.2", "SSE"), Column("two", missing="two not found")], PLAN)
-    assert f"events/s: deliveries per server-CPU-second | 200,000 | {NOTHING} |" in text
-    assert f"| … time to a client, p50 / p99, ms | 10.0 / 200 | {NOTHING} |" in text
-    assert "- two: not measured: two not found." in text
+        results.add("Centrifugo", "firehose", {"per_cpu_s": value, "p50_ms": value / 20_000, "p99_ms": value / 1000})
+    lines = command.table(results, peers, PLAN, {}).splitlines()
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines if "server-CPU-second" in line]
+    assert [row[2:4] for row in cells] == [["200,000", NOTHING], *[[NOTHING, NOTHING]] * 3]
 
 
 def test_a_peer_that_fails_is_left_out_from_then_on() -> None:
     """Its column has a note, and the other peers are measured."""
-    peer = SimpleNamespace(name="broken", chooses={"firehose": "all"}, starts=0)
+    peer = SimpleNamespace(column="broken", chooses={"firehose": "all"}, starts=0)
 
-    def running(rate: float) -> Any:
+    def running(rate: float = 0) -> Any:
         peer.starts += 1
         raise RuntimeError("broken did not start: a long story\nand more")
 
     peer.running = running
-    results = command.run([peer], list(PARTS), None, PLAN)  # type: ignore[list-item, arg-type] # no clients are started
+    _, failed = command.run([peer], list(command.PARTS), None, PLAN)  # type: ignore[list-item, arg-type] # no clients
     assert peer.starts == 1
-    assert results.failed == {"broken": "broken did not start: a long story"}
+    assert failed == {"broken": "broken did not start: a long story"}
 
 
 def test_programs_are_found_in_folders_and_else_missing(programs: Programs, tmp_path: Path) -> None:
@@ -131,7 +125,7 @@ def test_nchan_tells_the_version_of_its_module(site: Any, programs: Programs) ->
 def test_mercures_token_has_what_version_1_requires(site: Any, programs: Programs) -> None:
     """A token without one of these is refused."""
     peer = Mercure(site, programs, EVENT)
-    token = peer.requests("firehose", 1)[0].rpartition(" ")[2]
+    token = peer.streams("firehose", 1)[0].rpartition(" ")[2]
     claims = jwt.decode(token, peer.secret, algorithms=["HS256"], audience="https://bench.example/hub")
     assert jwt.get_unverified_header(token)["typ"] == "at+jwt"
     assert {"iss", "exp", "sub", "client_id", "iat", "jti"} <= set(claims)
@@ -141,14 +135,23 @@ def test_mercures_token_has_what_version_1_requires(site: Any, programs: Program
 def test_clients_of_one_topic_are_a_tenth_of_all(peers: list[Peer]) -> None:
     """Each peer gives every client a request, and ten different ones where clients choose a topic."""
     for peer in peers:
-        assert len(set(peer.requests("firehose", 20))) == 1
-        assert len(peer.requests("topic", 20)) == 20
-        assert len(set(peer.requests("topic", 20))) == (1 if peer.name == "Jetstream" else TOPICS)
+        assert len(set(peer.streams("firehose", 20))) == 1
+        assert len(peer.streams("topic", 20)) == 20
+        assert len(set(peer.streams("topic", 20))) == (1 if peer.column == "Jetstream" else TOPICS)
 
 
 def test_no_peer_claims_to_filter_by_words(peers: list[Peer]) -> None:
     """The row of filters of each client's own has figures of this server and the aiohttp server only."""
-    assert [peer.name for peer in peers if "own" in peer.chooses] == []
+    assert [peer.column for peer in peers if "tracks" in peer.chooses] == []
+
+
+def test_an_event_is_published_on_its_channel(peers: list[Peer]) -> None:
+    """Path or body name the channel, and the body has the event."""
+    for peer in (one for one in peers if isinstance(one, HttpPeer)):
+        path, body, headers = peer.publication("topic3", b'{"kind":"post"}')
+        assert "topic3" in path + body.decode()
+        assert b"kind" in body
+        assert headers.endswith("\r\n")
 
 
 def test_an_event_has_the_mark_that_clients_search() -> None:
@@ -161,7 +164,7 @@ def test_the_page_names_each_peer_and_its_programs(peers: list[Peer]) -> None:
     """A peer that is not found refers to this page."""
     page = (ROOT / "bench" / "PEERS.md").read_text(encoding="utf-8")
     for peer in peers:
-        assert peer.name in page
+        assert peer.column in page
     for program in ("centrifugo", "mercure", "nginx", "jetstream", "jetstream-simulator", MODULE):
         assert f"`{program}`" in page
 

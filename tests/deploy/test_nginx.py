@@ -124,7 +124,7 @@ async def _look_up(address: str, client: str, headers: Mapping[str, str], times:
 @pytest.mark.parametrize("path", ["nginx/stream-server.conf", "compose/nginx.conf", "demo"])
 async def test_a_client_cannot_choose_whose_limit_it_meets(tmp_path: Path, path: str) -> None:
     """A client invents another address with each request, and then sends that of somebody else."""
-    flags = ("--limits", "on", "--trusted-proxies", "127.0.0.1", "--limit-lookups", str(LOOKUPS))
+    flags = ("--limits", f"lookups={LOOKUPS}", "--trusted-proxies", "127.0.0.1")
     with Server(tmp_path, *flags) as server, _nginx(tmp_path / "nginx", [server], path) as address:
         for header, attacker in ATTACKERS.items():
             value = "for={}" if header == "Forwarded" else "{}"

@@ -250,7 +250,7 @@ async def test_an_expired_cursor_gets_a_gap_with_its_count(own_folder: Path, doo
 
     A gap gives the number of missing entries; then all entries from the floor on follow.
     """
-    with Server(own_folder, "--heartbeat-seconds", "0.2", "--ring-seconds", "0") as server:
+    with Server(own_folder, "--heartbeat-seconds", "0.2", "--ring-bytes", "0") as server:
         async with Api(server) as api:
             uid = await api.user()
             await api.post(uid, "first")

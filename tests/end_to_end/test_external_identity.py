@@ -67,8 +67,9 @@ def beside(issuer: Issuer, folder: Path, *more: str) -> Server:
     """Return a server, not yet started, whose users are those of the issuer."""
     options = (
         "--jwt-algorithm", "RS256", "--jwt-jwks-url", issuer.url, "--jwt-issuer", ISSUER, "--jwt-audience", AUDIENCE,
-        "--external-subjects", "on", "--claim-login", "nickname", "--claim-scopes", "permissions",
-        "--scope-rules", "https://app/roles=staff:firehose; realm.groups=root:admin; sub=site|jobs:ingest",
+        "--external-subjects", "on", "--claims", "login=nickname scopes=permissions",
+        "--scope-rules",
+        "read write stream; https://app/roles=staff:firehose; realm.groups=root:admin; sub=site|jobs:ingest",
     )  # fmt: skip
     return Server(folder, *options, *more, variables={"STREAM_SERVER_JWT_SECRET": ""})
 

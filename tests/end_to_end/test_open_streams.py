@@ -160,7 +160,7 @@ async def test_v1_1_closes_the_oldest_with_code_7(api: Api) -> None:
 
 
 async def test_streams_of_an_address_and_in_all_are_limited(server: Server, tmp_path_factory: Any) -> None:
-    options = ("--limits", "on", "--streams-per-address", "3", "--reconnect-limit", "0")
+    options = ("--limits", "dialect_connects=0", "--streams-per-address", "3")
     with Server(tmp_path_factory.mktemp("own"), *options) as own:
         async with TidyApi(own) as api:
             streams = [await api.stream({"track": "tea"}, uid=await api.user()) for _ in range(3)]

@@ -1,22 +1,20 @@
-"""A server reloads its settings while streams are open: the streams stay open and use the new settings."""
+"""A server reloads its settings while streams are open: the streams stay open, and new limits apply at once."""
 
 import asyncio
 import os
 import pty
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from stream_server.runtime import run_file
-from tests.command_line import COMMAND, ROOT, Outcome, clean_environment, run
+from tests.command_line import COMMAND, ROOT
 from tests.end_to_end.api import Api
 from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.server import ANNOUNCED, Server, environment
@@ -26,8 +24,8 @@ pytestmark = pytest.mark.extended
 
 EVERYTHING = {"firehose": "true"}
 
-SELDOM = "heartbeat_seconds = 3600\n"
-OFTEN = "heartbeat_seconds = 0.2\n"
+FEW, MANY = 'limits = "connects=0 lookups=1"\n', 'limits = "connects=0 lookups=1000"\n'
+"""Settings files: how often one address may ask whether a login is free, in a minute."""
 
 
 class Site:
@@ -36,10 +34,14 @@ class Site:
         self.api = api
         self.file = file
 
-    async def reload(self, text: str) -> Outcome:
-        """Write the settings file and run `stream-server reload`."""
+    async def reload(self, text: str, expected: str) -> None:
+        """Write the settings file and send SIGHUP. Wait until the log says ``expected`` once more."""
+        before = self.server.log.count(expected)
         self.file.write_text(text)
-        return await asyncio.to_thread(run, "reload", "--data-dir", self.server.data)
+        running = run_file.read(str(self.server.data))
+        assert running is not None
+        os.kill(running.pid, signal.SIGHUP)
+        await eventually(lambda: self.server.log.count(expected) > before, what=expected)
 
     async def streams(self, stack: AsyncExitStack, count: int) -> list[Consumer]:
         """Open streams on separate connections, in both framings."""
@@ -54,9 +56,10 @@ class Site:
 
 
 @asynccontextmanager
-async def site(folder: Path, text: str, *flags: str, preloaded: bool = True) -> AsyncIterator[Site]:
+async def site(folder: Path, text: str, *flags: str) -> AsyncIterator[Site]:
     file = _written(folder, text)
-    with Server(folder, "--settings-file", str(file), *flags, preloaded=preloaded) as server:
+    variables = {"STREAM_SERVER_LIMITS": None}
+    with Server(folder, "--settings-file", str(file), *flags, variables=variables) as server:
         async with Api(server) as api:
             yield Site(server, api, file)
 
@@ -68,144 +71,66 @@ def _written(folder: Path, text: str) -> Path:
     return file
 
 
-async def all_beat(streams: list[Consumer]) -> None:
-    wanted = [len(stream.of("heartbeat")) + 2 for stream in streams]
-    for stream, count in zip(streams, wanted, strict=True):
-        await stream.until(partial(_beaten, count))
-
-
-def _beaten(count: int, stream: Consumer) -> bool:
-    return len(stream.of("heartbeat")) >= count
+async def lookups(here: Site, count: int) -> set[int]:
+    """Return the statuses of questions whether a login is free, each on a connection of its own."""
+    found = set()
+    for _ in range(count):
+        async with aiohttp.ClientSession() as session:
+            url = here.server.address + "/v1/users/available?login=nobody"
+            async with session.get(url, headers={"Connection": "close"}) as answer:
+                found.add(answer.status)
+    return found
 
 
 @pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.nightly), "2"])
-async def test_a_reload_reaches_open_streams_and_drops_none(own_folder: Path, workers: str) -> None:
-    """Streams that opened under the old file get heartbeats at the new interval, and events continue."""
-    async with site(own_folder, SELDOM, "--workers", workers) as here, AsyncExitStack() as stack:
+async def test_a_reload_applies_limits_and_drops_no_stream(own_folder: Path, workers: str) -> None:
+    """All workers use the new limits, also those that start later. The streams that are open continue."""
+    async with site(own_folder, MANY, "--workers", workers) as here, AsyncExitStack() as stack:
         assert len(await here.pids()) == int(workers)
-        streams = await here.streams(stack, 16)
+        streams = await here.streams(stack, 8)
         first = await here.api.post(here.api.admin, "before")
-        for stream in streams:
-            await stream.until(lambda c: c.events)
-            assert stream.of("heartbeat") == [], "heartbeats before the reload: the test would prove nothing"
-        outcome = await here.reload(OFTEN + 'log_level = "debug"\nworkers = 7\n')
-        assert (outcome.code, outcome.err) == (0, "")
-        assert outcome.out == "reloaded heartbeat_seconds: 3600.0 -> 0.2, log_level: info -> debug\n"
-        await all_beat(streams)
+        assert await lookups(here, 12) == {200}
+        await here.reload(FEW + 'log_level = "debug"\ntimeline_max = 9\n', "reloaded ")
+        said = "reloaded limits: connects=0 lookups=1000 -> connects=0 lookups=1, log_level: info -> debug"
+        assert f"{said}; these settings need a restart: timeline_max" in here.server.log
+
+        async def refuse_all() -> bool:
+            return await lookups(here, 12) == {429}
+
+        await eventually(refuse_all, what="all workers have the new limits")
         last = await here.api.post(here.api.admin, "after")
         for stream in streams:
             await stream.until(lambda c: len(c.events) == 2)
             assert stream.received == [("post", first["id"]), ("post", last["id"])]
             assert stream.of("goodbye") == stream.of("gap") == []
-        assert '"message":"reloaded heartbeat_seconds: 3600.0 -> 0.2' in here.server.log
+        if workers == "2":
+            await check_a_later_worker(here)
+            assert await lookups(here, 12) == {429}
 
 
-async def test_settings_that_need_a_restart_are_named_in_one_line(own_folder: Path) -> None:
-    """The command and the log name these settings. The file cannot change what flags and environment set."""
-    async with site(own_folder, SELDOM) as here:
-        outcome = await here.reload(
-            f'{SELDOM}port = 1\njwt_secret = "{"hunter22" * 5}"\nfanout_batch_size = 3\ntimeline_max = 9\n'
-        )
-        assert outcome.code == 1
-        assert "holds jwt_secret, so other users must not be able to read it" in outcome.err
-        here.file.chmod(0o600)
-        outcome = await asyncio.to_thread(run, "reload", "--data-dir", here.server.data)
-        expected = "reloaded: no setting changed\nthese settings need a restart: timeline_max, fanout_batch_size\n"
-        assert outcome.out == expected
-        lines = [line for line in here.server.log.splitlines() if "these settings need a restart" in line]
-        assert len(lines) == 1
-        assert '"level":"warning"' in lines[0]
-        assert "hunter22" not in here.server.log + outcome.out + outcome.err
+async def check_a_later_worker(here: Site) -> None:
+    """Kill a worker, and wait for another."""
+    killed, *_ = before = await here.pids()
+    os.kill(killed, signal.SIGKILL)
+
+    async def replaced() -> bool:
+        try:
+            pids = await here.pids()
+        except aiohttp.ClientError:
+            return False
+        return len(pids) == 2 and pids != before
+
+    await eventually(replaced, seconds=40, what="a new worker")
 
 
-async def test_an_invalid_file_changes_nothing_for_present_and_later_workers(own_folder: Path) -> None:
-    """The server reports the error once, with the setting's name.
-
-    A worker that starts later has the same settings as others.
-    """
-    async with site(own_folder, SELDOM, "--workers", "2") as here, AsyncExitStack() as stack:
-        streams = await here.streams(stack, 8)
-        assert (await here.reload(OFTEN)).code == 0
-        await all_beat(streams)
-        outcome = await here.reload(SELDOM + "retry_ms = -1\n")
-        refusal = f"nothing was reloaded: {here.file}: retry_ms must be 0 ms or more"
-        assert (outcome.code, outcome.out, outcome.err) == (1, "", f"stream-server: {refusal}\n")
-        assert here.server.log.count("nothing was reloaded") == 1
-        assert refusal in here.server.log
-        await all_beat(streams)
-        killed, *_ = before = await here.pids()
-        os.kill(killed, signal.SIGKILL)
-
-        async def replaced() -> set[int]:
-            try:
-                pids = await here.pids()
-            except aiohttp.ClientError:
-                return set()
-            return pids if len(pids) == 2 and pids != before else set()
-
-        await eventually(replaced, seconds=40, what="a new worker")
-        await all_beat(await here.streams(stack, 16))
-        assert "did not follow" not in here.server.log
-
-
-async def test_a_reloaded_log_bound_applies_at_once(own_folder: Path) -> None:
-    """A reloaded limit of the log applies to the existing log without a restart."""
-    async with site(own_folder, SELDOM + "canary_seconds = 0.2\n") as here:
-        for number in range(150):
-            await here.api.post(here.api.admin, f"hello {number}")
-        start = await here.api.head()
-        assert (await here.reload("log_max_seconds = 0.001\n")).code == 0
-        await here.api.until_metric("log_entries", lambda count: count < 100, seconds=40)
-        async with await here.api.stream({**EVERYTHING, "since": start}) as stream:
-            last = await here.api.post(here.api.admin, "after")
-            await stream.until(lambda c: c.events)
-            assert (stream.received, stream.of("gap")) == ([("post", last["id"])], [])
-
-
-async def test_reload_by_process_id(own_folder: Path) -> None:
-    """Without a data folder, the command gets the process id. It does not signal a process that is not a server."""
-    async with site(own_folder, SELDOM, preloaded=False) as here, AsyncExitStack() as stack:
-        (stream,) = await here.streams(stack, 1)
-        here.file.write_text(OFTEN)
-        assert here.server.process is not None
-        outcome = await asyncio.to_thread(run, "reload", "--pid", str(here.server.process.pid))
-        assert (outcome.code, outcome.err) == (0, "")
-        await all_beat([stream])
-        outcome = await asyncio.to_thread(run, "reload", "--pid", str(os.getpid()))
-        assert (outcome.code, outcome.err) == (
-            3,
-            f"stream-server: process {os.getpid()} is not a running stream-server\n",
-        )
-
-
-@pytest.mark.parametrize("born", ["", "1"])
-def test_a_stale_run_file_signals_no_other_process(tmp_path: Path, born: str) -> None:
-    """The system may reuse a process id. The start time shows that the process is another one."""
-    bystander = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    try:
-        run_file.write(str(tmp_path), run_file.RunFile("unix:///gone.sock", "http://127.0.0.1:9", bystander.pid, born))
-        outcome = run("reload", "--data-dir", tmp_path, env=clean_environment())
-        assert outcome.code == 3
-        assert "is not running" in outcome.err
-        assert bystander.stdin is not None
-        bystander.stdin.close()
-        assert bystander.wait(20) == 0, "the command signalled another process"
-    finally:
-        bystander.kill()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "sentence"),
-    [
-        ((), 2, "no server named: give its --data-dir or its --pid"),
-        (("--pid", "4711", "--data-dir", "x"), 2, "give --pid or --data-dir, not both"),
-        (("--data-dir", "/nonexistent"), 3, "no server is running on the data folder /nonexistent"),
-    ],
-)
-def test_reload_without_a_server_is_an_error(arguments: tuple[str, ...], code: int, sentence: str) -> None:
-    """The command prints one sentence and ends with an exit code."""
-    outcome = run("reload", *arguments)
-    assert (outcome.code, outcome.out, outcome.err) == (code, "", f"stream-server: {sentence}\n")
+async def test_an_invalid_file_changes_nothing(own_folder: Path) -> None:
+    """The server says once what is wrong, without a secret. A file that others can read may not have one."""
+    async with site(own_folder, FEW, "--workers", "2") as here:
+        await here.reload(MANY + "retry_ms = -1\n", f"nothing was reloaded: {here.file}: retry_ms must be 0 ms or more")
+        await here.reload(f'{FEW}jwt_secret = "{"hunter22" * 5}"\n', "so other users must not be able to read it")
+        assert here.server.log.count("nothing was reloaded") == 2
+        assert 429 in await lookups(here, 12)
+        assert "hunter22" not in here.server.log
 
 
 async def test_a_closed_terminal_still_ends_a_server(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def _accounted(rows: list[Row]) -> list[int]:
 async def test_the_log_is_kept_within_its_bytes(own_folder: Path) -> None:
     """The log exceeds its limit for a few seconds at most. Its size is in the metrics."""
     bound = 200_000
-    flags = ("--log-max-bytes", str(bound), "--message-max-chars", "20000", "--body-max-bytes", "200000")
+    flags = ("--log-max-bytes", str(bound), "--message-max-chars", "20000")
     async with site(own_folder, *flags, "--workers", "2", "--job-workers", "0") as here:
         await here.post(60, "x" * 15_000)
         await eventually(

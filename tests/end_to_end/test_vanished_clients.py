@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.extended, pytest.mark.skipif(not hasattr(socket, "TCP_
 
 FLAGS = (
     "--heartbeat-seconds", "0.5", "--write-timeout-seconds", "2", "--limits", "off",
-    "--client-buffer-bytes", "16384", "--send-buffer-bytes", "4096",
+    "--client-buffer-bytes", "16384",
 )  # fmt: skip
 
 PATIENT_SECONDS = 90.0

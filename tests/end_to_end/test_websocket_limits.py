@@ -33,7 +33,7 @@ PASS_ON = (
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server with limits, without compression, and with pages of one other origin."""
-    options = ("--limits", "on", "--limit-connects", str(CONNECTS), "--compress-streams", "off", "--cors-origins", PAGE)
+    options = ("--limits", f"connects={CONNECTS}", "--compress-streams", "off", "--cors-origins", PAGE)
     with Server(tmp_path_factory.mktemp("server"), *options) as running:
         yield running
 

@@ -3,7 +3,7 @@
 from typing import Literal, Unpack
 
 from stream_server.client.calls.call_group import CallGroup, Page, PageOptions, WriteOptions, path_of
-from stream_server.client.model import Group, Status, User
+from stream_server.wire.objects import Group, ListedUser, Status
 
 GroupKind = Literal["public", "private", "announcement"]
 
@@ -43,9 +43,9 @@ class GroupCalls(CallGroup):
         """Read the groups of which the caller is a member."""
         return await self._page(Group, "groups", "/v1/users/me/groups", options)
 
-    async def group_members(self, group_id: str, **options: Unpack[PageOptions]) -> Page[User]:
+    async def group_members(self, group_id: str, **options: Unpack[PageOptions]) -> Page[ListedUser]:
         """Read the members of a group."""
-        return await self._page(User, "users", path_of("groups/{}/members", group_id), options)
+        return await self._page(ListedUser, "users", path_of("groups/{}/members", group_id), options)
 
     async def group_posts(self, group_id: str, **options: Unpack[PageOptions]) -> Page[Status]:
         """Read the statuses posted in a group."""

@@ -3,7 +3,7 @@
 from typing import Unpack
 
 from stream_server.client.calls.call_group import CallGroup, Page, PageOptions, WriteOptions
-from stream_server.client.model import Notification
+from stream_server.wire.objects import Notification
 
 
 class NoticeCalls(CallGroup):

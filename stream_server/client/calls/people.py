@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from stream_server.client.calls.call_group import CallGroup, Page, PageOptions, WriteOptions, path_of
-from stream_server.client.model import FollowState, Session, User
+from stream_server.wire.objects import FollowState, ListedUser, OwnUser, Session, User
 
 MAX_USERS_PER_CALL = 1000
 """Most accounts that :meth:`PeopleCalls.create_users` creates in one request; the server accepts no more."""
@@ -13,19 +13,19 @@ MAX_USERS_PER_CALL = 1000
 class PeopleCalls(CallGroup):
     """The calls about users."""
 
-    async def sign_up(self, login: str, name: str, email: str, password: str) -> User:
+    async def sign_up(self, login: str, name: str, email: str, password: str) -> OwnUser:
         """Create a user. The call needs no token, and the client keeps none."""
         body = {"login": login, "name": name, "email": email, "password": password}
-        return await self._transport.call(User, "POST", "/v1/users", body=body, token="")
+        return await self._transport.call(OwnUser, "POST", "/v1/users", body=body, token="")
 
     async def log_in(self, login: str, password: str) -> Session:
         """Log in with a login or an e-mail address. The client keeps no token: give it ``token=LogIn(…)`` for that."""
         body = {"email" if "@" in login else "login": login, "password": password}
         return await self._transport.call(Session, "POST", "/v1/sessions", body=body, token="")
 
-    async def me(self, *, token: str | None = None) -> User:
+    async def me(self, *, token: str | None = None) -> OwnUser:
         """Read the user to whom the token belongs."""
-        return await self._transport.call(User, "GET", "/v1/users/me", token=token)
+        return await self._transport.call(OwnUser, "GET", "/v1/users/me", token=token)
 
     async def user(self, user_id: str) -> User:
         """Read one user."""
@@ -45,11 +45,11 @@ class PeopleCalls(CallGroup):
         lang: str | None = None,
         protected: bool | None = None,
         **options: Unpack[WriteOptions],
-    ) -> User:
+    ) -> OwnUser:
         """Change members of the caller's profile; None leaves a member as it is."""
         given = {"name": name, "bio": bio, "url": url, "place": place, "lang": lang, "protected": protected}
         body = {member: value for member, value in given.items() if value is not None}
-        return await self._transport.call(User, "PATCH", "/v1/users/me", body=body, **options)
+        return await self._transport.call(OwnUser, "PATCH", "/v1/users/me", body=body, **options)
 
     async def follow(self, user_id: str, **options: Unpack[WriteOptions]) -> FollowState:
         """Follow a user, or ask a protected one. Repeating has no effect."""
@@ -59,13 +59,13 @@ class PeopleCalls(CallGroup):
         """Stop following a user, or withdraw the request. Repeating has no effect."""
         return await self._transport.call(FollowState, "DELETE", path_of("users/me/following/{}", user_id), **options)
 
-    async def followers(self, user_id: str, **options: Unpack[PageOptions]) -> Page[User]:
+    async def followers(self, user_id: str, **options: Unpack[PageOptions]) -> Page[ListedUser]:
         """Read the followers of a user."""
-        return await self._page(User, "users", path_of("users/{}/followers", user_id), options)
+        return await self._page(ListedUser, "users", path_of("users/{}/followers", user_id), options)
 
-    async def following(self, user_id: str, **options: Unpack[PageOptions]) -> Page[User]:
+    async def following(self, user_id: str, **options: Unpack[PageOptions]) -> Page[ListedUser]:
         """Read the users whom a user follows."""
-        return await self._page(User, "users", path_of("users/{}/following", user_id), options)
+        return await self._page(ListedUser, "users", path_of("users/{}/following", user_id), options)
 
     async def block(self, user_id: str, **options: Unpack[WriteOptions]) -> None:
         """Block a user: the two no longer see or follow each other."""

@@ -3,7 +3,7 @@
 from typing import Any, Unpack
 
 from stream_server.client.calls.call_group import CallGroup, Page, PageOptions, WriteOptions, path_of
-from stream_server.client.model import Comment, Likes, Status
+from stream_server.wire.objects import Comment, LikeCount, Status
 
 
 class StatusCalls(CallGroup):
@@ -64,13 +64,13 @@ class StatusCalls(CallGroup):
         """Read one status."""
         return await self._transport.call(Status, "GET", path_of("statuses/{}", status_id))
 
-    async def like(self, status_id: str, **options: Unpack[WriteOptions]) -> Likes:
+    async def like(self, status_id: str, **options: Unpack[WriteOptions]) -> LikeCount:
         """Like a status. Repeating has no effect."""
-        return await self._transport.call(Likes, "PUT", path_of("users/me/likes/{}", status_id), **options)
+        return await self._transport.call(LikeCount, "PUT", path_of("users/me/likes/{}", status_id), **options)
 
-    async def unlike(self, status_id: str, **options: Unpack[WriteOptions]) -> Likes:
+    async def unlike(self, status_id: str, **options: Unpack[WriteOptions]) -> LikeCount:
         """Take a like back. Repeating has no effect."""
-        return await self._transport.call(Likes, "DELETE", path_of("users/me/likes/{}", status_id), **options)
+        return await self._transport.call(LikeCount, "DELETE", path_of("users/me/likes/{}", status_id), **options)
 
     async def favorite(self, status_id: str, **options: Unpack[WriteOptions]) -> None:
         """Keep a status among the caller's favorites, which other users do not see."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 from stream_server.client.calls.call_group import CallGroup, Page, PageOptions, WriteOptions, path_of
-from stream_server.client.model import Talk, TalkMessage
+from stream_server.wire.objects import Talk, TalkMessage
 
 
 class TalkCalls(CallGroup):

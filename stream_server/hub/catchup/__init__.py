@@ -3,7 +3,6 @@
 The one decision: a client that connects with a cursor, returns after an outage, or was too slow runs the same code.
 
 ``reader``        reads one page for a client: matching, visibility, gaps, and changes of its filters
-``raw_screen``    tells from undecoded JSON that an entry cannot match
 ``ring``          the recent entries of the log in memory
 ``replay_index``  finds the entries of the ring that may match a subscription
 ``scheduler``     decides which client reads its next page

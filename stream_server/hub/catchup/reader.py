@@ -12,8 +12,7 @@ from stream_server.errors import Unavailable
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import Position
-from stream_server.hub.catchup.raw_screen import make_screen, may_have_key
-from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery
+from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery, make_screen, may_have_key
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.catchup.scheduler import CatchUpScheduler
 from stream_server.hub.client import Client
@@ -133,7 +132,10 @@ class CatchUpReader:
         return (await self._log.read_back(end, MAX_PAGE_ENTRIES + 1))[:-1]
 
     async def match(self, client: Client, entries: list[Entry]) -> CatchUpPage:
-        """Return what a client receives of the first ``entries``: of all of them, or of fewer if the time is over."""
+        """Return a page with those of ``entries`` that a client receives.
+
+        It ends earlier if the time limit is reached.
+        """
         before = entries[0].position.previous()
         return await self._scheduler.read_in_turn(before.n, partial(self._match_entries, client, entries, before, None))
 

@@ -8,16 +8,65 @@ with equal subscriptions, and the result is kept.
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
 from filters.base import FilterFailure
-from filters.index_keys import Key
+from filters.index_keys import Key, user_key
 from filters.subscription import Subscription
+from filters.tokens import fold
 from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import Position
-from stream_server.hub.catchup.raw_screen import Screen, make_screen, may_have_key
 from stream_server.hub.catchup.ring import Ring
+
+Screen: TypeAlias = tuple[str, ...]
+"""Case-folded texts. An entry whose folded JSON has none of them does not match."""
+
+MAX_SCREEN_KEYS = 16
+"""Most keys of a screen. Searching for more takes as long as decoding."""
+
+_USER_PREFIX = user_key("")
+_SIGNS = "#@$"
+"""Signs of terms. The JSON of a tag may have the text without its sign."""
+
+_ESCAPED = frozenset('"\\')
+"""Printable characters that stand in JSON as two."""
+
+
+@lru_cache(1024)
+def make_screen(keys: frozenset[Key]) -> Screen | None:
+    """Return a test that rules out entries by their raw JSON, for a filter with these keys.
+
+    None if the keys cannot be found in JSON, or if there are too many.
+    """
+    if len(keys) > MAX_SCREEN_KEYS:
+        return None
+    found = tuple(map(_find_text, keys))
+    return None if "" in found else found
+
+
+def may_have_key(body: bytes, screen: Screen) -> bool:
+    """Return whether an entry with the JSON ``body`` may have one of the keys. If unsure, return True.
+
+    Folding treats each letter by itself, except for accents after it. So the folded JSON has the folded texts in it.
+    """
+    if b"\\u" in body:
+        return True  # a letter may be written as an escape
+    try:
+        folded = fold(body.decode())
+    except UnicodeDecodeError:
+        return True  # decoding the entry finds this, too
+    return any(text in folded for text in screen)
+
+
+def _find_text(key: Key) -> str:
+    """Return a text that the folded JSON of every entry with this key has. Empty if there is none."""
+    if key.startswith(_USER_PREFIX):
+        return f'"{key.removeprefix(_USER_PREFIX)}"'
+    term = key.lstrip(_SIGNS)
+    return term if term.isascii() and term.isprintable() and _ESCAPED.isdisjoint(term) else ""
+
 
 BLOCK_ENTRIES = 256
 """Number of entries in one block. Blocks begin at its multiples, so all clients share them."""
@@ -33,14 +82,14 @@ MAX_SCAN_RESULTS = 16
 
 
 class ReplayQuery(NamedTuple):
-    """The filters of a client that catches up. If ``keys`` is not None, an entry needs one of the keys to match."""
+    """The filters of a client that catches up. An entry needs one of ``keys`` to match, unless ``keys`` is None."""
 
     subscription: Subscription
     keys: frozenset[Key] | None
 
 
 class ScanResult(NamedTuple):
-    """The result of a scan of a block's entries ``begin`` to ``end`` (exclusive). Bit i is 1 if entry i may match."""
+    """Which of a block's entries ``begin`` to ``end`` (exclusive) may match: bit i of ``bits`` is 1 if entry i may."""
 
     begin: int
     end: int
@@ -180,7 +229,10 @@ class ReplayIndex:
         self._readings.clear()
 
     def _screen_for(self, number: int, query: ReplayQuery) -> Screen | None:
-        """Count a reading of this block. Return a screen if indexing the block is not worth it yet, else None."""
+        """Count that this block is read.
+
+        Return a test of its raw JSON if indexing the block is not worth it yet, else None.
+        """
         if number in self._blocks or query.keys is None:
             return None
         self._readings[number] += 1

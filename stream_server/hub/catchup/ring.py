@@ -36,12 +36,6 @@ class Ring:
         self._max_age_ms = max_age_ms
         self._now_ms = now_ms
 
-    def set_limits(self, *, max_bytes: int, max_age_ms: float) -> None:
-        """Use new bounds, and drop the oldest entries that exceed them."""
-        self._max_bytes = max_bytes
-        self._max_age_ms = max_age_ms
-        self._trim()
-
     def __len__(self) -> int:
         return len(self._entries)
 
@@ -118,7 +112,7 @@ class Ring:
             yield self._entries[n - self.floor.n - 1]
 
     def mark_read(self, entry: Entry) -> None:
-        """Record that a client read the entry, so that the next `drop_unread_caches` keeps its decoded forms."""
+        """Record that a client read the entry. The next `drop_unread_caches` then keeps the decoded entry."""
         self._recently_read[entry] = None
 
     def resume_position_for(self, position: Position) -> Position:
@@ -153,7 +147,10 @@ class Ring:
         self._previously_read, self._recently_read = self._recently_read, {}
 
     def _find_cut(self, position: Position) -> Position | None:
-        """If a rollback removed ``position``, return the last position that it kept. Else, or if forgotten, None."""
+        """Return the last position that a rollback kept, if the rollback removed ``position``.
+
+        Otherwise return None.
+        """
         return next((to for to, last in reversed(self._cuts) if to[:2] < position[:2] <= last[:2]), None)
 
     def _trim(self) -> None:

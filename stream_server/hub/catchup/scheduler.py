@@ -34,7 +34,7 @@ Page = TypeVar("Page")
 
 
 class Waiter(NamedTuple):
-    """A client that waits for its page: ``read`` reads it, and ``page`` gets it."""
+    """A client that waits for its next page. ``read`` reads the page, and the future ``page`` gets it."""
 
     read: Callable[[], Any]
     page: "asyncio.Future[Any]"

@@ -22,10 +22,10 @@ class AccountStatus:
         self._applied_from = LOG_START
 
     def load(self, protected: Collection[str], suspended: Collection[str], applied_from: Position) -> None:
-        """Set the protected and suspended users. `apply` skips entries up to ``applied_from``.
+        """Set the protected and suspended users, as read from Redis after the log's head was ``applied_from``.
 
-        That is the log's head before they were read. They are exact once all entries up to the end of the read are
-        applied.
+        `apply` skips entries up to this position. The sets are exact as soon as all entries are applied that were
+        written while they were read.
         """
         self.protected, self.suspended, self._applied_from = set(protected), set(suspended), applied_from
         self.restricted = self.protected | self.suspended

@@ -196,9 +196,10 @@ class Viewer:
         return [uid for uid in entry.actors if not _IS_SHOWN[self._relation_facts(uid, at_ms) | context_facts]]
 
     def _is_in_audience(self, entry: Entry) -> bool:
-        """Return whether the user is in the audience that the entry has today.
+        """Return whether the entry is addressed to this user today.
 
-        Everybody is, if it was written for followers: whoever may not read its author does not see it all the same.
+        An entry for followers counts as addressed to everybody, because other checks hide it from users who do not
+        follow.
         """
         if entry.audience == PUBLIC_AUDIENCE or entry.audience_owner is not None:
             return True
@@ -223,7 +224,7 @@ class Viewer:
         return relation.get(other, NEVER_MS) <= end_ms or self._had(other, begin_ms, end_ms)
 
     def _had(self, other: str, begin_ms: int, end_ms: int) -> bool:
-        """Return whether a follow of ``other``, or a membership of it, ended that held at some time of these."""
+        """Return whether an ended follow of ``other``, or membership of it, overlaps the time from begin to end."""
         times = ((began, ended) for (who, began), ended in self.ended.items() if who == other)
         return any(began <= end_ms and ended >= begin_ms for began, ended in times)
 
@@ -276,7 +277,7 @@ class Viewer:
             _set_relation(self.mutes, other, began)
 
     def _set_readable(self, relation: dict[str, int], other: str, when_ms: int, *, has_ended: bool) -> None:
-        """Begin or end a relation that lets the user read what ``other``, a user or a group, has."""
+        """Begin or end a relation by which the user reads the statuses of ``other``, a followed user or a group."""
         if not has_ended:
             relation[other] = when_ms
         elif (began_ms := relation.pop(other, None)) is not None:

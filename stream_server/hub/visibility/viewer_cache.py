@@ -76,10 +76,12 @@ class ViewerCache:
                 return viewer
 
     def start_reading(self, user_id: str) -> "asyncio.Future[Viewer | None]":
-        """Begin to read the relations of a user for all callers that ask meanwhile. No caller may cancel the future.
+        """Read the relations of a user from Redis.
 
-        The cache does not keep the viewer until :meth:`get` returns it. The future gives None if the relations must be
-        read again.
+        Callers that ask meanwhile get the same future, and must not cancel it.
+
+        The future gives the viewer, or None if the relations must be read again. The cache keeps the viewer only after
+        :meth:`get` has returned it.
         """
         read = self._reads.get(user_id)
         if read is None:

@@ -293,7 +293,7 @@ def member_score_pairs(flat: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
 
 
 def finish_command(job: ClaimedJob) -> Command:
-    """Return the command that ends a fan-out without a hash. It does nothing if the fan-out has a hash by now."""
+    """Return the command that ends a fan-out which is only a member of the queue. It does nothing if a hash exists."""
     status_id = job.id.removeprefix("status-")
     return "ZREMRANGEBYSCORE", _DUE_KEY, status_id, status_id
 
@@ -318,5 +318,5 @@ def _to_ms(clock: Sequence[bytes]) -> int:
 
 
 def _highest_due_id(now_ms: int) -> int:
-    """Return the highest id of a status whose fan-out is due, if it has no hash."""
+    """Return the highest id whose fan-out is due at ``now_ms``, of statuses whose fan-out has no hash of its own."""
     return Position(now_ms - JOB_GRACE_MS, 0, 0).status_number

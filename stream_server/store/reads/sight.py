@@ -1,6 +1,6 @@
 """What one viewer may see: the facts about the viewer and others, read from Redis together and kept for one read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from stream_server.errors import NotFound
@@ -8,6 +8,7 @@ from stream_server.events.visibility import Visibility, VisibilityFact, visibili
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.packing import pack_set_read, pack_words
 
 _TABLE = tuple(map(Visibility, map(int, visibility_table())))
 """The answers of `decide_visibility`, by the bits of the facts."""
@@ -18,16 +19,10 @@ _OWN, _FOLLOWER, _BLOCKED, _MUTED, _SUSPENDED, _PROTECTED, _PRIVATE_GROUP, _MEMB
 )
 
 _USER, _GROUP, _JOINED = (keys.key_for(name).encode() for name in ("user", "group", "joined"))
+_PROTECTED_KEY, _SUSPENDED_KEY = (keys.key_for(name).encode() for name in ("protected", "suspended"))
 _RELATIONS = tuple(keys.key_for(name).encode() for name in ("following", "blocks", "blockers", "mutes"))
 _BLOCKS, _BLOCKERS = _RELATIONS[1:3]
 _RELATION_BITS = (_FOLLOWER, _BLOCKED, _BLOCKED, _MUTED)
-
-
-class Text(NamedTuple):
-    """Who wrote a text, and in which group: empty for none. A status, a comment or a reaction to a status is one."""
-
-    author: bytes
-    group: bytes = b""
 
 
 class Gate(NamedTuple):
@@ -57,7 +52,7 @@ def not_found(noun: str) -> NotFound:
 
 
 class Sight:
-    """What one viewer may see. Ask :meth:`learn` for all texts of a read before the questions about them.
+    """What one viewer may see. Call :meth:`learn` for all texts of a read before asking about them.
 
     Attributes:
         redis: The primary, which has all facts.
@@ -70,34 +65,40 @@ class Sight:
         self._relations: dict[bytes, int] = {}
         self._groups: dict[bytes, int] = {b"": 0}
 
-    async def learn(self, texts: Iterable[Text]) -> None:
-        """Read the facts that decide about texts, all of one moment. Facts that are known already are kept.
+    async def learn(self, authors: Collection[bytes], grouped: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """Read the facts that decide about texts, all of one moment: their authors, and author and group in groups.
 
-        A text in a group that is new here reads its author again, so that both facts are of the same moment.
+        Facts that are known already are kept. For a text in a group that is new here, the author is read again, so that
+        both facts are of the same moment. A reaction to a status counts as a text in the status's group.
         """
-        texts = set(texts)
-        groups = [*{text.group for text in texts if text.group not in self._groups}]
-        authors = [*{text.author for text in texts if text.author not in self._relations or text.group in groups}]
-        if not authors:
+        new = {author for author in authors if author not in self._relations}
+        groups = list[bytes]()
+        for author, group in grouped:
+            if group not in self._groups:
+                new.add(author)
+                groups.append(group)
+        if not new:
             return
-        commands: list[Command] = [*self._author_commands(authors)]
+        uids, groups = [*new], [*dict.fromkeys(groups)]
+        commands: list[Command] = [*self._author_commands(uids)]
         for group in groups:
             commands += (("HGET", _GROUP + group, "kind"), ("ZSCORE", _JOINED + group, self.viewer))
         replies = await self.redis.execute_at_once(*commands)
-        self._keep_relations(authors, replies)
+        self._keep_relations(uids, replies)
         at = len(commands) - 2 * len(groups)
         for group, kind, member in zip(groups, replies[at::2], replies[at + 1 :: 2], strict=True):
             is_closed = kind is None or kind == b"private"  # a deleted group is closed to all
             self._groups[group] = is_closed * _PRIVATE_GROUP + (member is not None) * _MEMBER
 
     def _author_commands(self, authors: Sequence[bytes]) -> Iterable[Command]:
-        if len(authors) == 1:
+        members, count = pack_words(authors), len(authors)
+        if count == 1:
             yield ("HMGET", _USER + authors[0], "protected", "suspended")
         else:
-            yield ("SMISMEMBER", keys.key_for("protected"), *authors)
-            yield ("ZMSCORE", keys.key_for("suspended"), *authors)
+            yield pack_set_read(b"SMISMEMBER", _PROTECTED_KEY, members, count)
+            yield pack_set_read(b"ZMSCORE", _SUSPENDED_KEY, members, count)
         for key in _RELATIONS:
-            yield ("ZMSCORE", key + self.viewer, *authors)
+            yield pack_set_read(b"ZMSCORE", key + self.viewer, members, count)
 
     def _keep_relations(self, authors: Sequence[bytes], replies: Sequence[Sequence[bytes | int | None]]) -> None:
         if len(authors) == 1:
@@ -115,9 +116,9 @@ class Sight:
             known[self.viewer] |= _OWN
         self._relations |= known
 
-    def of(self, text: Text) -> Visibility:
-        """Return how far the viewer sees a text."""
-        return _TABLE[self._relations[text.author] | self._groups[text.group]]
+    def of(self, author: bytes, group: bytes = b"") -> Visibility:
+        """Return how far the viewer sees a text: by its author, and its group if it has one."""
+        return _TABLE[self._relations[author] | self._groups[group]]
 
     def of_message(self, author: bytes) -> Visibility:
         """Return how far the viewer sees a message of a talk in which both take part."""

@@ -10,11 +10,13 @@ from stream_server.store import keys
 from stream_server.store.pagination import Member, Show
 from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.packing import HashRead
 
 USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup", "email")
 """Fields of a user's hash that make a :class:`UserRow`, in its order."""
 
-_USER, _BLOCKERS = keys.key_for("user").encode(), keys.key_for("blockers").encode()
+_BLOCKERS = keys.key_for("blockers").encode()
+_ROW_READ = HashRead(keys.key_for("user").encode(), *map(str.encode, USER_FIELDS), b"suspended")
 
 
 class UserRow(NamedTuple):
@@ -54,7 +56,7 @@ def time_text(ms: bytes | int) -> bytes:
 
 def row_command(uid: bytes) -> Command:
     """Return the command whose reply makes a `UserRow`, and whose last value says whether the user is suspended."""
-    return ("HMGET", _USER + uid, *USER_FIELDS, "suspended")
+    return _ROW_READ.command(uid)
 
 
 async def read_rows(sight: Sight, uids: Sequence[bytes], *, all_users: bool = False) -> list[UserRow | None]:

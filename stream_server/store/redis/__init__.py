@@ -4,18 +4,15 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 (`NoReply`). It repeats only a write with an idempotency key, once.
 
 ``client``                runs commands, and opens subscriptions
-``derived``               the interface to derived data, which may be on several servers
-``derived_router``        derived data in a cluster: sends each command to the node that has its key
-``derived_batch``         the commands of one call to a cluster, and what follows when nodes refuse some
-``derived_nodes``         the clients of a cluster's nodes, made and closed as its table changes
-``derived_node``          one node of a cluster with derived data, and whether it answers
+``engine``                the program that answers: Redis or Valkey, its version, and whether it is new enough
+``derived``               derived data, on one Redis or on the nodes of a cluster, by the node that has each key
+``packing``               commands in Redis' protocol, made from ready pieces
 ``lanes``                 decides which calls share a connection
 ``connections``           opens and replaces the connections of one lane
 ``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
 ``redis_transport``       lets redis-py open a connection, and takes its transport
 ``message_delivery``      hands the messages of one connection to a function
 ``subscription``          the messages of one subscription
-``engine``                the program behind a connection: Redis or Valkey, and its version
 ``address``               parses the URL of Redis
 ``sentinel``              finds the primary or a replica through Sentinels
 ``replica_router``        selects the server for log reads: a replica, or the primary
@@ -31,12 +28,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``guided_connection``     a redis-py connection whose server a guide names
 ``cluster_nodes``         parses what one node of a cluster reports
 ``cluster_topology``      finds the node that owns a slot, by the word of several nodes
-``cluster_guides``        guides connections to the core's owner, its replica, or a given node
 ``moved_commands``        which commands of a call a node of a cluster refused, and where their replies go
-``cluster_node``          one node of a cluster as its operator sees it
-``cluster_layout``        makes a cluster of empty nodes, with the core alone on its shard
-``cluster_move``          moves the core of a cluster to another machine
 ``cluster_check``         finds what is set up wrongly in a cluster
-``cluster_health``        whether the core of the own cluster takes writes
 ``replies``               parses log positions and INFO in replies
 """

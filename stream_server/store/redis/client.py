@@ -13,14 +13,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from hiredis import pack_command
-from redis.asyncio import BlockingConnectionPool, ConnectionPool
+from redis.asyncio import ConnectionPool
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
 from stream_server.errors import ApiError, Unavailable
 from stream_server.store.redis import address, moved_commands, timeout_budget
-from stream_server.store.redis.cluster_guides import CoreOwnerGuide, CoreReplicaGuide, NodeGuide
-from stream_server.store.redis.cluster_topology import ClusterTopology
+from stream_server.store.redis.cluster_topology import ClusterTopology, CoreOwnerGuide, CoreReplicaGuide, NodeGuide
 from stream_server.store.redis.connections import LaneConnections
 from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, Guide, HostPort, guided_pool_arguments
 from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, choose_lane, is_write
@@ -32,9 +31,6 @@ from stream_server.store.redis.subscription import Subscription
 
 SAME_OWNER_PAUSE_SECONDS = 0.05
 """Pause in seconds before a command goes again to the node that refused it, because the others still name that node."""
-
-MAX_POOL_CONNECTIONS = 16
-"""Most connections of redis-py's pool, which only the library for rate limits uses."""
 
 Result = TypeVar("Result")
 
@@ -57,16 +53,14 @@ def create_pool(
     options: dict[str, Any] = {} if url.startswith("unix:") else {"socket_keepalive": True}
     seeds = address.parse_cluster_url(url)
     if seeds is not None and cluster_guide is not None:
-        make_pool = BlockingConnectionPool
+        make_pool = ConnectionPool
         options |= guided_pool_arguments(cluster_guide, seeds.use_tls, seeds.credentials, seeds.tls_options)
     elif service is None or sentinels is None:
-        make_pool = partial(BlockingConnectionPool.from_url, url)
+        make_pool = partial(ConnectionPool.from_url, url)
     else:
-        make_pool = BlockingConnectionPool
+        make_pool = ConnectionPool
         options |= pool_arguments(service, sentinels)
     pool: ConnectionPool = make_pool(
-        max_connections=MAX_POOL_CONNECTIONS,
-        timeout=timeout_seconds,
         socket_connect_timeout=timeout_seconds,
         decode_responses=False,
         redis_connect_func=set_up,
@@ -120,11 +114,6 @@ class RedisClient:
         self.timeout_seconds = timeout_seconds
 
     @property
-    def pool(self) -> ConnectionPool:
-        """The redis-py connection pool, for a library that sends commands itself and so needs a timeout of its own."""
-        return self._pool
-
-    @property
     def remaining_seconds(self) -> float:
         """Longest wait in seconds for the next reply: the timeout, or less if the request has less time left."""
         budget = timeout_budget.current_budget()
@@ -157,13 +146,6 @@ class RedisClient:
         except (Unavailable, NoReply):
             return [unavailable_error()] * len(commands)
         return [to_api_error(reply) if isinstance(reply, ResponseError) else reply for reply in replies]
-
-    async def use_server_of(self, key: str, use: "Callable[[RedisClient], Awaitable[Result]]") -> Result:  # noqa: ARG002 - one server has all keys
-        """Return the result of ``use`` for this client. Raises `Unavailable` for an error of redis-py or OSError."""
-        try:
-            return await use(self)
-        except (RedisError, OSError) as error:
-            raise unavailable_error(error) from error
 
     async def close(self) -> None:
         """Close all connections. Calls that wait for a reply get :class:`NoReply`."""
@@ -327,7 +309,7 @@ def _not_in_time() -> Unavailable:
 
 def _pack(commands: Sequence[Command]) -> bytes:
     """Return commands in Redis' protocol. hiredis packs in C; in Python it would be a third of the cost of a post."""
-    return b"".join([pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
+    return b"".join([each if isinstance(each, bytes) else pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
 
 
 async def _ping_on_connect(connection: AbstractConnection) -> None:

@@ -1,23 +1,31 @@
-"""Finds what is set up wrongly in a Redis Cluster, and says what to do.
+"""Whether a Redis Cluster takes writes, what is set up wrongly in it, and what to do.
 
 A finding is grave if events would not arrive or writes would be refused. The others cost more in a failover than they
 need to, or are in the way later.
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing
+from typing import Any, NamedTuple
 
-from stream_server.store.redis.address import ClusterSeeds
-from stream_server.store.redis.cluster_node import CORE_SLOT, AdminNode, AdminNodes, ClusterFault, NodeRow
+from redis.exceptions import RedisError
 
-MIN_NODE_TIMEOUT_MS = 2000
-"""Shortest safe ``cluster-node-timeout``. With a shorter one, a busy moment of a machine looks like its death."""
+from stream_server.errors import ApiError
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.cluster_nodes import NodeRow, parse_rows
+from stream_server.store.redis.cluster_topology import CORE_SLOT, ClusterTopology
+from stream_server.store.redis.derived import DerivedRedis
+from stream_server.store.redis.guided_connection import HostPort
+from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.replies import parse_info
 
-MAX_NODE_TIMEOUT_MS = 5000
-"""Longest useful ``cluster-node-timeout``. After a kill, writes come back two to three seconds after it."""
+NODE_TIMEOUT_MS = (2000, 5000)
+"""Shortest safe and longest useful ``cluster-node-timeout``.
 
+With a shorter one, a busy moment of a machine looks like its death. After a kill, writes come back two to three seconds
+after it.
+"""
 
 SETTLE_SECONDS = 2.0
 """Seconds between the two looks at a cluster in which a failover may go on."""
@@ -25,8 +33,7 @@ SETTLE_SECONDS = 2.0
 TAKES_OVER = "a replica takes its place within seconds: check again then"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterFinding:
+class ClusterFinding(NamedTuple):
     """One thing that is wrong, as a sentence.
 
     Attributes:
@@ -34,221 +41,223 @@ class ClusterFinding:
         may_pass: Whether it ends by itself if it belongs to a failover.
     """
 
-    is_grave: bool
     sentence: str
+    is_grave: bool = False
     may_pass: bool = False
 
 
-async def check_seeds(seeds: ClusterSeeds, timeout_seconds: float, write_replicas: int) -> list[ClusterFinding]:
-    """Return what is wrong in the cluster of a URL, as :func:`check_cluster` does, and which named nodes are silent.
+class ClusterHealth:
+    """Asks the nodes of the cluster of one client. Without a cluster it knows nothing, and nothing is wrong."""
 
-    ``timeout_seconds`` is the longest wait for one node. Raises nothing: a silent cluster is a grave finding.
+    def __init__(self, client: RedisClient, write_replicas: int, derived: DerivedRedis) -> None:
+        """``write_replicas`` is the number of replicas that must acknowledge each write."""
+        self._client = client
+        self._derived = derived
+        self._topology = client.topology
+        self._write_replicas = write_replicas
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether the data are in a cluster."""
+        return self._topology is not None
+
+    @property
+    def has_owner(self) -> bool:
+        """Whether a node owns the core's slot by the last answers, and no failover goes on."""
+        return self._topology is None or self._topology.core_owner is not None
+
+    @property
+    def unreachable_nodes(self) -> list[str]:
+        """The nodes with derived data that do not answer, as host:port, as far as this process has used them."""
+        return [f"{host}:{port}" for host, port in self._derived.unreachable_nodes]
+
+    async def is_core_open(self) -> bool:
+        """Ask the core's owner whether its slot is being moved, so that it refuses writes. One small command.
+
+        False if it does not answer, because then the feed notices it.
+        """
+        try:
+            (table,) = await self._client.execute(("CLUSTER", "NODES"))
+        except ApiError:
+            return False
+        return any(_is_core_open(row) for row in parse_rows(table))
+
+    async def find_faults(self) -> list[ClusterFinding]:
+        """Ask all primaries what is set up wrongly."""
+        return [] if self._topology is None else await check_cluster(self._topology, self._write_replicas)
+
+
+async def check_cluster(topology: ClusterTopology, write_replicas: int) -> list[ClusterFinding]:
+    """Return what is wrong in a cluster, the grave first; empty if nothing is. Raises nothing.
+
+    What may belong to a failover is looked at twice. ``topology`` has the addresses and the login of the nodes; its
+    table is not used. ``write_replicas`` is the number of replicas that the servers wait for.
     """
-    async with admin_nodes(seeds, timeout_seconds) as nodes:
-        silent: list[ClusterFinding] = []
-        for address in seeds.seeds:
-            try:
-                return await check_cluster(nodes, nodes.connect(address), write_replicas) + silent
-            except ClusterFault as error:
-                silent.append(_advice(str(error)))
-        return [_grave(finding.sentence) for finding in silent]
-
-
-def admin_nodes(seeds: ClusterSeeds, timeout_seconds: float) -> AdminNodes:
-    """Return the opener of connections to the nodes of a URL, with its login and TLS."""
-    login: dict[str, Any] = {**seeds.credentials, **seeds.tls_options}
-    return AdminNodes(timeout_seconds, ssl=seeds.use_tls, **login)
-
-
-async def check_cluster(nodes: AdminNodes, member: AdminNode, write_replicas: int = 0) -> list[ClusterFinding]:
-    """Return what is wrong in the cluster of ``member``, the grave first; empty if nothing is.
-
-    What may belong to a failover is looked at twice. ``write_replicas`` is the number of replicas that the servers
-    wait for. Raises :class:`ClusterFault` if ``member`` cannot be asked.
-    """
-    found = await _look(nodes, member, write_replicas)
+    found = await _look(topology, write_replicas)
     if any(finding.may_pass for finding in found):
         await asyncio.sleep(SETTLE_SECONDS)
-        found = await _look(nodes, member, write_replicas)
+        found = await _look(topology, write_replicas)
     return sorted(found, key=lambda finding: not finding.is_grave)
 
 
-async def _look(nodes: AdminNodes, member: AdminNode, write_replicas: int) -> list[ClusterFinding]:
-    rows = await member.rows()
-    owner_row = next((row for row in rows if row.owns(CORE_SLOT)), None)
-    state = await member.cluster_info()
-    found = []
-    if state.get("cluster_state") != "ok":
-        found.append(_passing(f"the cluster is down by the word of {member.name} (cluster_state:fail): see its log"))
-    if owner_row is None:
+async def _look(topology: ClusterTopology, write_replicas: int) -> list[ClusterFinding]:
+    silent: list[ClusterFinding] = []
+    for seed in topology.service.seeds:
+        told = await ask_node(topology, seed, ("CLUSTER", "NODES"), ("CLUSTER", "INFO"))
+        if not isinstance(told, str):
+            rows, state = parse_rows(told[0]), parse_info(told[1])
+            down = [] if state.get("cluster_state") == "ok" else [_is_down(seed)]
+            return [*down, *await _check_rows(topology, rows, seed, write_replicas), *silent]
+        silent.append(ClusterFinding(told))
+    return [finding._replace(is_grave=True) for finding in silent]
+
+
+async def ask_node(topology: ClusterTopology, node: HostPort, *commands: Command) -> list[Any] | str:
+    """Return the replies of one node, or why it gave none, as a sentence. An error stands in the place of a refusal.
+
+    If it refuses the first command, this is the sentence.
+    """
+    try:
+        async with asyncio.timeout(topology.timeout_seconds), aclosing(topology.open_client(node)) as client:
+            pipeline = client.pipeline(transaction=False)
+            for command in commands:
+                pipeline.execute_command(*command)
+            replies = await pipeline.execute(raise_on_error=False)
+            if not isinstance(replies[0], Exception):
+                return list(replies)
+            reason: object = replies[0]
+    except (RedisError, OSError, TimeoutError) as error:
+        reason = str(error) or type(error).__name__
+    return f"{node[0]}:{node[1]} did not do {' '.join(map(str, commands[0]))}: {reason}"
+
+
+async def _check_rows(
+    topology: ClusterTopology, rows: Sequence[NodeRow], member: HostPort, write_replicas: int
+) -> list[ClusterFinding]:
+    owner = next((row for row in rows if row.owns(CORE_SLOT)), None)
+    if owner is None:
         return [
-            *found,
-            _grave(
+            ClusterFinding(
                 f"no node owns slot {CORE_SLOT}, that of the core, so nothing can be written: start its primary or a "
-                f"replica again; in a new cluster, `stream-server cluster create` assigns it"
-            ),
-        ]
-    found += _check_core(owner_row, rows, write_replicas) + _check_dead_shards(rows, owner_row)
-    return found + await _check_primaries(nodes, member, rows, owner_row)
-
-
-def _check_core(owner: NodeRow, rows: Sequence[NodeRow], write_replicas: int) -> list[ClusterFinding]:
-    found = []
-    replicas = _live_replicas(owner, rows)
-    if owner.slot_count > 1:
-        found.append(
-            _advice(
-                f"the core's shard owns {owner.slot_count:,} slots: `redis-cli --cluster reshard` all but {CORE_SLOT} "
-                "to other shards, because the core's slot itself is never moved online"
+                "replica again; in a new cluster, `CLUSTER ADDSLOTS` assigns it",
+                is_grave=True,
             )
-        )
-    if not replicas:
-        found.append(_advice("the core has no replica: its data and all writes are lost with its machine; add two"))
-    elif len(replicas) <= write_replicas:
+        ]
+    found = [*_check_core(owner, rows, write_replicas), *_check_dead_shards(owner, rows)]
+    differing = []
+    for row in rows:
+        if row.primary or row.has_failed or not row.address[0]:
+            continue
+        told = await ask_node(topology, row.address, ("CLUSTER", "NODES"), ("CONFIG", "GET", "cluster-*"))
+        if isinstance(told, str):
+            is_core = row.id == owner.id
+            after = f"; {TAKES_OVER}" if is_core and _live_replicas(owner, rows) else ""
+            found.append(ClusterFinding(told + after, is_core, may_pass=True))
+            continue
+        seen = parse_rows(told[0])
+        found += _check_open_slot(row, seen)
+        if row.id == owner.id:
+            found += _check_settings(told[1])
+        if not any(other.id == owner.id and other.owns(CORE_SLOT) for other in seen):
+            found.append(_owners_differ(member, row))
+        elif _owners(seen) != _owners(rows):
+            differing.append(row.name)
+    if differing:
         found.append(
-            _advice(
-                f"--write-replicas {write_replicas} with {len(replicas)} replica(s) of the core: after a failover all "
-                "writes are refused or unknown until another replica comes; add one"
+            ClusterFinding(
+                f"{member[0]}:{member[1]} and {', '.join(differing)} name different owners of slots: during a failover "
+                "or a reshard this ends by itself, else a node cannot reach the bus ports of the others"
             )
         )
     return found
+
+
+def _check_core(owner: NodeRow, rows: Sequence[NodeRow], write_replicas: int) -> Iterator[ClusterFinding]:
+    replicas = _live_replicas(owner, rows)
+    if owner.slot_count > 1:
+        yield ClusterFinding(
+            f"the core's shard owns {owner.slot_count:,} slots: `redis-cli --cluster reshard` all but {CORE_SLOT} "
+            "to other shards, because the core's slot itself is never moved online"
+        )
+    if not replicas:
+        yield ClusterFinding("the core has no replica: its data and all writes are lost with its machine; add two")
+    elif len(replicas) <= write_replicas:
+        yield ClusterFinding(
+            f"--write-replicas {write_replicas} with {len(replicas)} replica(s) of the core: after a failover all "
+            "writes are refused or unknown until another replica comes; add one"
+        )
+
+
+def _check_dead_shards(owner: NodeRow, rows: Sequence[NodeRow]) -> Iterator[ClusterFinding]:
+    for row in rows:
+        if not row.has_failed or not row.ranges:
+            continue
+        if row.id != owner.id:
+            yield ClusterFinding(
+                f"{row.name} has failed with {row.slot_count:,} slots, and no replica has taken its place: their "
+                "timelines wait until it is back, then `stream-server repair` completes them"
+            )
+        elif _live_replicas(owner, rows):
+            yield _passing(f"the core's primary {row.name} has failed, and {TAKES_OVER}")
+        else:
+            yield ClusterFinding(f"the core's primary {row.name} has failed without a replica: start it again", True)
+
+
+def _check_open_slot(node: NodeRow, seen: Sequence[NodeRow]) -> Iterator[ClusterFinding]:
+    if any(_is_core_open(row) for row in seen):
+        yield ClusterFinding(
+            f"slot {CORE_SLOT}, that of the core, is being moved at {node.name}: writes are refused; `CLUSTER SETSLOT "
+            f"{CORE_SLOT} STABLE` on all primaries ends it, and the core moves by `CLUSTER FAILOVER` to a replica only",
+            is_grave=True,
+        )
+
+
+def _check_settings(reply: Sequence[bytes] | Exception) -> Iterator[ClusterFinding]:
+    if isinstance(reply, Exception):
+        yield ClusterFinding(
+            "the settings of the core's primary cannot be read (CONFIG GET): see there that "
+            "cluster-require-full-coverage is no and cluster-node-timeout 2000 to 5000"
+        )
+        return
+    settings = dict(zip(reply[::2], reply[1::2], strict=True))
+    if settings.get(b"cluster-require-full-coverage") != b"no":
+        yield ClusterFinding(
+            "cluster-require-full-coverage is yes: one dead shard of timelines would stop all writes and reads; "
+            "set it to no on all nodes"
+        )
+    shortest, longest = NODE_TIMEOUT_MS
+    timeout = int(settings.get(b"cluster-node-timeout", 0))
+    if not shortest <= timeout <= longest:
+        is_long = timeout > longest
+        cost = "writes wait longer than that for a failover" if is_long else "a busy machine is taken for dead"
+        yield ClusterFinding(
+            f"cluster-node-timeout is {timeout} ms: {cost}; set {shortest} to {longest} on all nodes"
+        )
+
+
+def _owners_differ(member: HostPort, node: NodeRow) -> ClusterFinding:
+    return _passing(
+        f"{member[0]}:{member[1]} and {node.name} do not name the same owner of the core's slot {CORE_SLOT}: a "
+        "failover ends this within seconds, so check again; if it stays, let all nodes reach each other's bus ports"
+    )
+
+
+def _is_down(member: HostPort) -> ClusterFinding:
+    return _passing(f"the cluster is down by the word of {member[0]}:{member[1]} (cluster_state:fail): see its log")
+
+
+def _passing(sentence: str) -> ClusterFinding:
+    return ClusterFinding(sentence, is_grave=True, may_pass=True)
 
 
 def _live_replicas(owner: NodeRow, rows: Sequence[NodeRow]) -> list[NodeRow]:
     return [row for row in rows if row.primary == owner.id and not row.flags & {"fail", "fail?", "noaddr"}]
 
 
-def _check_dead_shards(rows: Sequence[NodeRow], owner: NodeRow) -> list[ClusterFinding]:
-    found = []
-    for row in rows:
-        if "fail" not in row.flags or not row.ranges:
-            continue
-        where = f"{row.address[0]}:{row.address[1]}"
-        if row.id == owner.id and _live_replicas(owner, rows):
-            found.append(_passing(f"the core's primary {where} has failed, and {TAKES_OVER}"))
-        elif row.id == owner.id:
-            found.append(_grave(f"the core's primary {where} has failed without a replica: start it again"))
-        else:
-            found.append(
-                _advice(
-                    f"{where} has failed with {row.slot_count:,} slots, and no replica has taken its place: their "
-                    "timelines wait until it is back, then `stream-server repair` completes them"
-                )
-            )
-    return found
-
-
-async def _check_primaries(
-    nodes: AdminNodes, member: AdminNode, rows: Sequence[NodeRow], owner_row: NodeRow
-) -> list[ClusterFinding]:
-    """Ask every primary: only the nodes that move a slot tell of it, and each may know other owners."""
-    found: list[ClusterFinding] = []
-    differing: list[str] = []
-    for row in rows:
-        if row.primary or not row.address[0] or "fail" in row.flags:
-            continue
-        node = nodes.connect(row.address)
-        try:
-            seen = await node.rows()
-            found += _check_open_slots(node, seen)
-            if row.id == owner_row.id:
-                found += await _check_settings(node)
-        except ClusterFault as error:
-            is_core = row.id == owner_row.id
-            after = f"; {TAKES_OVER}" if is_core and _live_replicas(owner_row, rows) else ""
-            found.append(ClusterFinding(is_core, f"{error}{after}", may_pass=True))
-            continue
-        if not any(other.id == owner_row.id and other.owns(CORE_SLOT) for other in seen):
-            found.append(_owners_differ(member, node))
-        elif _owners(seen) != _owners(rows):
-            differing.append(node.name)
-    if differing:
-        found.append(
-            _advice(
-                f"{member.name} and {', '.join(differing)} name different owners of slots: during a failover or a "
-                "reshard this ends by itself, else a node cannot reach the bus ports of the others"
-            )
-        )
-    return found
-
-
 def _owners(rows: Sequence[NodeRow]) -> set[tuple[str, tuple[tuple[int, int], ...]]]:
     return {(row.id, row.ranges) for row in rows if row.ranges}
 
 
-def _owners_differ(member: AdminNode, node: AdminNode) -> ClusterFinding:
-    return _passing(
-        f"{member.name} and {node.name} do not name the same owner of the core's slot {CORE_SLOT}: a failover ends "
-        "this within seconds, so check again; if it stays, let all nodes reach each other's bus ports"
-    )
-
-
-def _check_open_slots(node: AdminNode, rows: Sequence[NodeRow]) -> list[ClusterFinding]:
-    own = next(row for row in rows if "myself" in row.flags)
-    if not is_core_open(own):
-        return []
-    return [
-        _grave(
-            f"slot {CORE_SLOT}, that of the core, is being moved at {node.name}: writes are refused; "
-            f"`CLUSTER SETSLOT {CORE_SLOT} STABLE` there ends it, and `stream-server cluster move-core` moves the core"
-        )
-    ]
-
-
-def is_core_open(row: NodeRow) -> bool:
+def _is_core_open(row: NodeRow) -> bool:
     """Return whether a node, by its own row, sends the core's slot away or takes it from another one."""
-    return any(opened.startswith(f"{CORE_SLOT} ") for opened in row.open_slots)
-
-
-async def _check_settings(node: AdminNode) -> list[ClusterFinding]:
-    try:
-        reply = await node.run("CONFIG", "GET", "cluster-*")
-    except ClusterFault:
-        return [
-            _advice(
-                "the settings of the core's primary cannot be read (CONFIG GET): see there that "
-                "cluster-require-full-coverage is no and cluster-node-timeout 2000 to 5000"
-            )
-        ]
-    settings = {_text(name): _text(value) for name, value in _pairs(reply)}
-    found = []
-    if settings.get("cluster-require-full-coverage") != "no":
-        found.append(
-            _advice(
-                "cluster-require-full-coverage is yes: one dead shard of timelines would stop all writes and reads; "
-                "set it to no on all nodes"
-            )
-        )
-    timeout = int(settings.get("cluster-node-timeout", 0))
-    if not MIN_NODE_TIMEOUT_MS <= timeout <= MAX_NODE_TIMEOUT_MS:
-        cost = (
-            "writes wait longer than that for a failover"
-            if timeout > MAX_NODE_TIMEOUT_MS
-            else ("a machine that is busy for a moment is taken for dead")
-        )
-        advised = f"set {MIN_NODE_TIMEOUT_MS} to {MAX_NODE_TIMEOUT_MS} on all nodes"
-        found.append(_advice(f"cluster-node-timeout is {timeout} ms: {cost}; {advised}"))
-    return found
-
-
-def _pairs(reply: object) -> list[tuple[object, object]]:
-    if isinstance(reply, dict):
-        return list(reply.items())
-    assert isinstance(reply, list)
-    return list(zip(reply[::2], reply[1::2], strict=True))
-
-
-def _text(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _grave(sentence: str) -> ClusterFinding:
-    return ClusterFinding(is_grave=True, sentence=sentence)
-
-
-def _passing(sentence: str) -> ClusterFinding:
-    return ClusterFinding(is_grave=True, sentence=sentence, may_pass=True)
-
-
-def _advice(sentence: str) -> ClusterFinding:
-    return ClusterFinding(is_grave=False, sentence=sentence)
+    return any(opened.startswith(f"[{CORE_SLOT}-") for opened in row.open_slots)

@@ -10,22 +10,45 @@ from typing import Any, NamedTuple
 from stream_server.store.redis.guided_connection import HostPort
 
 
-class NodeState(NamedTuple):
-    """A row of CLUSTER NODES that has slots.
+class NodeRow(NamedTuple):
+    """One node in CLUSTER NODES.
 
     Attributes:
-        node_id: Name of the node, which it keeps when its address changes.
+        id: Name of the node, which it keeps when its address changes.
+        address: Host and port for clients. The host is empty if the node does not know its own address yet.
+        flags: Words such as ``myself``, ``master``, ``slave``, ``fail``, ``handshake``.
+        primary: Id of the primary of a replica, or empty.
         epoch: Its config epoch.
-        slots: Its slots as Redis writes them, without those that are being moved.
-        has_failed: Whether most primaries agree that it does not answer, so a replica is about to take its place.
-        may_be_replaced: Whether it has a replica that has not failed.
+        ranges: First and last slots that the node owns.
+        open_slots: Slots that the node moves now, as Redis writes them. Only the node itself tells of them.
     """
 
-    node_id: str
+    id: str
+    address: HostPort
+    flags: frozenset[str]
+    primary: str
     epoch: int
-    slots: str
-    has_failed: bool
-    may_be_replaced: bool
+    ranges: tuple[tuple[int, int], ...]
+    open_slots: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Host and port as text."""
+        return f"{self.address[0]}:{self.address[1]}"
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether most primaries agree that it does not answer."""
+        return "fail" in self.flags
+
+    @property
+    def slot_count(self) -> int:
+        """Number of slots that the node owns."""
+        return sum(last - first + 1 for first, last in self.ranges)
+
+    def owns(self, slot: int) -> bool:
+        """Return whether the node owns a slot."""
+        return any(first <= slot <= last for first, last in self.ranges)
 
 
 class Claim(NamedTuple):
@@ -44,45 +67,60 @@ class Claim(NamedTuple):
     is_failing_over: bool
 
 
-def parse_states(nodes_text: bytes) -> frozenset[NodeState]:
-    """Return the nodes that have slots, from the reply of CLUSTER NODES."""
-    rows = [line.split(" ") for line in nodes_text.decode().splitlines() if line]
-    replaceable = {row[3] for row in rows if row[3] != "-" and "fail" not in row[2].split(",")}
+def parse_rows(nodes_text: bytes) -> list[NodeRow]:
+    """Return the nodes in the reply of CLUSTER NODES."""
+    return [_parse_row(line) for line in nodes_text.decode().splitlines() if line]
+
+
+def states(rows: Iterable[NodeRow]) -> frozenset[tuple[object, ...]]:
+    """Return what in CLUSTER NODES makes a new table necessary: owners, epochs, and who failed or may be replaced."""
+    rows = list(rows)
     return frozenset(
-        NodeState(
-            node_id=row[0],
-            epoch=int(row[6]),
-            slots=" ".join(part for part in row[8:] if not part.startswith("[")),
-            has_failed="fail" in row[2].split(","),
-            may_be_replaced=row[0] in replaceable,
-        )
-        for row in rows
-        if len(row) > 8 and row[3] == "-"
+        (row.id, row.epoch, row.ranges, row.has_failed, _may_be_replaced(row, rows)) for row in rows if row.ranges
     )
 
 
-def parse_claims(slot_rows: Iterable[Any], states: Iterable[NodeState], asked: HostPort) -> Iterator[Claim]:
+def parse_claims(slot_rows: Iterable[Any], rows: Iterable[NodeRow], asked: HostPort) -> Iterator[Claim]:
     """Yield the claims in the reply of CLUSTER SLOTS. ``asked`` is the address of the node that answered.
 
     A node without a known host has that of the node that was asked, as Redis means it.
     """
-    state_by_id = {state.node_id: state for state in states}
+    row_by_id = {row.id: row for row in rows}
     for first_slot, last_slot, primary, *replicas in slot_rows:
         node_id = primary[2].decode()
-        state = state_by_id.get(node_id)
+        row = row_by_id.get(node_id)
         yield Claim(
-            epoch=0 if state is None else state.epoch,
+            epoch=0 if row is None else row.epoch,
             node_id=node_id,
             first_slot=first_slot,
             last_slot=last_slot,
             primary=_parse_address(primary, asked),
             replicas=tuple(_parse_address(replica, asked) for replica in replicas),
-            is_failing_over=state is not None and state.has_failed and state.may_be_replaced,
+            is_failing_over=row is not None and row.has_failed and _may_be_replaced(row, row_by_id.values()),
         )
 
 
+def _may_be_replaced(primary: NodeRow, rows: Iterable[NodeRow]) -> bool:
+    return any(row.primary == primary.id and not row.has_failed for row in rows)
+
+
+def _parse_row(line: str) -> NodeRow:
+    node_id, address, flags, primary, _, _, epoch, _, *slots = line.split(" ")
+    host, _, port = address.partition(",")[0].partition("@")[0].rpartition(":")
+    bounds = [each.partition("-") for each in slots if not each.startswith("[")]
+    return NodeRow(
+        id=node_id,
+        address=(host, int(port)),
+        flags=frozenset(flags.split(",")),
+        primary="" if primary == "-" else primary,
+        epoch=int(epoch),
+        ranges=tuple((int(first), int(last or first)) for first, _, last in bounds),
+        open_slots=tuple(each for each in slots if each.startswith("[")),
+    )
+
+
 def _parse_address(node: list[Any], asked: HostPort) -> HostPort:
-    """Return the address of a node in CLUSTER SLOTS: host, port, id, and since Redis 7 a list of other names."""
+    """Return the address of a node in CLUSTER SLOTS: host, port, id, and a list of other names."""
     host, port = (node[0] or b"").decode(), int(node[1])
     if host == "?":  # Redis prefers host names, and this node has none
         names = [name.decode() for name in node[3]] if len(node) > 3 else []

@@ -21,7 +21,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from stream_server.store import keys
 from stream_server.store.redis.address import ClusterSeeds
-from stream_server.store.redis.cluster_nodes import Claim, NodeState, parse_claims, parse_states
+from stream_server.store.redis.cluster_nodes import Claim, parse_claims, parse_rows, states
 from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, HostPort
 from stream_server.store.redis.shared_query import SharedQuery, query_all
 
@@ -33,6 +33,9 @@ MAX_TABLE_AGE_SECONDS = 2.0
 
 NO_CLUSTER_TEXT = "cluster support disabled"
 """Text of the refusal of CLUSTER by a Redis that is not in a cluster."""
+
+
+States = frozenset[tuple[object, ...]]
 
 
 class NotACluster(RedisError):
@@ -47,9 +50,9 @@ class Shard(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The report of one node: the nodes with slots, and the claims on slots. None for a Redis without a cluster."""
+    """The report of one node: the state of the nodes with slots, and the claims on slots."""
 
-    states: frozenset[NodeState]
+    states: States
     claims: tuple[Claim, ...]
 
 
@@ -79,7 +82,7 @@ class ClusterTopology:
         self._shard_by_slot: list[Shard | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._is_core_failing_over = False
         self._core_nodes: tuple[HostPort, ...] = ()
-        self._known_states: set[frozenset[NodeState]] = set()
+        self._known_states: set[States] = set()
         self._clients: dict[HostPort, Redis] = {}
         self._silent: set[HostPort] = set()
         self._asked: list[HostPort] = []
@@ -171,7 +174,7 @@ class ClusterTopology:
             await self._query.next()
             return
         answers = await query_all(self._asked, self._query_states, self.timeout_seconds)
-        if any(states is None or states not in self._known_states for states in answers) or not answers:
+        if any(answer is None or answer not in self._known_states for answer in answers) or not answers:
             await self._query.next()
 
     async def _ask(self) -> list[Answer]:
@@ -217,11 +220,11 @@ class ClusterTopology:
                 if NO_CLUSTER_TEXT in str(error):
                     return (None,)
                 raise
-        states = parse_states(nodes_text)
-        return (Answer(states, tuple(parse_claims(slot_rows, states, node))),)
+        rows = parse_rows(nodes_text)
+        return (Answer(states(rows), tuple(parse_claims(slot_rows, rows, node))),)
 
-    async def _query_states(self, node: HostPort) -> frozenset[NodeState]:
-        return parse_states(await self._client(node).execute_command("CLUSTER", "NODES"))  # type: ignore[no-untyped-call]  # redis-py
+    async def _query_states(self, node: HostPort) -> States:
+        return states(parse_rows(await self._client(node).execute_command("CLUSTER", "NODES")))  # type: ignore[no-untyped-call]  # redis-py
 
     def _client(self, node: HostPort) -> Redis:
         client = self._clients.get(node)
@@ -259,6 +262,76 @@ class ClusterTopology:
             self._core_nodes = nodes
             self.on_core_shard(nodes)
         self.on_table()
+
+
+class CoreOwnerGuide:
+    """Guides connections to the primary that owns the core's slot."""
+
+    def __init__(self, topology: ClusterTopology) -> None:
+        self._topology = topology
+
+    @property
+    def address(self) -> HostPort | None:
+        """The owner by the last answers. None during a failover, so no command goes to a primary that has failed."""
+        return self._topology.core_owner
+
+    async def resolve(self) -> HostPort:
+        """Return the owner by an answer that is at most 0.1 s old. Raises redis-py's ConnectionError if none is."""
+        await self._topology.recent()
+        owner = self._topology.core_owner
+        if owner is None:
+            raise RedisConnectionError("no node of the cluster owns the core's slot")
+        return owner
+
+    def start_polling(self) -> None:
+        """Follow failovers of the core's shard from now on."""
+        self._topology.start_polling()
+
+
+class CoreReplicaGuide:
+    """Guides connections to a replica of the core's shard: the one in use, or else one of the preferred, or any.
+
+    Of several, a random one is used, to spread the load.
+    """
+
+    def __init__(self, topology: ClusterTopology, preferred: tuple[HostPort, ...] = ()) -> None:
+        """``preferred`` are nodes by the addresses that the cluster names. Those that are no such replica are left."""
+        self._topology = topology
+        self._preferred = preferred
+        self._chosen: HostPort | None = None
+
+    @property
+    def address(self) -> HostPort | None:
+        """The replica in use. None before the first connection, and when that node has left the core's shard."""
+        return self._chosen if self._chosen in self._topology.core_nodes else None
+
+    async def resolve(self) -> HostPort:
+        """Return the replica to connect to. Raises redis-py's ConnectionError if the cluster names none."""
+        await self._topology.recent()
+        replicas = self._topology.replicas(CORE_SLOT)
+        if not replicas:
+            raise RedisConnectionError("the core's shard has no replica")
+        if self._chosen not in replicas:
+            self._chosen = random.choice([each for each in self._preferred if each in replicas] or replicas)
+        return self._chosen
+
+    def start_polling(self) -> None:
+        """Follow changes of the core's shard from now on, because a node that left it knows no more of the log."""
+        self._topology.start_polling()
+
+
+class NodeGuide:
+    """Guides connections to one node, whatever it owns."""
+
+    def __init__(self, address: HostPort) -> None:
+        self.address = address
+
+    async def resolve(self) -> HostPort:
+        """Return the node's address."""
+        return self.address
+
+    def start_polling(self) -> None:
+        """Do nothing: the owner of this guide follows the cluster."""
 
 
 def _is_failing_over(claims: list[Claim], core_owner: HostPort | None) -> bool:

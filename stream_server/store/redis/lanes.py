@@ -10,6 +10,7 @@ from enum import IntEnum
 from stream_server.store import keys
 
 Command = Sequence[str | bytes | int]
+"""The words of a command, or a plain read in Redis' protocol as bytes (`packing.py`)."""
 
 
 class Lane(IntEnum):
@@ -47,6 +48,7 @@ _LANE_BY_COMMAND: dict[str | bytes | int, Lane] = {
     ),
     **dict.fromkeys(("MEMORY", "SCAN", "SSCAN", "XRANGE", "XREVRANGE"), Lane.BULK),
     "WAIT": Lane.BLOCKING,
+    ord("*"): Lane.READ,  # the first byte of a packed command
 }  # fmt: skip
 
 _WRITE_KEY_PREFIX = keys.key_for("request", "")
@@ -58,7 +60,11 @@ def choose_lane(commands: Sequence[Command], packed_bytes: int) -> Lane:
         return _lane_of(commands[0])
     if commands[-1][0] == "WAIT":
         return Lane.BLOCKING
-    return Lane.BULK if packed_bytes >= BULK_BYTES else max(map(_lane_of, commands))
+    if packed_bytes >= BULK_BYTES:
+        return Lane.BULK
+    if len({command[0] for command in commands}) == 1 and commands[0][0] in _LANE_BY_COMMAND:
+        return _lane_of(commands[0])  # the rows of a page
+    return max(map(_lane_of, commands))
 
 
 def is_write(commands: Sequence[Command]) -> bool:

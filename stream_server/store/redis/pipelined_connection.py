@@ -154,16 +154,21 @@ class PipelinedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Give the replies to the calls in order."""
         self._quiet_since = time.monotonic()
-        reader, unanswered = self._reader, self._unanswered
-        reader.feed(data)
+        next_reply, unanswered = self._reader.gets, self._unanswered
+        self._reader.feed(data)
         try:
-            while (reply := reader.gets()) is not False:
+            reply = next_reply()
+            while reply is not False:
                 call = unanswered[0]
-                call.replies.append(reply)
-                if isinstance(reply, RedisError):
-                    call.is_refused = True
-                    self._retire_after(reply)
-                if len(call.replies) == call.command_count:
+                replies, missing = call.replies, call.command_count - len(call.replies)
+                while missing and reply is not False:
+                    replies.append(reply)
+                    missing -= 1
+                    if isinstance(reply, RedisError):
+                        call.is_refused = True
+                        self._retire_after(reply)
+                    reply = next_reply()
+                if not missing:
                     self._finish(call)
         except (ProtocolError, InvalidResponse, IndexError):  # no Redis, or a reply that no command asked for
             self._is_retired = True

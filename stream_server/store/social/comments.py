@@ -11,7 +11,7 @@ from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import statuses
-from stream_server.store.reads.sight import Text, not_found
+from stream_server.store.reads.sight import not_found
 from stream_server.store.redis.scripts import position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import mention_arguments, read_wire_member
@@ -49,11 +49,11 @@ class Comments(Noun):
         if author is None:
             raise not_found("comment")
         try:
-            text = Text(author, (await statuses.require(sight, status.decode())).group)
+            group = (await statuses.require(sight, status.decode())).group
         except NotFound:
             raise not_found("comment") from None
-        await sight.learn([text])
-        if not sight.of(text):
+        await sight.learn([author], [(author, group)])
+        if not sight.of(author, group):
             raise not_found("comment")
         return bytes(json)
 
@@ -68,11 +68,11 @@ class Comments(Noun):
         async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
             comment = keys.key_for("comment").encode()
             rows = await self._redis.execute(*(("HMGET", comment + each, "uid", "json") for each, _ in members))
-            texts = [author and Text(author, group) for author, _ in rows]
-            await sight.learn(filter(None, texts))
+            authors = {author for author, _ in rows if author is not None}
+            await sight.learn(authors, ((author, group) for author in authors))
             return [
-                json if text is not None and sight.of(text) is Visibility.VISIBLE else None
-                for text, (_, json) in zip(texts, rows, strict=True)
+                json if author is not None and sight.of(author, group) is Visibility.VISIBLE else None
+                for author, json in rows
             ]
 
         return await self._page("comments", status, page_request, show, oldest_first=True, admit=admit)

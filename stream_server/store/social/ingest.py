@@ -108,10 +108,10 @@ class Ingest(Noun):
         return IngestWrite("delete", foreign_id, (foreign_id,))
 
     def change_relation(self, op: str, source: str, target: str, change_id: str | None) -> IngestWrite:
-        """Return the line of what ``source`` does to ``target``: `follow`, `block` or `mute`, or the end of that.
+        """Return the line by which ``source`` follows, blocks or mutes ``target``, or ends that.
 
-        With ``change_id``, the site's id of this change, the line takes effect once. Without, it takes effect whenever
-        the state of the two users is not yet as the line wants it.
+        With ``change_id``, the site's id of this change, the line takes effect once. Without it, the line takes effect
+        whenever the two users do not have the wanted state.
         """
         return IngestWrite(op, change_id or f"{source},{target}", (source, target, op))
 
@@ -142,7 +142,10 @@ class Ingest(Noun):
         return [_result(reply) for reply in replies], asyncio.gather(self._syndication.fan_out_each(posted), *others)
 
     async def _follow_up(self, line: IngestWrite, reply: WriteReply) -> None:
-        """Update the timelines of the first readers. A failure is left to a job worker."""
+        """Update the timelines of the first readers after the line was written.
+
+        If that fails, a job worker updates them.
+        """
         if line.op == "delete":
             await self._syndication.withdraw(_fan_out_of(reply))
             return
@@ -156,7 +159,7 @@ class Ingest(Noun):
 
 
 def _fan_out_of(reply: WriteReply) -> FanOut:
-    """Return the timelines that follow from a reply to ``post`` or ``delete``."""
+    """Return which timelines to update, from the script's reply to a line ``post`` or ``delete``."""
     actor, fence, *readers = reply.first_time_extra
     return FanOut(actor.decode(), _result_of(reply).id, fence, *(words.split() for words in readers))
 

@@ -11,7 +11,7 @@ from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import statuses, users
-from stream_server.store.reads.sight import Text, not_found
+from stream_server.store.reads.sight import not_found
 from stream_server.store.redis.scripts import WriteReply
 from stream_server.store.social.noun import Noun
 
@@ -42,9 +42,8 @@ class Likes(Noun):
         """Return whether a user likes a status. Raises NotFound if the viewer may not see the status or the user."""
         sight, liker = self._sight(viewer), uid.encode()
         row = await statuses.require(sight, status)
-        reaction = Text(liker, row.group)
-        await sight.learn([reaction])
-        if not sight.of(reaction):
+        await sight.learn([liker], [(liker, row.group)])
+        if not sight.of(liker, row.group):
             raise not_found("user")
         (when,) = await self._redis.execute(("ZSCORE", keys.key_for("likes", status), liker))
         return when is not None
@@ -58,12 +57,12 @@ class Likes(Noun):
             group = (await statuses.require(sight, status)).group
 
         async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
-            reactions = [Text(liker, group) for liker, _ in members]
-            rows = await users.read_rows(sight, [liker for liker, _ in members], all_users=True)
-            await sight.learn(reactions)
+            likers = [liker for liker, _ in members]
+            rows = await users.read_rows(sight, likers, all_users=True)
+            await sight.learn(likers, ((liker, group) for liker in likers))
             return [
-                row.public_json(when) if row is not None and sight.of(reaction) else None
-                for row, reaction, (_, when) in zip(rows, reactions, members, strict=True)
+                row.public_json(when) if row is not None and sight.of(liker, group) else None
+                for row, (liker, when) in zip(rows, members, strict=True)
             ]
 
         return await self._page("likes", status, page_request, show, admit=admit)

@@ -1,7 +1,6 @@
 """Notifications: what other users did that concerns a user, and the mark up to which the user has read them."""
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 
 from stream_server.events.position import created_ms
 from stream_server.events.visibility import Visibility
@@ -9,7 +8,7 @@ from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import statuses, users
-from stream_server.store.reads.sight import Sight, Text
+from stream_server.store.reads.sight import Sight
 from stream_server.store.reads.users import UserRow
 from stream_server.store.social.noun import Noun
 
@@ -105,17 +104,17 @@ class _Subjects:
         about = {each for _, _, each in parts if each and each not in of_comments}
         status_ids = [*about | {status for author, status, _ in comments.values() if author is not None}]
         rows = await statuses.read_rows(redis, status_ids)
-        self._originals = await statuses.read_originals(redis, status_ids, rows)
+        self._originals = await statuses.read_originals(redis, rows)
         self._rows = dict(zip(status_ids, rows, strict=True))
         self._comments = comments
-        commented = ((author, self._rows[status]) for author, status, _ in comments.values() if author is not None)
-        await sight.learn(
-            chain(
-                (Text(source) for _, source, _ in parts),
-                statuses.texts_of(rows, self._originals),
-                (Text(author, row.group) for author, row in commented if row is not None),
-            )
-        )
+        texts = [row for row in (*rows, *self._originals.values()) if row is not None]
+        grouped = [(row.author, row.group) for row in texts if row.group]
+        for author, status, _ in comments.values():
+            row = None if author is None else self._rows[status]
+            if row is not None:
+                grouped.append((author, row.group))
+        authors = {source for _, source, _ in parts} | {row.author for row in texts} | {author for author, _ in grouped}
+        await sight.learn(authors, grouped)
         self._known |= {name: self._members(*part) for name, part in zip(names, parts, strict=True)}
 
     def _members(self, kind: bytes, source: bytes, subject: bytes) -> bytes | None:
@@ -131,7 +130,7 @@ class _Subjects:
     def _comment_members(self, author: bytes | None, status_id: bytes, json: bytes) -> bytes | None:
         """Return a comment with its status, which is shown even if the receiver mutes the author of the status."""
         row = None if author is None else self._rows[status_id]
-        if author is None or row is None or self._sight.of(Text(author, row.group)) < Visibility.VISIBLE:
+        if author is None or row is None or self._sight.of(author, row.group) < Visibility.VISIBLE:
             return None
         status = self._status_json(status_id, Visibility.ON_REQUEST)
         return status and b',"status":%b,"comment":%b' % (status, json)

@@ -21,7 +21,7 @@ class Noun:
         self._syndication = syndication
 
     def _sight(self, viewer: str) -> Sight:
-        """Return what one viewer may see, for one read."""
+        """Return an object that decides what the user ``viewer`` may see. Use it for one request only."""
         return Sight(self._redis, viewer)
 
     async def _page(
@@ -33,10 +33,10 @@ class Noun:
         return await read_page(self._redis, key, page_request, show, oldest_first=oldest_first, gate=gate, admit=admit)
 
     async def _written(self, reply: WriteReply, member: str, read: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return, as JSON, the object that a write made or changed.
+        """Return, as JSON, the object that a write made or changed, for the first call and for a repetition.
 
-        The script returned it to the first call. For a repetition, the write's entry on the log has the same bytes:
-        ``member`` names it there. If the entry was trimmed, or the write has none, ``read`` returns the present object.
+        The script returns the object to the first call only. For a repetition it is read from the write's entry on the
+        log, where it is the member ``member``. Without such an entry, ``read`` returns the present object.
         """
         if reply.first_time_extra:
             return bytes(reply.first_time_extra[0])

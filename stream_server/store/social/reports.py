@@ -92,7 +92,7 @@ class Reports(Noun):
         status_ids = [row[2] for row in found]
         people = await users.read_rows(self._sight(""), [row[1] for row in found], all_users=True)
         rows = await statuses.read_rows(self._redis, status_ids)
-        originals = await statuses.read_originals(self._redis, status_ids, rows)
+        originals = await statuses.read_originals(self._redis, rows)
         return [
             _report_json(report, row)[:-1]
             + b',"decided_by":%b,"remark":%b,"reported":{"user":%b,"status":%b}}' % (

@@ -16,31 +16,10 @@ from stream_server.store.redis.scripts import Scripts, position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, mention_arguments, read_wire_member
 from stream_server.store.timelines.syndication import FanOut, Syndication
+from stream_server.wire.objects import Location, Media, Place
 
 MAX_TAG_TIMELINES = 30
 """Most tags in whose timelines a status stands. A text of 280 characters has room for 93, each with a key."""
-
-
-class StatusLocation(msgspec.Struct, frozen=True):
-    """The location of the author of a status, as longitude and latitude in degrees (WGS 84)."""
-
-    lon: float
-    lat: float
-
-
-class StatusPlace(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A place that the author names. ``box`` holds the place's west, south, east and north edges in degrees."""
-
-    name: str
-    country: str | None = None
-    box: tuple[float, float, float, float] | None = None
-
-
-class StatusMedia(msgspec.Struct, frozen=True):
-    """One attachment of a status: its URL and its media type. The server does not store the file itself."""
-
-    url: str
-    type: str
 
 
 class StatusDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,12 +35,12 @@ class StatusDraft(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     message: str = ""
-    location: StatusLocation | None = None
-    place: StatusPlace | None = None
+    location: Location | None = None
+    place: Place | None = None
     in_reply_to: str | None = None
     origin: str | None = None
     lang: str | None = None
-    media: Sequence[StatusMedia] = ()
+    media: Sequence[Media] = ()
     meta: Mapping[str, object] | None = None
     group: str | None = None
 

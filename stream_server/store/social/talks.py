@@ -10,7 +10,7 @@ from stream_server.errors import BadRequest
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Member, Page, PageRequest
-from stream_server.store.reads.sight import Sight, Text, not_found
+from stream_server.store.reads.sight import Sight, not_found
 from stream_server.store.reads.users import time_text
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.scripts import position_of
@@ -95,7 +95,7 @@ class Talks(Noun):
         ((author, json, its_talk),) = await self._redis.execute(("HMGET", key, "uid", "json", "talk"))
         if author is None or its_talk != found.id or not found.shows(message_id.encode()):
             raise not_found("message message")
-        await sight.learn([Text(author)])
+        await sight.learn([author])
         if not sight.of_message(author):
             raise not_found("message message")
         return bytes(json)
@@ -106,7 +106,7 @@ class Talks(Noun):
 
         async def admit() -> None:
             found.append(await self._require(sight, talk))
-            await sight.learn(map(Text, found[0].people))
+            await sight.learn(found[0].people)
 
         async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
             rows = await self._redis.execute(*(_message_command(message) for message, _ in members))
@@ -182,7 +182,7 @@ class Talks(Noun):
         if not ranges:
             return []
         found = await self._redis.execute(*ranges)
-        await sight.learn(Text(uid) for talk in talks for uid in talk.people)
+        await sight.learn({uid for talk in talks for uid in talk.people})
         wanted = dict[bytes, tuple[bytes, bytes]]()
         for talk, newest, unread in zip(talks, found[::2], found[1::2], strict=True):
             if all(map(sight.of_message, talk.people)):  # nearly always; then the newest message is enough

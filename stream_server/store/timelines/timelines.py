@@ -26,7 +26,7 @@ from stream_server.store.pagination import (
     read_page,
 )
 from stream_server.store.reads import circles, statuses
-from stream_server.store.reads.sight import Sight, Text
+from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.timelines.home_visits import HomeVisits
@@ -130,24 +130,23 @@ class Timelines:
 
         A conversation has a set from its first answer on. Before that its root stands below all others in the page.
         """
-        sight, key, missing_root = Sight(self._core, viewer), "", b""
+        sight, root = Sight(self._core, viewer), status_id.encode()
 
         async def admit() -> None:
-            nonlocal key, missing_root
+            nonlocal root
             await statuses.require(sight, status_id)
-            (root,) = await self._core.execute(("HGET", keys.key_for("status", status_id), "conversation"))
-            root = root or status_id.encode()  # the status has just been deleted
-            key = keys.key_for("thread", root.decode())
-            (place,) = await self._core.execute(("ZSCORE", key, root))
-            missing_root = root if place is None else b""
+            (found,) = await self._core.execute(("HGET", keys.key_for("status", status_id), "conversation"))
+            root = found or root  # the status may have been deleted meanwhile
 
         async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
-            (pairs, has_more), _ = await read_members(self._core, key, after, most, down=down)
-            place = int(missing_root or 0)
-            if missing_root and down and not has_more and (after is None or after.score > place):
-                pairs = [*pairs, (missing_root, missing_root)]
-            elif missing_root and not down and (after is None or after.score < place):
-                pairs = [(missing_root, missing_root), *pairs]
+            key = keys.key_for("thread", root.decode())
+            (pairs, has_more), (in_set,) = await read_members(
+                self._core, key, after, most, down=down, before=(("ZSCORE", key, root),)
+            )
+            if in_set is None and down and not has_more and (after is None or after.score > int(root)):
+                pairs = [*pairs, (root, root)]
+            elif in_set is None and not down and (after is None or after.score < int(root)):
+                pairs = [(root, root), *pairs]
             return Members(pairs, has_more)
 
         list_name = keys.key_for("thread", status_id)
@@ -159,7 +158,7 @@ class Timelines:
 
         The page is empty if the viewer blocks the user, or if the user is protected and not followed by the viewer.
         """
-        sight, key, liker = Sight(self._core, viewer), keys.key_for("liked", uid), Text(uid.encode())
+        sight, key, liker = Sight(self._core, viewer), keys.key_for("liked", uid), uid.encode()
 
         async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
             gate = sight.gate(uid)
@@ -211,8 +210,8 @@ class Timelines:
         if not ids:
             return []
         rows = await statuses.read_rows(self._core, ids, head="posted")
-        originals = await statuses.read_originals(self._core, ids, rows)
-        await sight.learn(statuses.texts_of(rows, originals))
+        originals = await statuses.read_originals(self._core, rows)
+        await statuses.learn(sight, rows, originals)
         seen = [
             (each, row)
             for each, row in zip(ids, rows, strict=True)

@@ -1,4 +1,7 @@
-"""Groups of users, and their members. A status posted in a group has the id of the group as ``group``."""
+"""Lists of users, groups, talks (private conversations among a fixed set of users), and notifications.
+
+A status posted in a group has the id of the group as ``group``.
+"""
 
 from typing import Annotated, Literal
 
@@ -6,17 +9,57 @@ import msgspec
 from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
+from stream_server.web.api.people import UserPage
+from stream_server.web.api.rows import CONTACT_LIMITS, FOLLOW_TRIPS, TEXT_LIMITS, get, page, read_trips, update, write
 from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
-from stream_server.web.http.fields import Body, Description, DisplayName, Id, NonNegativeInt, PatchBody, Timestamp
-from stream_server.web.http.idempotency import answer_write, read_idempotency_key, read_keyed_body
-from stream_server.web.http.responses import created_response, json_response, page_response
-
-_KINDS = (
-    "public: everybody may read and join; private: only members see it, and the owner adds them; "
-    "announcement: like public, but only the owner posts"
+from stream_server.web.http.fields import (
+    Body,
+    Description,
+    DisplayName,
+    Id,
+    NonNegativeInt,
+    PatchBody,
+    check_text,
 )
-GroupKind = Annotated[Literal["public", "private", "announcement"], Meta(description=_KINDS)]
+from stream_server.web.http.idempotency import read_idempotency_key, read_keyed_body
+from stream_server.web.http.paging import PageQuery
+from stream_server.web.http.responses import created_response, encode_response, json_response
+from stream_server.web.limits.rate_limit import TALKS, WRITE_BYTES, WRITES
+from stream_server.web.route import Route
+from stream_server.wire.objects import GROUP_KINDS_MEANING, Group, List, Notification, Talk, TalkMessage
+
+
+class NewList(Body):
+    """The body of ``POST /v1/lists``. A user may own at most 100 lists."""
+
+    name: DisplayName
+    description: Description = ""
+    private: Annotated[bool, Meta(description="only the owner sees the list")] = False
+
+
+class ListChanges(PatchBody):
+    """The body of ``PATCH /v1/lists/{id}``: a new ``name``, ``description`` or ``private``, or several of these."""
+
+    name: DisplayName | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+    private: bool | UnsetType = UNSET
+
+
+class ListPage(paging.PageAnswer):
+    """A page of lists."""
+
+    lists: list[List]
+
+
+async def create_list(request: web.Request) -> web.Response:
+    """``POST /v1/lists``: create an empty list."""
+    new, key = await read_keyed_body(NewList, request)
+    created = await request.app[STORE].lists.create(request[CLAIMS].sub, new.name, new.description, new.private, key)
+    return created_response(created, "/v1/lists/")
+
+
+GroupKind = Annotated[Literal["public", "private", "announcement"], Meta(description=GROUP_KINDS_MEANING)]
 
 
 class NewGroup(Body):
@@ -34,53 +77,18 @@ class GroupChanges(PatchBody):
     description: Description | UnsetType = UNSET
 
 
-class Group(msgspec.Struct):
-    """A group of users who post among themselves. It has at most 5,000 members, including its owner."""
-
-    id: Id
-    uid: Annotated[Id, Meta(description="the owner")]
-    name: str
-    kind: GroupKind
-    description: str
-    members: NonNegativeInt
-    created: Timestamp
-
-
 class GroupPage(paging.PageAnswer):
     """A page of groups."""
 
     groups: list[Group]
 
 
-async def create(request: web.Request) -> web.Response:
+async def create_group(request: web.Request) -> web.Response:
     """``POST /v1/groups``: create a group; the caller owns it and is its first member."""
     group, key = await read_keyed_body(NewGroup, request)
     create_group = request.app[STORE].groups.create
     created = await create_group(request[CLAIMS].sub, group.name, group.kind, group.description, key)
     return created_response(created, "/v1/groups/")
-
-
-async def get(request: web.Request) -> web.Response:
-    """``GET /v1/groups/{id}``: read one group; only its members see a private group."""
-    return json_response(await request.app[STORE].groups.get(request[CLAIMS].sub, query.read_path_id(request)))
-
-
-async def update(request: web.Request) -> web.Response:
-    """``PATCH /v1/groups/{id}``: change the name or description of a group that the caller owns."""
-    group_id = query.read_path_id(request)
-    changes, key = await read_keyed_body(GroupChanges, request)
-    members = changes.present_members()
-    return json_response(await request.app[STORE].groups.update(request[CLAIMS].sub, group_id, members, key))
-
-
-async def delete(request: web.Request) -> web.Response:
-    """``DELETE /v1/groups/{id}``: delete a group that the caller owns, with all memberships."""
-    return await answer_write(request, request.app[STORE].groups.delete)
-
-
-async def list_members(request: web.Request) -> web.Response:
-    """``GET /v1/groups/{id}/members``: list the members of a group, last joined first, with the time of joining."""
-    return await paging.page_of_path_id(request, "users", request.app[STORE].groups.list_members)
 
 
 async def add_member(request: web.Request) -> web.Response:
@@ -94,23 +102,195 @@ async def add_member(request: web.Request) -> web.Response:
     return json_response(group, status=202 if is_invited else 200)
 
 
-async def list_invitations(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/invitations``: list the groups to which the caller is invited, last invited first."""
-    return await paging.page_of_caller(request, "groups", request.app[STORE].groups.list_invitations)
-
-
-async def remove_member(request: web.Request) -> web.Response:
-    """``DELETE /v1/groups/{id}/members/{uid}``: leave a group (uid ``me``) or remove a user from the caller's group."""
-    group_id, member, key = query.read_path_id(request), _member_id(request), read_idempotency_key(request)
-    return json_response(await request.app[STORE].groups.remove_member(request[CLAIMS].sub, group_id, member, key))
-
-
-async def list_own(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/groups``: list the groups of which the caller is a member, last joined first."""
-    page, uid = paging.read_page_request(request), request[CLAIMS].sub
-    return page_response("groups", *await request.app[STORE].groups.list_joined(uid, uid, page))
-
-
 def _member_id(request: web.Request) -> str:
     """Return the member's user id from the path, in which ``me`` stands for the caller."""
     return request[CLAIMS].sub if request.match_info["uid"] == "me" else query.read_path_id(request, "uid")
+
+
+MAX_OTHERS = 49
+MAX_MESSAGE_CHARS = 2000
+_UNREAD_MESSAGES = "messages after the read mark; counting stops at 100"
+UnreadMessageCount = Annotated[int, Meta(ge=0, le=100, description=_UNREAD_MESSAGES)]
+
+
+class NewTalk(Body):
+    """The body of ``POST /v1/talks``: the other users, and optionally a name for a talk of three or more users.
+
+    Two users have only one talk with each other, without a name; a second request returns it. Each request for three or
+    more users, counting the caller, makes a new talk.
+    """
+
+    people: Annotated[list[Id], Meta(min_length=1, max_length=MAX_OTHERS, description="the others, without the caller")]
+    name: Annotated[DisplayName, Meta(description="only for a talk of more than two users")] | None = None
+
+
+class NewTalkMessage(Body):
+    """The body of ``POST /v1/talks/{id}/messages``: the text of the message."""
+
+    message: Annotated[str, Meta(min_length=1, max_length=MAX_MESSAGE_CHARS)]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a blank message, and for control characters other than line feed and tab."""
+        check_text("message", self.message, allowed_controls="\n\t", may_be_blank=False)
+
+
+class TalkReadMark(Body):
+    """The body of ``PUT /v1/talks/{id}/read``: the id of the newest message that the caller has read."""
+
+    id: Id
+
+
+class TalkMessagePage(paging.PageAnswer):
+    """A page of the messages of a talk."""
+
+    messages: list[TalkMessage]
+
+
+class TalkPage(paging.PageAnswer):
+    """A page of talks."""
+
+    talks: list[Talk]
+
+
+class TalkReadState(msgspec.Struct):
+    """The id of the newest message that the caller has read, and the number of unread messages."""
+
+    read: Id
+    unread: UnreadMessageCount
+
+
+async def open_talk(request: web.Request) -> web.Response:
+    """``POST /v1/talks``: open a talk; for two users who have a talk already, return that talk with status 200."""
+    new_talk, key = await read_keyed_body(NewTalk, request)
+    talk, is_new = await request.app[STORE].talks.open(request[CLAIMS].sub, new_talk.people, new_talk.name, key)
+    return created_response(talk, "/v1/talks/") if is_new else json_response(talk)
+
+
+async def send_message(request: web.Request) -> web.Response:
+    """``POST /v1/talks/{id}/messages``: send a message; the log has the message before the server answers."""
+    talk_id = query.read_path_id(request)
+    new_message, key = await read_keyed_body(NewTalkMessage, request)
+    message = await request.app[STORE].talks.send_message(request[CLAIMS].sub, talk_id, new_message.message, key)
+    return created_response(message, f"/v1/talks/{talk_id}/messages/")
+
+
+async def mark_talk_read(request: web.Request) -> web.Response:
+    """``PUT /v1/talks/{id}/read``: mark the messages up to an id as read; an id below the read mark changes nothing."""
+    talk_id = query.read_path_id(request)
+    mark, key = await read_keyed_body(TalkReadMark, request)
+    return json_response(await request.app[STORE].talks.mark_read(request[CLAIMS].sub, talk_id, mark.id, key))
+
+
+_UNREAD = "notifications above the read mark; beyond 100, hidden ones count too"
+UnreadNumber = Annotated[NonNegativeInt, Meta(description=_UNREAD)]
+
+
+class ReadMark(Body):
+    """The body of ``PUT /v1/notifications/read``: the id of the newest notification that the caller has read."""
+
+    id: Id
+
+
+class UnreadCount(msgspec.Struct):
+    """The answer of ``PUT /v1/notifications/read``: the number of notifications that are still unread."""
+
+    unread: UnreadNumber
+
+
+class NotificationPage(paging.PageAnswer):
+    """A page of notifications."""
+
+    notifications: list[Notification]
+    unread: UnreadNumber
+
+
+async def list_notifications(request: web.Request) -> web.Response:
+    """``GET /v1/notifications``: list the caller's notifications, newest first, and count the unread ones."""
+    list_page = request.app[STORE].notifications.list_with_unread_count
+    page, unread = await list_page(request[CLAIMS].sub, paging.read_page_request(request))
+    items = [msgspec.Raw(item) for item in page.items]
+    return encode_response({"notifications": items, "next": page.next, "prev": page.prev, "unread": unread})
+
+
+async def mark_notifications_read(request: web.Request) -> web.Response:
+    """``PUT /v1/notifications/read``: mark the notifications up to an id as read; the read mark never moves back."""
+    mark, key = await read_keyed_body(ReadMark, request)
+    unread = await request.app[STORE].notifications.mark_read(request[CLAIMS].sub, mark.id, key)
+    return encode_response({"unread": unread})
+
+
+# fmt: off
+ROWS: tuple[Route, ...] = (
+    Route("GET", "/v1/notifications", list_notifications, "read", PageQuery, response=NotificationPage,
+          name="notifications_list_notifications", round_trips=read_trips(6)),
+    Route("PUT", "/v1/notifications/read", mark_notifications_read, "write", body=ReadMark, response=UnreadCount,
+          name="notifications_mark_read"),
+    page("/v1/users/{id}/lists", "lists_list_owned",
+         "List the lists of a user, newest first; only the owner sees private lists.",
+         lambda store: store.lists.list_owned, ListPage, trips=3),
+    page("/v1/users/{id}/listed", "lists_list_memberships",
+         "List the lists with the user that the caller may see, last addition first.",
+         lambda store: store.lists.list_containing, ListPage),
+    Route("POST", "/v1/lists", create_list, "write", body=NewList, response=List, status=201,
+          extra_error_statuses=(413,), name="lists_create"),
+    get("/v1/lists/{id}", "lists_get", "Read one list.", lambda store: store.lists.get, List),
+    update("/v1/lists/{id}", "lists_update",
+           "Change the name, description or visibility of a list that the caller owns.",
+           lambda store: store.lists.update, ListChanges, List),
+    write("DELETE", "/v1/lists/{id}", "lists_delete", "Delete a list that the caller owns, and its timeline.",
+          lambda store: store.lists.delete),
+    page("/v1/lists/{id}/members", "lists_list_members",
+         "List the members of a list, last added first, with the time of addition.",
+         lambda store: store.lists.list_members, UserPage, trips=3),
+    write("PUT", "/v1/lists/{id}/members/{uid}", "lists_add_member",
+          "Add a user to a list that the caller owns; repeating has no effect.", lambda store: store.lists.add_member,
+          response=List, extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS, limits=CONTACT_LIMITS),
+    write("DELETE", "/v1/lists/{id}/members/{uid}", "lists_remove_member",
+          "Remove a user from a list of the caller; repeating has no effect.", lambda store: store.lists.remove_member,
+          response=List, round_trips=FOLLOW_TRIPS),
+    page("/v1/users/me/groups", "groups_list_own",
+         "List the groups of which the caller is a member, last joined first.",
+         lambda store: lambda uid, asked: store.groups.list_joined(uid, uid, asked), GroupPage),
+    page("/v1/users/me/invitations", "groups_list_invitations",
+         "List the groups to which the caller is invited, last invited first.",
+         lambda store: store.groups.list_invitations, GroupPage),
+    Route("POST", "/v1/groups", create_group, "write", body=NewGroup, response=Group, status=201,
+          extra_error_statuses=(413,), name="groups_create"),
+    get("/v1/groups/{id}", "groups_get", "Read one group; only its members see a private group.",
+        lambda store: store.groups.get, Group, trips=2),
+    update("/v1/groups/{id}", "groups_update", "Change the name or description of a group that the caller owns.",
+           lambda store: store.groups.update, GroupChanges, Group),
+    write("DELETE", "/v1/groups/{id}", "groups_delete", "Delete a group that the caller owns, with all memberships.",
+          lambda store: store.groups.delete),
+    page("/v1/groups/{id}/members", "groups_list_members",
+         "List the members of a group, last joined first, with the time of joining.",
+         lambda store: store.groups.list_members, UserPage, trips=4),
+    Route("PUT", "/v1/groups/{id}/members/{uid}", add_member, "write", response=Group, other_statuses=(202,),
+          extra_error_statuses=(413,), me_parameter="uid", limits=CONTACT_LIMITS),
+    write("DELETE", "/v1/groups/{id}/members/{uid}", "groups_remove_member",
+          "Leave a group (uid `me`) or remove a user from the caller's group.",
+          lambda store: store.groups.remove_member, response=Group, me_parameter="uid"),
+    Route("POST", "/v1/talks", open_talk, "write", body=NewTalk, response=Talk, status=201, other_statuses=(200,),
+          limits=(WRITES, WRITE_BYTES, TALKS), name="talks_open_talk"),
+    page("/v1/talks", "talks_list_own", "List the caller's talks, the talk with the latest message first.",
+         lambda store: store.talks.list_talks, TalkPage),
+    page("/v1/talks/requests", "talks_list_requests",
+         "List the talks that strangers opened with the caller, and that wait for an answer.",
+         lambda store: store.talks.list_requests, TalkPage),
+    write("PUT", "/v1/talks/{id}/acceptance", "talks_accept",
+          "Accept a talk that a stranger opened; a reply does this too.", lambda store: store.talks.accept),
+    write("DELETE", "/v1/talks/{id}/acceptance", "talks_refuse",
+          "Refuse a talk that a stranger opened; the caller no longer sees it.", lambda store: store.talks.refuse),
+    get("/v1/talks/{id}", "talks_get", "Read one talk that the caller is in.", lambda store: store.talks.get, Talk,
+        trips=3),
+    Route("POST", "/v1/talks/{id}/messages", send_message, "write", body=NewTalkMessage, response=TalkMessage,
+          status=201, limits=TEXT_LIMITS, name="talks_send_message"),
+    page("/v1/talks/{id}/messages", "talks_list_messages",
+         "List the messages of a talk that the caller is in, newest first.", lambda store: store.talks.list_messages,
+         TalkMessagePage, trips=3),
+    get("/v1/talks/{id}/messages/{message}", "talks_get_message", "Read one message of a talk that the caller is in.",
+        lambda store: store.talks.get_message, TalkMessage, trips=3),
+    Route("PUT", "/v1/talks/{id}/read", mark_talk_read, "write", body=TalkReadMark, response=TalkReadState,
+          name="talks_mark_read"),
+)
+# fmt: on

@@ -11,14 +11,16 @@ from aiohttp import hdrs, web
 from stream_server.errors import ApiError, TooLarge, Unavailable, UnsupportedMediaType
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.store.social.ingest import Ingested
-from stream_server.web.api.ingest_lines import LineAnswer, ParsedLine, name_parameter, parse_line
+from stream_server.web.api.ingest_lines import LINES, LineAnswer, ParsedLine, name_parameter, parse_line
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, OPENING, REFUSE_WRITES, REQUEST_ID, SHUTDOWN, STORE
 from stream_server.web.http.authentication import check_token_again, token_digest
-from stream_server.web.http.body import read_content_type
+from stream_server.web.http.body import MAX_BODY_BYTES, read_content_type
 from stream_server.web.http.cors import add_cors_headers
 from stream_server.web.http.line_reader import Line, LineReader
 from stream_server.web.http.middleware import X_REQUEST_ID
 from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.limits.rate_limit import WRITES
+from stream_server.web.route import Route
 from stream_server.web.streaming.response_head import STREAM_HEADERS
 
 NDJSON = "application/x-ndjson"
@@ -63,19 +65,18 @@ class Batch(NamedTuple):
 
 
 class IngestExchange:
-    """One ingest: reads lines in batches, writes each batch in one round trip, and sends the answers of the batch.
+    """One request of ingest. It reads lines in batches, writes each batch in one round trip, and sends its answers.
 
-    While Redis writes a batch, the next one is read and parsed. It is written after the answers of the first were sent,
-    and only if none of them is a failure. While the client takes no answers, sending waits, and so no third batch is
+    While Redis writes one batch, the next one is read and parsed. The next one is written after the answers of the
+    first were sent, if none of them is a failure of the server. While the client takes no answers, no third batch is
     read.
     """
 
     def __init__(self, request: web.Request) -> None:
-        config = request.app[CONFIG]
         self._request = request
         self._ingest = request.app[STORE].ingest
-        self._message_max_chars = config.message_max_chars
-        self._lines = LineReader(request.content, config.body_max_bytes)
+        self._message_max_chars = request.app[CONFIG].message_max_chars
+        self._lines = LineReader(request.content, MAX_BODY_BYTES)
         self._response = web.StreamResponse(headers={hdrs.CONTENT_TYPE: NDJSON, **STREAM_HEADERS})
         self._next_line = 1
         self._reading: asyncio.Task[Batch] | None = None
@@ -104,7 +105,7 @@ class IngestExchange:
             await self._answer(batch)
 
     def _read_ahead(self) -> None:
-        """Begin to read the next batch, if there is one."""
+        """Begin to read the next batch in a task, unless the body has ended."""
         self._reading = None if self._lines.is_finished else asyncio.create_task(self._read(), name="ingest batch")
 
     async def _read(self) -> Batch:
@@ -112,7 +113,7 @@ class IngestExchange:
         return Batch(lines, [self._parse(line) for line in lines], self._lines.next_number)
 
     async def _stop_reading(self) -> None:
-        """End the reading of a batch that nobody will write."""
+        """Cancel the reading of a batch that will not be written."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.wait({self._reading})
@@ -168,3 +169,11 @@ class IngestExchange:
     async def _send(self, answers: Sequence[LineAnswer]) -> None:
         if answers:
             await self._response.write(keep_on_one_line(_encoder.encode_lines(answers)))
+
+
+# fmt: off
+ROWS: tuple[Route, ...] = (
+    Route("POST", "/v1/ingest", ingest, "ingest", response=LineAnswer, lines=LINES, media_type=NDJSON,
+          is_streaming=True, limits=(WRITES,), extra_error_statuses=(415,)),
+)
+# fmt: on

@@ -13,8 +13,8 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server.errors import ApiError, BadRequest, Conflict
 from stream_server.store.social.ingest import Ingest, Ingested, IngestWrite
 from stream_server.store.social.statuses import StatusDraft
+from stream_server.web.api.people import UserChanges
 from stream_server.web.api.statuses import MAX_MEDIA, GeoPoint, MediaLink, NamedPlace, check_message_text
-from stream_server.web.api.users import UserChanges
 from stream_server.web.http import fields, validation
 from stream_server.web.http.body import normalise_json
 from stream_server.web.http.fields import DisplayName, ForeignId, Id, Language, Login
@@ -36,9 +36,10 @@ ChangeId = Annotated[ForeignId, Meta(description="the site's own id of this chan
 
 
 class IngestedUser(UserChanges, kw_only=True):
-    """A user of the site. A new user without ``login`` gets one; without ``name``, the login or foreign id is it.
+    """A user of another site.
 
-    Of a known user, omitted members stay as they are, and null clears one. ``login`` never changes.
+    A new user without ``login`` gets one; without ``name``, the login or the foreign id is the name. Of a known user,
+    omitted members stay as they are, and null clears one. ``login`` never changes.
     """
 
     foreign_id: ForeignId
@@ -47,7 +48,10 @@ class IngestedUser(UserChanges, kw_only=True):
 
 
 class IngestedStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A status of the site. ``author``, ``in_reply_to`` and ``origin`` are foreign ids. ``posted`` is what it shows."""
+    """A status of another site. ``author``, ``in_reply_to`` and ``origin`` are foreign ids.
+
+    ``posted`` is the time that the status shows.
+    """
 
     foreign_id: ForeignId
     author: ForeignId
@@ -147,7 +151,7 @@ def _op(line: type[msgspec.Struct] | msgspec.Struct) -> str:
 
 
 class ParsedLine(NamedTuple):
-    """A line that can be written. ``left_out`` are the faults of the members that the write does without."""
+    """A line that can be written. ``left_out`` has the errors of the members that are left out of the write."""
 
     write: IngestWrite
     left_out: tuple[ApiError, ...]
@@ -269,7 +273,7 @@ def _parse_posted(posted: str | None) -> int | None:
 
 
 def name_parameter(op: str, result: Ingested | ApiError) -> Ingested | ApiError:
-    """Return a refusal with the parameter as the line calls it. Scripts call the target `id`."""
+    """Return the error with the name that the line has for the parameter: scripts call the target ``id``."""
     if isinstance(result, ApiError) and result.status < HTTPStatus.INTERNAL_SERVER_ERROR:
         param = "target" if result.param == "id" else result.param
         if result.error_code == "suspended":  # scripts do not name the user who acts

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from aiohttp import web
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from filters.rules.condition import RuleError
 from filters.rules.parser import MAX_RULE_CHARS
@@ -16,17 +16,21 @@ from stream_server.events.position import format_iso_time
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.preview import PreviewResult, RulePreview
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
+from stream_server.web.api.rows import write
 from stream_server.web.api.rule_trial import TrialStatus, load_trial_event
-from stream_server.web.api.statuses import Status, TextSpan, check_message_text
+from stream_server.web.api.statuses import check_message_text
 from stream_server.web.http import query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, OPENING, STORE
-from stream_server.web.http.fields import Body, Id, NonNegativeInt, Timestamp
-from stream_server.web.http.idempotency import answer_write, read_keyed_body
+from stream_server.web.http.fields import Body, Id
+from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
+from stream_server.web.limits.rate_limit import TRIALS
+from stream_server.web.route import RedisRoundTrips, Route
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.stream_plan import plan_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
+from stream_server.wire.objects import RuleAnswer, RuleExplanation, RulePreviewResult
 
 MAX_PREVIEW_MINUTES = 1440
 """Furthest that a preview looks back, in minutes: one day."""
@@ -42,6 +46,9 @@ RuleTag = Annotated[str, Meta(max_length=120, description=_TAG_MEANING)]
 DryRun = Annotated[bool, Meta(description="only report what would happen")]
 
 
+EXPLAIN_TRIPS = RedisRoundTrips(4, "the status as the caller may see it; its author as of posting, from the log")
+
+
 class NewRule(Body):
     """A rule to save, with an optional label (``tag``) that the server sends with each match."""
 
@@ -54,15 +61,6 @@ class NewRules(Body):
 
     rules: Annotated[list[NewRule], Meta(min_length=1, max_length=MAX_RULES_PER_USER)]
     dry_run: DryRun = False
-
-
-class RuleAnswer(msgspec.Struct):
-    """A rule in canonical form. The answer to a dry run has no ``id`` and ``created``, because nothing was saved."""
-
-    rule: str
-    tag: Annotated[str, Meta(description="empty if the rule has no tag")]
-    id: Id | UnsetType = UNSET
-    created: Timestamp | UnsetType = UNSET
 
 
 class RuleList(msgspec.Struct):
@@ -106,25 +104,6 @@ class ExplainBody(Body):
     status: Annotated[Id | TrialStatus, Meta(description="id of a status that the caller may see, or a made-up one")]
 
 
-class ExplainedPart(msgspec.Struct):
-    """A part of a rule: whether it matches a status, and why. A part that contains further parts has ``parts``."""
-
-    text: str
-    column: Annotated[int, Meta(ge=1, description="where the part begins in the rule as sent, in code points")]
-    matched: bool
-    why: str
-    indices: Annotated[list[TextSpan], Meta(description="where the part was found in the message")]
-    parts: "list[ExplainedPart] | UnsetType" = UNSET
-
-
-class RuleExplanation(msgspec.Struct):
-    """Whether the rule matches the status, and why."""
-
-    matched: bool
-    rule: Annotated[str, Meta(description="the canonical text of the rule")]
-    parts: ExplainedPart
-
-
 class PreviewBody(Body):
     """The body of ``POST /v1/rules/preview``: a rule, and how many minutes to look back."""
 
@@ -132,40 +111,11 @@ class PreviewBody(Body):
     minutes: Annotated[int, Meta(ge=1, le=MAX_PREVIEW_MINUTES, description="how far to look back")]
 
 
-class MatchedPart(msgspec.Struct):
-    """A part of the rule that matches the status, and where the server found the part in the message."""
-
-    part: str
-    indices: list[TextSpan]
-
-
-class PreviewExample(msgspec.Struct):
-    """A status that the rule matches, and the parts of the rule that match it."""
-
-    status: Status
-    parts: list[MatchedPart]
-
-
-class RulePreviewResult(msgspec.Struct):
-    """The number of statuses that the caller may see and that match a rule, from the time ``from`` to the time ``to``.
-
-    ``complete`` means that the server scanned the whole requested time. ``examples`` has the latest ten matches.
-    """
-
-    matched: NonNegativeInt
-    scanned: Annotated[NonNegativeInt, Meta(description="entries of the log, of any kind")]
-    from_: Timestamp = msgspec.field(name="from")
-    to: Timestamp
-    complete: bool
-    per_minute: Annotated[float, Meta(ge=0)]
-    examples: list[PreviewExample]
-
-
 async def list_saved(request: web.Request) -> web.Response:
     """``GET /v1/rules``: list the caller's rules, the oldest first; ``ids`` selects some of them."""
     ids = query.parsed_query(request, RulesQuery).ids
     rules, _ = await request.app[STORE].rules.get_all(request[CLAIMS].sub)
-    return encode_response(RuleList([_rule_answer(rule) for rule in rules if not ids or rule.id in ids]))
+    return encode_response({"rules": [_members_of(rule) for rule in rules if not ids or rule.id in ids]})
 
 
 async def add(request: web.Request) -> web.Response:
@@ -174,14 +124,9 @@ async def add(request: web.Request) -> web.Response:
     texts, dry_run = await _canonical_rules(request, new_rules), new_rules.dry_run
     outcomes = await request.app[STORE].rules.add(request[CLAIMS].sub, texts, key, all_or_nothing=True, dry_run=dry_run)
     _refuse_duplicates(outcomes)
-    saved = [_rule_answer(outcome.saved) for outcome in outcomes if outcome.saved is not None]
-    answers = [RuleAnswer(text, tag) for text, tag in texts] if dry_run else saved
-    return encode_response(CreatedRules(answers, dry_run), status=200 if dry_run else 201)
-
-
-async def delete(request: web.Request) -> web.Response:
-    """``DELETE /v1/rules/{id}``: delete one of the caller's rules."""
-    return await answer_write(request, request.app[STORE].rules.remove_one)
+    saved = [_members_of(outcome.saved) for outcome in outcomes if outcome.saved is not None]
+    answers = [{"rule": text, "tag": tag} for text, tag in texts] if dry_run else saved
+    return encode_response({"rules": answers, "dry_run": dry_run}, status=200 if dry_run else 201)
 
 
 async def delete_many(request: web.Request) -> web.Response:
@@ -251,8 +196,8 @@ def _refuse_duplicates(outcomes: list[AddRuleOutcome]) -> None:
             raise Conflict(f"a rule with this text and tag {what}", param=f"rules[{index}].rule")
 
 
-def _rule_answer(rule: StoredRule) -> RuleAnswer:
-    return RuleAnswer(rule.rule, rule.tag, rule.id, rule.created)
+def _members_of(rule: StoredRule) -> dict[str, str]:
+    return {"rule": rule.rule, "tag": rule.tag, "id": rule.id, "created": rule.created}
 
 
 async def _run_preview(request: web.Request, rule: Rule, minutes: int) -> dict[str, Any]:
@@ -296,3 +241,20 @@ def _example(delivery: Delivery) -> dict[str, Any]:
     (match,) = msgspec.json.decode(delivery.matched_json or b"", type=list[dict[str, msgspec.Raw]])
     status = msgspec.json.decode(delivery.entry.wire, type=dict[str, msgspec.Raw])["status"]
     return {"status": status, "parts": match["parts"]}
+
+
+# fmt: off
+ROWS: tuple[Route, ...] = (
+    Route("GET", "/v1/rules", list_saved, "stream", RulesQuery, response=RuleList),
+    Route("POST", "/v1/rules", add, "stream", body=NewRules, response=CreatedRules, status=201, other_statuses=(200,),
+          extra_error_statuses=(409, 413)),
+    write("DELETE", "/v1/rules/{id}", "rules_delete", "Delete one of the caller's rules.",
+          lambda store: store.rules.remove_one, scope="stream"),
+    Route("POST", "/v1/rules/delete", delete_many, "stream", body=RuleDeletion, response=DeletedRules,
+          works_when_full=True),
+    Route("POST", "/v1/rules/explain", explain, "stream", body=ExplainBody, response=RuleExplanation, is_write=False,
+          round_trips=EXPLAIN_TRIPS, limits=(TRIALS,)),
+    Route("POST", "/v1/rules/preview", preview, "stream", body=PreviewBody, response=RulePreviewResult,
+          is_streaming=True, is_write=False, limits=(TRIALS,)),
+)
+# fmt: on

@@ -11,7 +11,7 @@ maker of the link chose, also after a refresh.
 import re
 import secrets
 import time
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from aiohttp import hdrs, web
@@ -21,7 +21,7 @@ from stream_server.errors import BadRequest, Forbidden, NotFound, Unauthorized
 from stream_server.events.position import format_iso_time
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.sessions import RefreshSecrets
-from stream_server.web.api.users import OwnUser
+from stream_server.web.api.rows import LOG_IN_TRIPS, PASSWORD_TRIPS
 from stream_server.web.http import fields, query, validation
 from stream_server.web.http.app_keys import AUTH, CLAIMS, CONFIG, PASSWORDS, STORE
 from stream_server.web.http.authentication import token_digest
@@ -29,6 +29,8 @@ from stream_server.web.http.fields import Secret, Timestamp
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limit import LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
+from stream_server.wire.objects import Session
 
 LOGIN_SCOPES = frozenset({"read", "write", "stream"})
 """Scopes of a token that a log-in issues. Only the command line gives ``firehose`` and ``admin``: tokens and links."""
@@ -56,16 +58,6 @@ class NewSession(msgspec.Struct, forbid_unknown_fields=True):
     password: Annotated[str, Meta(max_length=256)] | None = None
     refresh_token: Secret | None = None
     code: Annotated[Secret, Meta(description="from a sign-in link; valid once")] | None = None
-
-
-class Session(msgspec.Struct):
-    """An access token, and a refresh token that a client exchanges once for a new pair of tokens."""
-
-    token: Annotated[str, Meta(description="for `Authorization: Bearer`")]
-    token_type: Literal["Bearer"]
-    expires_in: Annotated[int, Meta(ge=1, description="seconds")]
-    refresh_token: Annotated[str, Meta(description="valid for one `POST /v1/sessions`")]
-    user: OwnUser
 
 
 class LogOutQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -300,3 +292,16 @@ def _session_answer(
     )
     answer = {"token": token, "token_type": "Bearer", "expires_in": ttl_seconds}
     return encode_response({**answer, "refresh_token": str(refresh_token), "user": msgspec.Raw(user)}, status=201)
+
+
+# fmt: off
+ROWS: tuple[Route, ...] = (
+    Route("POST", "/v1/sessions", log_in, NO_TOKEN, body=NewSession, response=Session, status=201,
+          extra_error_statuses=(401, 403), round_trips=LOG_IN_TRIPS, works_when_full=True),
+    Route("GET", "/v1/sessions", list_open, "read", response=OpenSessions),
+    Route("DELETE", "/v1/sessions", log_out, ANY_TOKEN, LogOutQuery, status=204),
+    Route("DELETE", "/v1/sessions/{id}", end, ANY_TOKEN, status=204),
+    Route("PUT", "/v1/users/me/password", change_password, "write", body=PasswordChange, status=204,
+          round_trips=PASSWORD_TRIPS, works_when_full=True),
+)
+# fmt: on

@@ -1,34 +1,44 @@
-"""Statuses: posting, reading and deleting them."""
+"""Statuses, comments, likes (which others see) and favorites (which only their user sees), timelines, and trends."""
 
 from typing import Annotated, Any, Literal
 
 import msgspec
 from aiohttp import web
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from stream_server.errors import BadRequest
-from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
-from stream_server.web.http import fields, query
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
+from stream_server.events.position import format_iso_time
+from stream_server.store.social.statuses import StatusDraft
+from stream_server.trends.counter import MAX_TRENDS, primary_language
+from stream_server.web.api.people import UserPage
+from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, TEXT_LIMITS, Call, get, page, read_trips, write
+from stream_server.web.http import fields, paging, query
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE, TRENDS
 from stream_server.web.http.fields import (
-    ForeignId,
+    Body,
     HttpUrl,
     Id,
     Language,
     Latitude,
-    Login,
     Longitude,
     NonNegativeInt,
     Timestamp,
 )
-from stream_server.web.http.idempotency import answer_write, read_keyed_body
-from stream_server.web.http.paging import IdsQuery
-from stream_server.web.http.responses import created_response, json_response, list_response
+from stream_server.web.http.idempotency import read_keyed_body, write_by_path_id
+from stream_server.web.http.paging import IdsQuery, NumberedPageQuery, PageAnswer
+from stream_server.web.http.responses import (
+    created_response,
+    encode_response,
+    list_response,
+    page_response,
+)
+from stream_server.web.route import Route
+from stream_server.wire.objects import Comment, LikeCount, Location, Media, Place, Status
 
 MAX_MEDIA = 4
 
 
-class GeoPoint(StatusLocation, frozen=True, forbid_unknown_fields=True):
+class GeoPoint(Location, frozen=True, forbid_unknown_fields=True):
     """A point on the Earth, longitude and latitude in degrees (WGS 84)."""
 
     lon: Longitude
@@ -38,7 +48,7 @@ class GeoPoint(StatusLocation, frozen=True, forbid_unknown_fields=True):
 CountryCode = Annotated[str, Meta(pattern=r"^[A-Za-z]{2}$(?!\n)", description="an ISO 3166-1 alpha-2 country code")]
 
 
-class NamedPlace(StatusPlace, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class NamedPlace(Place, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A named place. ``box`` is west, south, east, north in degrees. A box with west > east crosses longitude 180."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
@@ -51,7 +61,7 @@ class NamedPlace(StatusPlace, frozen=True, forbid_unknown_fields=True, omit_defa
             raise ValueError("`box` must have south below north, and west different from east")
 
 
-class MediaLink(StatusMedia, frozen=True, forbid_unknown_fields=True):
+class MediaLink(Media, frozen=True, forbid_unknown_fields=True):
     """A link to an image, a video or a sound. The server does not fetch it."""
 
     url: HttpUrl
@@ -80,74 +90,6 @@ class NewStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             fields.check_meta(self.meta)
 
 
-_SPAN = "start and end in the text, in code points"
-TextSpan = Annotated[tuple[NonNegativeInt, NonNegativeInt], Meta(description=_SPAN)]
-
-
-class MentionEntity(msgspec.Struct):
-    """``@login`` in a text; ``id`` is omitted if no user has this login."""
-
-    login: str
-    indices: TextSpan
-    id: Id | UnsetType = UNSET
-
-
-class TagEntity(msgspec.Struct):
-    """A hashtag ``#text`` or a cashtag ``$text`` in a text."""
-
-    text: str
-    indices: TextSpan
-
-
-class UrlEntity(msgspec.Struct):
-    """A link in a text."""
-
-    url: str
-    display_url: str
-    expanded_url: str
-    indices: TextSpan
-
-
-class StatusEntities(msgspec.Struct):
-    """The mentions, tags and links that the server found in a text."""
-
-    mentions: list[MentionEntity]
-    hashtags: list[TagEntity]
-    cashtags: list[TagEntity]
-    urls: list[UrlEntity]
-
-
-class EmbeddedStatus(msgspec.Struct):
-    """The status that a repost or quote has as its ``original``. It does not contain an ``original`` itself."""
-
-    id: Id
-    uid: Id
-    login: Login
-    message: str
-    posted: Timestamp
-    location: GeoPoint | None
-    place: NamedPlace | None
-    lang: Annotated[str, Meta(description="a BCP 47 language tag, or `und` if the language is unknown")]
-    entities: StatusEntities
-    in_reply_to: Id | None
-    in_reply_to_uid: Id | None
-    origin: Annotated[Id, Meta(description="the status that this one reposts or quotes")] | None
-    media: list[MediaLink]
-    meta: dict[str, Any] | None
-    group: Id | None
-    conversation: Annotated[Id, Meta(description="the first status of the thread")]
-    likes: NonNegativeInt
-    comments: NonNegativeInt
-    reposts: NonNegativeInt
-    foreign_id: Annotated[ForeignId, Meta(description="only of a status of another site")] | UnsetType = UNSET
-
-
-class Status(EmbeddedStatus, kw_only=True):
-    """A status. ``original`` is the reposted or quoted status, or null if that is deleted or hidden from the caller."""
-
-    original: EmbeddedStatus | UnsetType | None = UNSET
-
-
 class StatusesById(msgspec.Struct):
     """The requested statuses that exist and that the caller may see, in the order of the request."""
 
@@ -164,20 +106,10 @@ async def post(request: web.Request) -> web.Response:
     return created_response(status, "/v1/statuses/")
 
 
-async def get(request: web.Request) -> web.Response:
-    """``GET /v1/statuses/{id}``: read one status."""
-    return json_response(await request.app[STORE].statuses.get(request[CLAIMS].sub, query.read_path_id(request)))
-
-
-async def get_many(request: web.Request) -> web.Response:
+async def get_statuses(request: web.Request) -> web.Response:
     """``GET /v1/statuses?ids=``: read several statuses in the requested order; those not found are left out."""
     ids = query.parsed_query(request, IdsQuery).ids
     return list_response("statuses", await request.app[STORE].statuses.get_many(request[CLAIMS].sub, ids))
-
-
-async def delete(request: web.Request) -> web.Response:
-    """``DELETE /v1/statuses/{id}``: delete one of the caller's own statuses."""
-    return await answer_write(request, request.app[STORE].statuses.delete)
 
 
 def check_message_text(message: str, max_chars: int, param: str = "message") -> None:
@@ -186,3 +118,205 @@ def check_message_text(message: str, max_chars: int, param: str = "message") -> 
         raise BadRequest(f"at most {max_chars} code points", param=param)
     if message and not message.strip():
         raise BadRequest("must not be only white space", param=param)
+
+
+class NewComment(Body):
+    """The body of ``POST /v1/statuses/{id}/comments``. ``message`` has the same limits as a status's ``message``."""
+
+    message: Annotated[str, Meta(min_length=1)]
+
+
+class CommentPage(paging.PageAnswer):
+    """A page of comments, oldest first."""
+
+    comments: list[Comment]
+
+
+async def post_comment(request: web.Request) -> web.Response:
+    """``POST /v1/statuses/{id}/comments``: comment on a status; the server answers after the comment is on the log."""
+    status_id = query.read_path_id(request)
+    new_comment, key = await read_keyed_body(NewComment, request)
+    check_message_text(new_comment.message, request.app[CONFIG].message_max_chars)
+    comment = await request.app[STORE].comments.create(request[CLAIMS].sub, status_id, new_comment.message, key)
+    return created_response(comment, "/v1/comments/")
+
+
+class LikeState(msgspec.Struct):
+    """The answer of ``GET /v1/users/me/likes/{id}``: whether the caller likes the status."""
+
+    liked: bool
+
+
+class FavoriteState(msgspec.Struct):
+    """Whether the status is a favorite of the caller."""
+
+    favorite: bool
+
+
+async def like(request: web.Request) -> web.Response:
+    """``PUT /v1/users/me/likes/{id}``: like a status; repeating has no effect."""
+    return encode_response(LikeCount(*await write_by_path_id(request, request.app[STORE].likes.like)))
+
+
+async def unlike(request: web.Request) -> web.Response:
+    """``DELETE /v1/users/me/likes/{id}``: remove the caller's like of a status; repeating has no effect."""
+    return encode_response(LikeCount(*await write_by_path_id(request, request.app[STORE].likes.unlike)))
+
+
+async def get_like(request: web.Request) -> web.Response:
+    """``GET /v1/users/me/likes/{id}``: tell whether the caller likes a status."""
+    uid = request[CLAIMS].sub
+    return encode_response({"liked": await request.app[STORE].likes.has_liked(uid, query.read_path_id(request), uid)})
+
+
+async def get_favorite(request: web.Request) -> web.Response:
+    """``GET /v1/users/me/favorites/{id}``: tell whether a status is a favorite of the caller."""
+    is_favorite = await request.app[STORE].favorites.is_favorite(request[CLAIMS].sub, query.read_path_id(request))
+    return encode_response({"favorite": is_favorite})
+
+
+_ORDERS = "newest first, or by the reactions of other users; a cursor of one order is invalid for the other"
+TimelineOrder = Annotated[Literal["time", "importance"], Meta(description=_ORDERS)]
+
+
+class HomeTimelineQuery(NumberedPageQuery, frozen=True, forbid_unknown_fields=True):
+    """The query of one page of the home timeline. ``order`` sorts the statuses by time or by importance."""
+
+    order: TimelineOrder = "time"
+
+
+class StatusPage(PageAnswer):
+    """A page of statuses."""
+
+    statuses: list[Status]
+
+
+async def home_timeline(request: web.Request) -> web.Response:
+    """``GET /v1/timelines/home``: list the caller's statuses and those of followed users, by time or importance."""
+    asked, viewer = query.parsed_query(request, HomeTimelineQuery), request[CLAIMS].sub
+    timelines = request.app[STORE].timelines
+    read = timelines.read_home_by_importance if asked.order == "importance" else timelines.read_home
+    return page_response("statuses", *await read(viewer, asked.page_request()))
+
+
+async def hashtag_timeline(request: web.Request) -> web.Response:
+    """``GET /v1/tags/{tag}/statuses``: list the recent statuses with a hashtag, newest first."""
+    read_tag, tag = request.app[STORE].timelines.read_tag, request.match_info["tag"]
+    return page_response("statuses", *await read_tag(request[CLAIMS].sub, tag, paging.read_page_request(request)))
+
+
+TrendKind = Literal["tag", "word"]
+Authors = Annotated[int, Meta(ge=0, description="authors of counted posts; one counts once in an hour of the clock")]
+
+
+class TrendsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of ``GET /v1/trends``."""
+
+    kind: TrendKind = "tag"
+    lang: Language | None = None
+    count: Annotated[int, Meta(ge=1, le=MAX_TRENDS)] = 20
+
+
+class TrendAnswer(msgspec.Struct):
+    """A tag (without ``#``) or a word, in lower case, that grows."""
+
+    text: str
+    count: Authors
+    before: Annotated[int, Meta(ge=0, description="the same in the hour before")]
+    growth: Annotated[float, Meta(ge=0, description="`count` divided by what was to be expected from the hour before")]
+
+
+class Trends(msgspec.Struct, rename={"from_": "from"}):
+    """The trends of the present hour, the strongest first."""
+
+    from_: Annotated[Timestamp, Meta(description="since when posts are counted: up to an hour ago")]
+    to: Timestamp
+    posts: Annotated[int, Meta(ge=0, description="public posts in this time, estimated above 50 events a second")]
+    counted: Annotated[int, Meta(ge=0, description="posts of which the words were counted: up to 50 a second")]
+    max_undercount: Annotated[NonNegativeInt, Meta(description="by how much a count may be too low")]
+    trends: list[TrendAnswer]
+
+
+async def get_trends(request: web.Request) -> web.Response:
+    """``GET /v1/trends``: list the tags or words that more people use than an hour ago."""
+    asked = query.parsed_query(request, TrendsQuery)
+    language = "" if asked.lang is None else primary_language(asked.lang)
+    report, now_ms = request.app[TRENDS].report(asked.kind, language), request.app[HUB].now_ms()
+    return encode_response(
+        Trends(
+            format_iso_time(min(report.from_ms or now_ms, now_ms)), format_iso_time(now_ms), report.posts,
+            report.counted, report.max_undercount, [TrendAnswer(*trend) for trend in report.trends[: asked.count]],
+        )
+    )  # fmt: skip
+
+
+def _timeline(path: str, name: str, summary: str, call: Call, trips: int = 3) -> Route:
+    """Return a row for reading one page of a timeline's statuses, by cursor or by number."""
+    return page(path, name, summary, call, StatusPage, trips, query=NumberedPageQuery)
+
+
+# fmt: off
+ROWS: tuple[Route, ...] = (
+    Route("POST", "/v1/statuses", post, "write", body=NewStatus, response=Status, status=201, round_trips=FANOUT_TRIPS,
+          limits=TEXT_LIMITS),
+    Route("GET", "/v1/statuses", get_statuses, "read", IdsQuery, response=StatusesById, name="statuses_get_many",
+          round_trips=read_trips(3)),
+    get("/v1/statuses/{id}", "statuses_get", "Read one status.", lambda store: store.statuses.get, Status, trips=3),
+    write("DELETE", "/v1/statuses/{id}", "statuses_delete", "Delete one of the caller's own statuses.",
+          lambda store: store.statuses.delete, round_trips=FANOUT_TRIPS),
+    page("/v1/statuses/{id}/likes", "likes_list_likers",
+         "List the users who like a status with the time of the like, newest first.",
+         lambda store: store.likes.list_likers, UserPage, trips=4),
+    Route("PUT", "/v1/users/me/likes/{id}", like, "write", response=LikeCount, name="likes_like"),
+    Route("DELETE", "/v1/users/me/likes/{id}", unlike, "write", response=LikeCount, name="likes_unlike"),
+    Route("GET", "/v1/users/me/likes/{id}", get_like, "read", response=LikeState, name="likes_get_like",
+          round_trips=read_trips(4)),
+    write("PUT", "/v1/users/me/favorites/{id}", "likes_add_favorite",
+          "Add a status to the caller's favorites; other users do not see it.", lambda store: store.favorites.add,
+          FavoriteState(favorite=True)),
+    write("DELETE", "/v1/users/me/favorites/{id}", "likes_remove_favorite",
+          "Remove a status from the caller's favorites, even a deleted status.", lambda store: store.favorites.remove,
+          FavoriteState(favorite=False)),
+    Route("GET", "/v1/users/me/favorites/{id}", get_favorite, "read", response=FavoriteState,
+          name="likes_get_favorite", round_trips=read_trips(4)),
+    Route("POST", "/v1/statuses/{id}/comments", post_comment, "write", body=NewComment, response=Comment, status=201,
+          limits=TEXT_LIMITS, name="comments_post"),
+    page("/v1/statuses/{id}/comments", "comments_list_under_status",
+         "List the comments, oldest first, without those of blocked and muted users.",
+         lambda store: store.comments.list_comments, CommentPage, trips=4),
+    get("/v1/comments/{id}", "comments_get", "Read one comment.", lambda store: store.comments.get, Comment, trips=4),
+    write("DELETE", "/v1/comments/{id}", "comments_delete",
+          "Delete a comment, as the author of the comment or of the status.", lambda store: store.comments.delete),
+    Route("GET", "/v1/timelines/home", home_timeline, "read", HomeTimelineQuery, response=StatusPage,
+          round_trips=read_trips(7), name="timelines_home_timeline"),
+    _timeline("/v1/users/me/mentions", "timelines_mention_timeline",
+              "List the recent statuses that mention the caller, newest first.",
+              lambda store: store.timelines.read_mentions),
+    _timeline("/v1/users/me/favorites", "timelines_favorite_statuses",
+              "List the caller's favorites that are still visible, last added first.",
+              lambda store: store.timelines.read_favorites, trips=4),
+    _timeline("/v1/users/{id}/statuses", "timelines_profile_timeline", "List the statuses of a user, newest first.",
+              lambda store: store.timelines.read_profile),
+    _timeline("/v1/users/{id}/likes", "timelines_liked_statuses",
+              "List the statuses that a user likes, the latest like first.", lambda store: store.timelines.read_liked,
+              trips=5),
+    _timeline("/v1/statuses/{id}/reposts", "timelines_list_reposts",
+              "List the reposts and quotes of a status, newest first.", lambda store: store.timelines.read_reposts,
+              trips=6),
+    _timeline("/v1/statuses/{id}/replies", "timelines_list_replies",
+              "List the direct replies to a status, newest first.", lambda store: store.timelines.read_replies,
+              trips=5),
+    _timeline("/v1/statuses/{id}/conversation", "timelines_list_conversation",
+              "List the thread to which a status belongs, oldest status first.",
+              lambda store: store.timelines.read_conversation, trips=7),
+    Route("GET", "/v1/trends", get_trends, "read", TrendsQuery, response=Trends, round_trips=NO_ROUND_TRIP,
+          name="trends_get"),
+    Route("GET", "/v1/tags/{tag}/statuses", hashtag_timeline, "read", NumberedPageQuery, response=StatusPage,
+          name="timelines_hashtag_timeline", round_trips=read_trips(3)),
+    _timeline("/v1/lists/{id}/statuses", "timelines_list_timeline",
+              "List the statuses of the members of a list, newest first.", lambda store: store.timelines.read_list,
+              trips=4),
+    _timeline("/v1/groups/{id}/statuses", "timelines_group_timeline",
+              "List the statuses posted in a group, newest first.", lambda store: store.timelines.read_group, trips=5),
+)
+# fmt: on

@@ -1,5 +1,11 @@
-"""The caller's open streams: list them, end one, and let one go on with a new token."""
+"""The caller's open streams: list them, end one, let one go on with a new token. And tickets, which open a stream.
 
+A browser's EventSource cannot set headers, so its page first requests a ticket, with the token in a header. URLs end
+up in logs and histories, so a ticket works only once, within 30 seconds. It is the only credential that a URL may
+carry. The stream has the token's scopes, and ends when the token ends.
+"""
+
+import secrets
 from typing import Annotated
 
 import msgspec
@@ -9,9 +15,14 @@ from msgspec import Meta
 from stream_server.errors import Forbidden, NotFound
 from stream_server.events.position import format_iso_time
 from stream_server.hub.client import StreamToken
-from stream_server.web.http.app_keys import CLAIMS, STREAMS
+from stream_server.web.http.app_keys import CLAIMS, STORE, STREAMS
+from stream_server.web.http.authentication import token_digest
 from stream_server.web.http.fields import Cursor, NonNegativeInt, Timestamp
 from stream_server.web.http.responses import encode_response
+from stream_server.web.limits.rate_limit import TICKETS
+from stream_server.web.route import RedisRoundTrips, Route
+
+STREAM_TRIPS = RedisRoundTrips(3, "none for a stream of this process; else two look-ups and the command to the other")
 
 
 class OpenStream(msgspec.Struct):
@@ -41,7 +52,7 @@ class ProlongedStream(msgspec.Struct):
     expires: Timestamp
 
 
-async def list_open(request: web.Request) -> web.Response:
+async def list_streams(request: web.Request) -> web.Response:
     """``GET /v1/streams``: list the caller's open streams in all server processes, the oldest first."""
     return encode_response({"streams": await request.app[STREAMS].list_streams(request[CLAIMS].sub)})
 
@@ -71,3 +82,33 @@ async def prolong(request: web.Request) -> web.Response:
 
 def _no_such_stream() -> NotFound:
     return NotFound("you have no such open stream", param="connection")
+
+
+TICKET_BYTES = 32
+TICKET_TTL_SECONDS = 30
+
+
+class Ticket(msgspec.Struct):
+    """A single-use credential that opens one stream from a URL."""
+
+    ticket: Annotated[str, Meta(description="for `?ticket=`; valid once")]
+    expires_in: Annotated[int, Meta(ge=1, description="seconds")]
+
+
+async def issue_ticket(request: web.Request) -> web.Response:
+    """``POST /v1/streams/ticket``: issue a ticket, which opens one stream without a token within 30 seconds."""
+    ticket, claims = secrets.token_urlsafe(TICKET_BYTES), msgspec.json.encode(request[CLAIMS])
+    await request.app[STORE].tickets.store(token_digest(ticket), claims, TICKET_TTL_SECONDS)
+    return encode_response({"ticket": ticket, "expires_in": TICKET_TTL_SECONDS}, status=201)
+
+
+# fmt: off
+ROWS: tuple[Route, ...] = (
+    Route("POST", "/v1/streams/ticket", issue_ticket, "stream", response=Ticket, status=201, is_write=False,
+          limits=(TICKETS,), name="tickets_issue_ticket"),
+    Route("GET", "/v1/streams", list_streams, "stream", response=OpenStreamList, name="streams_list_open"),
+    Route("DELETE", "/v1/streams/{connection}", close, "stream", status=204, round_trips=STREAM_TRIPS),
+    Route("POST", "/v1/streams/{connection}/token", prolong, "stream", response=ProlongedStream, is_write=False,
+          round_trips=STREAM_TRIPS),
+)
+# fmt: on

@@ -7,5 +7,5 @@ from stream_server.web.limits.rate_limit import DIALECT_CONNECTS
 
 
 async def count_connect(request: web.Request) -> None:
-    """Count a stream that the caller opens. Raises RateLimited above ``reconnect_limit`` in 15 minutes."""
+    """Count a stream that the caller opens. Raises RateLimited above the limit ``dialect_connects`` in 15 minutes."""
     await request.app[LIMITS].use(request, DIALECT_CONNECTS)

@@ -19,15 +19,15 @@ from stream_server.web.dialects.status_text import Json
 from stream_server.web.dialects.v2_parameters import read_bool, read_int, read_v2_query
 from stream_server.web.dialects.v2_problem import PROBLEM_TYPE_PREFIX, InvalidValue
 from stream_server.web.http import validation
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, STORE
-from stream_server.web.http.body import read_json_body
+from stream_server.web.http.app_keys import CLAIMS, STORE
+from stream_server.web.http.body import MAX_BODY_BYTES, read_json_body
 from stream_server.web.http.fields import Body
 from stream_server.web.http.idempotency import read_idempotency_key
 from stream_server.web.http.responses import encode_response
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 RULES_BODY_FACTOR = 16
-"""Size limit of a body, as a multiple of ``body_max_bytes``: 1,000 rules of 1,000 characters are a megabyte."""
+"""Size limit of a body, as a multiple of `MAX_BODY_BYTES`: 1,000 rules of 1,000 characters are a megabyte."""
 
 PAGE_TOKEN_BYTES = 10
 """Bytes of a page token: 16 digits in base32hex, like Twitter's tokens."""
@@ -104,8 +104,7 @@ async def _read_rules_request(request: web.Request) -> RulesRequest:
     """Parse a POST that changes rules. Raises BadRequest unless it has exactly one of add, delete and delete_all."""
     v2_query = read_v2_query(request)
     dry_run, delete_all = read_bool(v2_query, "dry_run"), read_bool(v2_query, "delete_all")
-    max_bytes = RULES_BODY_FACTOR * request.app[CONFIG].body_max_bytes
-    body = await read_json_body(request, max_bytes) if request.body_exists else b""
+    body = await read_json_body(request, RULES_BODY_FACTOR * MAX_BODY_BYTES) if request.body_exists else b""
     rules_body = validation.decode_body(V2RulesBody, body) if body else V2RulesBody()
     if [rules_body.add is not None, rules_body.delete is not None, delete_all].count(True) != 1:
         raise BadRequest("Exactly one of `add`, `delete` and `delete_all` is required")

@@ -20,6 +20,9 @@ from stream_server.web.http.app_keys import TURN
 BODY_TIMEOUT_SECONDS = 15.0
 """Seconds within which the whole body must arrive. The server refuses a body that takes longer."""
 
+MAX_BODY_BYTES = 65_536
+"""Largest body of a request in bytes: many times the longest status. Streams and lists of rules may have more."""
+
 MAX_JSON_DEPTH = 200
 """Most levels of nesting in JSON that the server reads. Python's own limit is higher: a thousand levels or more."""
 

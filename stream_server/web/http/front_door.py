@@ -79,8 +79,8 @@ class FrontDoor:
         """
         app = self._app
         for listener in listeners:
-            if app[CONFIG].send_buffer_bytes:
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, app[CONFIG].send_buffer_bytes)
+            if app[HUB].limits.send_buffer_bytes:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, app[HUB].limits.send_buffer_bytes)
         app.freeze()
         await app.startup()
         dispatcher = Dispatcher(app)

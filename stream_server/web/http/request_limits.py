@@ -14,14 +14,14 @@ from hashlib import sha256
 
 from aiohttp import hdrs, web
 
-from stream_server.config.settings import Config
+from stream_server.config.settings import Config, parse_limits
 from stream_server.errors import RateLimited, Unavailable
 from stream_server.monitoring.limit_hits import LimitHits
 from stream_server.runtime.fair_queue import FairQueue
 from stream_server.security.tokens import Claims
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, HUB, SHUTDOWN, TURN
-from stream_server.web.http.body import declared_length
+from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.concurrency import Concurrency
 from stream_server.web.limits.connections import ConnectionTable
@@ -54,7 +54,7 @@ STREAM_RETRY_SECONDS = 10.0
 MAX_UNPROVEN_OF_ADDRESS, MAX_UNPROVEN = 32, 1024
 """Most WebSockets and forms of v1.1 of one address, and in all, whose token has not come yet.
 
-Such a WebSocket takes about 8 KiB, and half a form up to four times ``body_max_bytes``.
+Such a WebSocket takes about 8 KiB, and half a form up to four times `MAX_BODY_BYTES`.
 """
 
 UNLIMITED_SCOPE, INGEST_SCOPE = "admin", "ingest"
@@ -125,8 +125,6 @@ class RequestLimits:
         self.hits = LimitHits()
         self.redis_bytes = redis_bytes
         self._limiter = RateLimiter(counters)
-        self._counters = counters
-        self.prepare()
         self.proxies = TrustedProxies(config.trusted_proxies, config.forwarded_header)
         self.previews = Concurrency(1, "preview")
         self.polls = Concurrency(MAX_CONCURRENT_POLLS, "long polls")
@@ -138,15 +136,10 @@ class RequestLimits:
         self.openings = FairQueue(MAX_OPENINGS, "too many streams are being opened; try again")
         self.connections = ConnectionTable(config, self.proxies.is_trusted, self.hits)
 
-    def prepare(self) -> None:
-        """Load what counting needs, if the limits are on. Call it after a reload, so that no request waits for it."""
-        if self.are_on:
-            self._counters.prepare()
-
     @property
     def are_on(self) -> bool:
-        """Whether the setting ``limits`` is on. A reload may change it."""
-        return self._config.limits == "on"
+        """Whether the limits are on. A reload may change it."""
+        return self._config.limits != "off"
 
     def running(self, request: web.Request, running: Concurrency) -> AbstractContextManager[None]:
         """Return a context that holds one of the caller's slots of ``running``. It raises `RateLimited` without one."""
@@ -168,31 +161,23 @@ class RequestLimits:
     def take_stream(self, request: web.Request) -> "StreamPlace":
         """Count a stream that opens. Return its place, which counts its end.
 
-        Raises `RateLimited` if the client's address, or this process, has as many streams as the settings allow.
+        Raises `RateLimited` if the client's address has as many streams as the settings allow.
         """
-        address, config, total = self.address_of(request), self._config, self.streams.total
-        of_address, in_total = config.streams_per_address, config.streams_max
+        address = self.address_of(request)
+        of_address = self._config.streams_per_address
         if self.are_on and of_address and self.streams[address] >= of_address:
             message = f"at most {of_address} open streams from one address"
             raise RateLimited(message, limit="streams_per_address", retry_after=STREAM_RETRY_SECONDS)
-        if self.are_on and in_total and total() >= in_total:
-            message = "this server has no room for another stream"
-            raise RateLimited(message, limit="streams_max", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.streams, address)
 
     def has_stream_room(self, request: web.Request) -> bool:
         """Return whether :meth:`take_stream` would succeed now."""
-        config = self._config
-        if not self.are_on:
-            return True
-        of_address, in_total = config.streams_per_address, config.streams_max
-        if of_address and self.streams[self.address_of(request)] >= of_address:
-            return False
-        return not in_total or self.streams.total() < in_total
+        of_address = self._config.streams_per_address
+        return not (self.are_on and of_address) or self.streams[self.address_of(request)] < of_address
 
     def use_known(self, request: web.Request, limit: RateLimit, claims: Claims) -> bool:
         """Count one use of a user's limit if that takes no question to Redis and it is not reached."""
-        maximum = limit.maximum(self._config)
+        maximum = self._maximum(limit)
         if not self.are_on or not maximum or UNLIMITED_SCOPE in claims.scopes:
             return True
         allowance = self._limiter.use_known(limit, claims.sub, maximum)
@@ -219,14 +204,14 @@ class RequestLimits:
 
     async def check(self, request: web.Request, limits: tuple[RateLimit, ...]) -> None:
         """Count the request. Raises `RateLimited` if one of ``limits`` is reached."""
-        config, claims = self._config, request.get(CLAIMS)
+        claims = request.get(CLAIMS)
         if not self.are_on or (claims is not None and UNLIMITED_SCOPE in claims.scopes):
             return
         is_ingest = claims is not None and INGEST_SCOPE in claims.scopes
         for limit in limits:
             maximum = self._maximum(limit)
             if maximum and not (is_ingest and limit in INGEST_LIMITS):
-                amount = ENTRY_BYTES + _body_bytes(request, config) if limit is WRITE_BYTES else 1
+                amount = ENTRY_BYTES + _body_bytes(request) if limit is WRITE_BYTES else 1
                 await self._count(request, limit, self._subject(request, limit, ""), maximum, amount)
 
     async def use(self, request: web.Request, limit: RateLimit, amount: int = 1, *, login: str = "") -> None:
@@ -234,13 +219,13 @@ class RequestLimits:
 
         ``login`` is the login or e-mail address for a limit of log-ins.
         """
-        maximum = limit.maximum(self._config)
+        maximum = self._maximum(limit)
         if self.are_on and maximum:
             await self._count(request, limit, self._subject(request, limit, login), maximum, amount)
 
     async def use_without_request(self, limit: RateLimit, subject: str, scopes: Collection[str] = ()) -> None:
         """Count one use of a limit by an operation on an open WebSocket. Raises `RateLimited` if it is reached."""
-        maximum = limit.maximum(self._config)
+        maximum = self._maximum(limit)
         if self.are_on and maximum and UNLIMITED_SCOPE not in scopes:
             allowance = await self._limiter.use(limit, subject, maximum)
             if not allowance.admitted:
@@ -258,7 +243,7 @@ class RequestLimits:
 
     def _maximum(self, limit: RateLimit) -> int:
         """Return the uses of a limit in a window. The bytes of writes are fewer if Redis has little memory."""
-        maximum = limit.maximum(self._config)
+        maximum = parse_limits(self._config.limits)[limit.name]
         if limit is WRITE_BYTES and maximum:
             return min(maximum, self.redis_bytes() // WRITE_BYTES_SHARE or maximum)
         return maximum
@@ -287,7 +272,7 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
     """Return the error for a limit that is reached. It names the limit and the seconds until its window ends."""
     seconds = max(1.0, allowance.ends_at - time.time())
     message = f"too many {limit.noun}: at most {allowance.limit} in {_duration(limit.window_seconds)}"
-    return RateLimited(message, limit=limit.setting, retry_after=round(seconds, 3))
+    return RateLimited(message, limit=limit.name, retry_after=round(seconds, 3))
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
@@ -299,12 +284,12 @@ def rate_limit_headers(allowance: Allowance) -> dict[str, str]:
     }
 
 
-def _body_bytes(request: web.Request, config: Config) -> int:
+def _body_bytes(request: web.Request) -> int:
     """Return the size of the body. A body without Content-Length counts as the largest."""
     length = declared_length(request.headers)
     if length is None:
-        return config.body_max_bytes if hdrs.TRANSFER_ENCODING in request.headers else 0
-    return min(length, config.body_max_bytes)
+        return MAX_BODY_BYTES if hdrs.TRANSFER_ENCODING in request.headers else 0
+    return min(length, MAX_BODY_BYTES)
 
 
 def _share_left(allowance: Allowance) -> float:

@@ -14,8 +14,7 @@ import msgspec
 from aiohttp import web
 
 from stream_server.errors import ApiError, BadRequest, TooLarge
-from stream_server.web.http.app_keys import CONFIG
-from stream_server.web.http.body import normalise_json, read_json_body
+from stream_server.web.http.body import MAX_BODY_BYTES, normalise_json, read_json_body
 
 BodyType = TypeVar("BodyType", bound=msgspec.Struct)
 
@@ -46,7 +45,7 @@ _BOUND_NAMES = {">=": "at least ", "<=": "at most ", None: ""}
 
 async def read_body_as(body_type: type[BodyType], request: web.Request) -> tuple[BodyType, bytes]:
     """Return the request's JSON body as a ``body_type``, and its bytes. Raises ApiError for an invalid body."""
-    body = await read_json_body(request, request.app[CONFIG].body_max_bytes)
+    body = await read_json_body(request, MAX_BODY_BYTES)
     return decode_body(body_type, body), body
 
 

@@ -128,7 +128,7 @@ class ConnectionTable:
         if not address:
             return None  # a unix socket, which only this machine's proxy can open
         most = min(self._config.connections_per_address, max(1, maximum // 2))
-        if self._config.limits == "on" and self._count_by_address[subject_of_peer(address)] >= most:
+        if self._config.limits != "off" and self._count_by_address[subject_of_peer(address)] >= most:
             return None if self._is_trusted_proxy(address) else Refusal(*TOO_MANY_FROM_ADDRESS)
         return None
 

@@ -68,7 +68,7 @@ class RateLimiter:
         self._windows: dict[tuple[str, str], _Window] = {}
 
     def use_known(self, limit: RateLimit, subject: str, maximum: int, amount: int = 1) -> Allowance | None:
-        """Count ``amount`` uses as :meth:`use` does if that takes no question to Redis. Otherwise return None."""
+        """Count ``amount`` uses as :meth:`use` does, if this needs no question to Redis. Otherwise return None."""
         window = self._window(limit, subject)
         admitted = window.admits(amount, maximum)
         if admitted:
@@ -97,7 +97,7 @@ class RateLimiter:
 
     def give_back(self, limit: RateLimit, subject: str, amount: int = 1) -> None:
         """Take back uses that should not count, such as a log-in with the right password."""
-        window = self._windows.get((limit.setting, subject))
+        window = self._windows.get((limit.name, subject))
         if window is not None and window.ends_at > self._clock():
             window.balance += amount
 
@@ -105,7 +105,7 @@ class RateLimiter:
         """Report the counted uses, and buy ``amount`` uses and one portion more from the shared counter."""
         bought = amount + maximum // PORTION - window.balance
         try:
-            count = await self._counters.add(limit.setting, subject, bought, limit.window_seconds)
+            count = await self._counters.add(limit.name, subject, bought, limit.window_seconds)
         except Unavailable:
             window.balance = max(window.balance, amount)
             return
@@ -120,7 +120,7 @@ class RateLimiter:
         return Allowance(admitted, maximum, remaining, window.ends_at)
 
     def _window(self, limit: RateLimit, subject: str) -> _Window:
-        key, now = (limit.setting, subject), self._clock()
+        key, now = (limit.name, subject), self._clock()
         window = self._windows.get(key)
         if window is None or window.ends_at <= now:
             if len(self._windows) >= MAX_WINDOWS:

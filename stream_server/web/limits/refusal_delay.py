@@ -24,7 +24,7 @@ class RefusalDelay:
         self._counts: Counter[str] = Counter()
 
     def seconds(self, address: str) -> float:
-        """Count one refusal. Return the seconds that its answer must wait."""
+        """Count one refusal of an address. Return the number of seconds by which to delay the answer."""
         second = int(self._clock())
         if second != self._second:
             self._second = second

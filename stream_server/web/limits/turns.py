@@ -46,7 +46,10 @@ class Turns:
         self._shared_until = -math.inf
 
     def take_free(self, address: str) -> bool:
-        """Take a turn if one is free, and return whether it was. The caller must :meth:`release` the turn."""
+        """Let a request run at once, if a turn is free.
+
+        Return whether it may run; then the caller must :meth:`release` it.
+        """
         line = self._enter(address)
         if not self._has_room(line):
             return False
@@ -54,9 +57,9 @@ class Turns:
         return True
 
     async def take(self, address: str) -> None:
-        """Wait for a turn. Raises `Unavailable` if none comes within :data:`MAX_WAIT_SECONDS`.
+        """Wait until the request of this address may run. Raises `Unavailable` after :data:`MAX_WAIT_SECONDS`.
 
-        The caller must :meth:`release` a turn that it got.
+        The caller must :meth:`release` the turn.
         """
         if self.take_free(address):
             return
@@ -74,7 +77,10 @@ class Turns:
             raise
 
     def _enter(self, address: str) -> _Line:
-        """Return the line of an address that sends a request, and note that it is not alone if it is not."""
+        """Return the queue of an address that sends a request.
+
+        Record whether requests of other addresses are here, too.
+        """
         line = self._lines.get(address)
         if line is None:
             line = self._lines[address] = _Line()
@@ -100,7 +106,7 @@ class Turns:
         return line.running < MAX_RUNNING or self._clock() >= self._shared_until
 
     def _leave(self, address: str, line: _Line, turn: "asyncio.Future[None]") -> None:
-        """Take back a request that waits no longer. It may have got its turn in the same moment."""
+        """Remove a request that waits no longer. If it got its turn in the same moment, give the turn back."""
         if not turn.cancelled():
             self.release(address)
         elif turn in line.waiting:
@@ -128,7 +134,7 @@ class Turn:
 
     @asynccontextmanager
     async def given_back(self) -> AsyncIterator[None]:
-        """Give the turn back during the block, and wait for another one after it."""
+        """A context: give the turn back for the time of the block, and wait for another turn after it."""
         self._give_back()
         yield
         await self.__aenter__()

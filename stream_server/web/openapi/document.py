@@ -18,6 +18,32 @@ API_DESCRIPTION = (
     "The server refuses unknown parameters and members, and names them. Answers may gain members."
 )
 
+TAG_TITLES = {
+    "users": "Users: sign-up, look-up and changes; accounts that an administrator creates in bulk.",
+    "follows": "Following users, and requests to follow protected users. Unfollowing also withdraws an open request.",
+    "relations": "The relationship of two users, and the users they have in common.",
+    "blocks": "Blocks and mutes. A block hides two users from each other. A mute hides a user, "
+    "who does not learn of the mute.",
+    "comments": "Comments under statuses.",
+    "likes": "Likes, which other users see, and favorites, which only their user sees.",
+    "timelines": "Timelines: lists of statuses. Each page has only the statuses that the caller may see.",
+    "trends": "Trends: the tags and words that more people use than an hour ago.",
+    "lists": "Lists of users, and their members.",
+    "talks": "Talks: private conversations among a fixed set of users, and their messages.",
+    "notifications": "Notifications: what others did that concerns the caller, and the caller's read mark.",
+    "reports": "Reports of users and statuses, and what administrators decide about them.",
+    "audit": "The audit log of administrators.",
+    "suspensions": "Suspensions: an administrator suspends and reinstates users.",
+    "operations": "The state of the server for its operator.",
+    "tickets": "Tickets: a ticket opens one stream within 30 seconds. It is the only credential that a URL may carry.",
+    "console": "The console: the pages that a browser shows of this server, with their scripts and styles.",
+    "groups": "Groups of users, and their members. A status posted in a group has the id of the group as `group`.",
+    "statuses": "Statuses: posting, reading and deleting them.",
+    "streams": "The caller's open streams: list them, end one, and let one go on with a new token.",
+    "server": "The server about itself: its description, health, metrics and the OpenAPI document.",
+}
+"""The titles of the tags whose routes share a module with those of other tags."""
+
 
 def build_document(rows: tuple[Route, ...]) -> Json:
     """Build the OpenAPI document of the routes in ``rows``.
@@ -63,14 +89,16 @@ def _dialect_route(row: Route) -> Json:
 
 def _operation_ids(rows: tuple[Route, ...]) -> dict[Route, str]:
     """Return each row's operationId, such as ``statuses_create``. If rows share a handler, the method is appended."""
-    plain = {row: f"{operation.operation_tag(row)}_{row.handler.__name__}" for row in rows}
+    plain = {row: row.name or f"{operation.operation_tag(row)}_{row.handler.__name__}" for row in rows}
     uses = Counter(plain.values())
     return {row: f"{name}_{row.method.lower()}" if uses[name] > 1 else name for row, name in plain.items()}
 
 
 def _tag_descriptions(rows: tuple[Route, ...]) -> list[dict[str, Any]]:
-    """Return the OpenAPI tags of the rows, each with the first docstring line of its handlers' module."""
+    """Return the OpenAPI tags of the rows. The title is that of the table, else the module's first docstring line."""
     modules = {operation.operation_tag(row): getmodule(row.handler) for row in rows}
     docs = {name: getattr(module, "__doc__", None) or "" for name, module in modules.items()}
-    titles = {name: operation.portable_schema(doc.partition("\n")[0]) for name, doc in docs.items()}
+    titles = {name: operation.portable_schema(doc.partition("\n")[0]) for name, doc in docs.items()} | {
+        name: title for name, title in TAG_TITLES.items() if name in modules
+    }
     return [{"name": name, "description": title} for name, title in titles.items()]

@@ -15,6 +15,7 @@ from stream_server.web.openapi import stream_parameters
 from stream_server.web.openapi.stream_parameters import Json
 from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, Route
 from stream_server.web.streaming.framing import NDJSON, SSE
+from stream_server.wire.objects import Answer
 
 SCHEMA_REF = "#/components/schemas/{name}"
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
@@ -23,15 +24,17 @@ _NO_TRAILING_LINE_FEED = r"(?!\n)"
 
 
 def operation_summary(row: Route) -> str:
-    """Return a route's summary: its handler's first docstring line, without the method and path at the beginning."""
+    """Return a route's summary: its own, else its handler's first docstring line, without method and path."""
+    if row.summary:
+        return row.summary
     first = (row.handler.__doc__ or "").strip().partition("\n")[0]
     summary = _METHOD_AND_PATH.sub("", first, count=1).replace("``", "`")
     return summary[:1].upper() + summary[1:]
 
 
 def operation_tag(row: Route) -> str:
-    """Return the OpenAPI tag of a route: the name of its handler's module."""
-    return row.handler.__module__.rpartition(".")[2]
+    """Return the OpenAPI tag of a route: the first word of its name, else the name of its handler's module."""
+    return row.name.partition("_")[0] or row.handler.__module__.rpartition(".")[2]
 
 
 def component_schemas(rows: tuple[Route, ...]) -> dict[str, Json]:
@@ -40,7 +43,30 @@ def component_schemas(rows: tuple[Route, ...]) -> dict[str, Json]:
     kinds = [kind for kind in named if kind is not None]
     in_order = sorted(kinds, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(in_order, ref_template=SCHEMA_REF)
-    return {name: portable_schema(schema) for name, schema in components.items()}
+    answers = {kind.__name__: kind for kind in _answers(Answer)}
+    return {
+        name: portable_schema(_strict(schema, answers[name]) if name in answers else schema)
+        for name, schema in components.items()
+    }
+
+
+def _answers(base: type[Answer]) -> Iterator[type[Answer]]:
+    """Yield the shapes of answers. A subclass that refuses unknown members is the shape of a body."""
+    for kind in base.__subclasses__():
+        if not kind.__struct_config__.forbid_unknown_fields:
+            yield kind
+        yield from _answers(kind)
+
+
+def _strict(schema: Json, kind: type[Answer]) -> Json:
+    """Return the schema of an answer as the server keeps it: only ``left_out`` may lack, nothing has a default."""
+    members = {name: dict(member) for name, member in schema["properties"].items()}
+    for name, member in members.items():
+        member.pop("default", None)
+        if name in kind.left_out - kind.null_too and "anyOf" in member:
+            (present,) = [option for option in member.pop("anyOf") if option != {"type": "null"}]
+            member.update(present)
+    return {**schema, "properties": members, "required": [name for name in members if name not in kind.left_out]}
 
 
 def portable_schema(schema: Any) -> Any:

@@ -20,7 +20,7 @@ PARAMETER = "follow"
 
 
 async def resolve_followed(users: Users, parameters: dict[str, str]) -> None:
-    """Put ids in the place of logins and ``foreign:<id>`` in ``follow``. Without names this asks nothing.
+    """Replace logins and ``foreign:<id>`` in the parameter ``follow`` by user ids. Without names, Redis is not asked.
 
     Raises ParameterError for an entry of another form, for an unknown name, and for too many entries.
     """
@@ -63,7 +63,10 @@ def _known_id(name: str, known: dict[str, str | None]) -> str:
 
 
 async def check_rule_logins(users: Users, subscription: Subscription) -> None:
-    """Raise RuleError if a rule of the parameter ``rule`` names a login that no user has. Without one, asks nothing."""
+    """Raise RuleError if a rule of the parameter ``rule`` names a login that no user has.
+
+    If the rules name no login, Redis is not asked.
+    """
     rules = subscription.find_base(Rules.name)
     if isinstance(rules, Rules) and (logins := rules.logins()):
         rules.check_logins(await users.resolve_logins(logins))

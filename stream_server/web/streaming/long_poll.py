@@ -11,7 +11,8 @@ from stream_server.hub import messages
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.messages import Gap, StreamNotice
 from stream_server.hub.poll import LongPoll, PollResult
-from stream_server.web.http.app_keys import CONFIG, HUB, OPENING
+from stream_server.web.http.app_keys import HUB, OPENING
+from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.http.fields import Cursor
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.streaming.compression import GZIP
@@ -47,7 +48,7 @@ async def poll_events(request: web.Request) -> web.Response:
 
     A HEAD request does not wait.
     """
-    hub, max_bytes = request.app[HUB], STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
+    hub, max_bytes = request.app[HUB], STREAM_BODY_FACTOR * MAX_BODY_BYTES
     parameters = await read_stream_parameters(request, max_bytes, request.app[SUBSCRIPTION_PARSER].separators)
     start_parameter = _start_parameter(parameters)
     is_first = start_parameter not in parameters and LAST_EVENT_ID_HEADER not in request.headers

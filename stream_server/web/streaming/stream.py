@@ -19,6 +19,7 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
+from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.http.cors import cors_headers
 from stream_server.web.http.date_header import date_header
 from stream_server.web.http.request_limits import (
@@ -72,7 +73,7 @@ async def _plan_and_open(request: web.Request, planner: Planner, *, is_personal:
     media_type = negotiate_media_type(request.headers.get(hdrs.ACCEPT, "*/*"))
     framing = select_framing(media_type, chunked=supports_chunked(request))
     framing = compress_if_accepted(request, framing, apart=is_personal)
-    max_bytes = STREAM_BODY_FACTOR * request.app[CONFIG].body_max_bytes
+    max_bytes = STREAM_BODY_FACTOR * MAX_BODY_BYTES
     separators = request.app[SUBSCRIPTION_PARSER].separators
     plan = await planner(request, await read_stream_parameters(request, max_bytes, separators), framing)
     return await open_stream(request, plan, f"{media_type}; charset=utf-8")

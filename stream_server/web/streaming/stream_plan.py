@@ -54,7 +54,7 @@ class StreamPlan(NamedTuple):
 
 
 class BoundFilters(NamedTuple):
-    """The filters of a stream with what they take from its user. The members are those of `SubscribeRequest`."""
+    """The filters of a stream with what depends on its user, such as followed users. See `SubscribeRequest`."""
 
     subscription: Subscription
     viewer: Viewer | None
@@ -113,7 +113,7 @@ def require_scopes(subscription: Subscription, scopes: frozenset[str]) -> None:
 async def bind_filters(
     app: web.Application, uid: str, subscription: Subscription, viewer: Viewer | None, position: Position
 ) -> BoundFilters:
-    """Return the filters with what they take from the user: saved rules, and whom the user follows.
+    """Return the filters with what depends on the user: saved rules, and the users whom the user follows.
 
     The caller must have fixed ``position``, because the stream reads later changes of rules from the log.
     """
@@ -217,7 +217,7 @@ def _make_plan(
 
 
 def describe(parameters: dict[str, str]) -> str:
-    """Return the parameters as a query for the list of open streams. Equal ones of many streams share one text."""
+    """Return the parameters as a query string for the list of open streams. Equal ones share one object."""
     items = tuple(parameters.items())
     if sum(len(name) + len(value) for name, value in items) > MAX_DESCRIPTION_CHARS:
         return _encode_description(items)
@@ -233,7 +233,7 @@ _encode_short_description = lru_cache(MAX_CACHED_SUBSCRIPTIONS)(_encode_descript
 
 
 def stream_token(claims: Claims) -> StreamToken:
-    """Return what a stream keeps of its token."""
+    """Return the part of the token's claims that an open stream keeps."""
     return StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
 
 

@@ -137,7 +137,7 @@ class WebSocketConnection(StreamConnection):
         self._rest(SLICE_PAUSE_SECONDS)
 
     def _charge(self, size: int) -> bool:
-        """Count bytes of the client. Return whether it is so far ahead of the rate that it is not read for a while."""
+        """Count received bytes. Return whether the client has sent so much that nothing is read from it for a while."""
         now = asyncio.get_running_loop().time()
         self._paid_until = max(self._paid_until, now) + size / LONG_BYTES_PER_SECOND
         ahead = self._paid_until - now
@@ -147,7 +147,7 @@ class WebSocketConnection(StreamConnection):
         return True
 
     def _rest(self, seconds: float) -> None:
-        """Read nothing for a while, unless such a pause runs already."""
+        """Stop reading from the client for a while. Does nothing during such a pause."""
         self._pause_reading()
         if not self._is_resuming:
             self._is_resuming = True
@@ -173,7 +173,7 @@ class WebSocketConnection(StreamConnection):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Go on with the frames that wait, if nothing else holds them up."""
+        """Handle the frames that wait, unless a pause, a running operation or a full buffer holds them up."""
         if self._state >= _DEAF or self._is_busy or self._full or self._is_resuming:
             return
         if self._reader is None:
@@ -182,7 +182,7 @@ class WebSocketConnection(StreamConnection):
             self._read_slice()
 
     def set_busy(self, *, is_busy: bool) -> None:
-        """Stop or go on with reading: the answer to a message takes longer than a call."""
+        """Stop reading while the answer to a message takes longer than one call, or go on with it."""
         self._is_busy = is_busy
         if is_busy:
             self._charge(OPERATION_BYTES)
@@ -190,7 +190,7 @@ class WebSocketConnection(StreamConnection):
             self._go_on()
 
     def resume_writing(self) -> None:
-        """Go on with the frames of a client that has taken its answers."""
+        """Handle the waiting frames of a client that has taken its answers. The transport calls this."""
         super().resume_writing()
         self._go_on()
 
@@ -207,7 +207,7 @@ class WebSocketConnection(StreamConnection):
             self._fail(CloseCode.UNSUPPORTED_DATA, "send text, not binary messages")
 
     def send(self, frame: bytes) -> None:
-        """Send a frame of its own to this client, unless the WebSocket is ending."""
+        """Send a frame to this client alone. Does nothing while the WebSocket ends."""
         if self._state == _OPEN and not self._transport.is_closing():
             self.write(frame)
 

@@ -62,7 +62,7 @@ class FirstMessage:
         self._app[UNPROVEN].add(self)
 
     def on_text(self, payload: bytes) -> None:
-        """Check the token. Another message ends the socket."""
+        """Check the token in the client's first message. Any other message closes the socket."""
         try:
             operation = parse_operation(payload)
             if operation.name != "token":
@@ -129,7 +129,7 @@ class FirstMessage:
         self._forget()
 
     def _forget(self) -> None:
-        """Give the place of a socket without a token back."""
+        """Remove the socket from the sockets without a token."""
         self._timer.cancel()
         self._app[UNPROVEN].discard(self)
         self._place()

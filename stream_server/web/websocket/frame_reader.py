@@ -84,7 +84,7 @@ def _decode(decoder: codecs.IncrementalDecoder, data: bytes, *, is_last: bool) -
 
 
 class FrameReader:
-    """Parses the bytes of one client. After a fault or a close frame it must not be used any more."""
+    """Parses the bytes that one client sends. After a fault or a close frame, do not use it any more."""
 
     def __init__(self, *, compresses: bool, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
         """``compresses`` is whether compression was agreed on in the handshake."""
@@ -106,7 +106,7 @@ class FrameReader:
         self._buffer += data
 
     def read(self) -> Received | None:
-        """Return the next message, control frame or `FRAGMENT`. None: more bytes are needed. Raises FrameFault."""
+        """Return the next message, control frame or `FRAGMENT`; None if more bytes are needed. Raises FrameFault."""
         header = self._header
         if header is None:
             header = self._header = self._read_header()
@@ -117,7 +117,10 @@ class FrameReader:
         return self._read_control(header) if header.opcode >= Opcode.CLOSE else self._read_data(header)
 
     def _read_header(self) -> _Header | None:
-        """Take the header of a frame from the buffer. None: more bytes are needed."""
+        """Return the header of the frame at the begin of the buffer, checked; None if more bytes are needed.
+
+        Raises FrameFault.
+        """
         buffer = self._buffer
         if buffer:
             _check_first_byte(buffer[0])
@@ -154,7 +157,7 @@ class FrameReader:
             raise FrameFault(CloseCode.TOO_BIG, f"a message may have at most {self._max_bytes} bytes")
 
     def _take(self, count: int) -> bytes:
-        """Take payload from the buffer, and its mask away."""
+        """Remove ``count`` bytes of payload from the buffer, and return them without their mask."""
         assert self._header is not None
         masked = bytes(self._buffer[:count])
         del self._buffer[:count]

@@ -105,8 +105,5 @@ def _head(request: web.Request, socket: _Socket) -> bytes:
 
 
 def _make_connection(request: web.Request, transport: asyncio.Transport, socket: _Socket) -> WebSocketConnection:
-    return WebSocketConnection(
-        transport,
-        buffer_bytes=request.app[HUB].limits.buffer_bytes,
-        compresses=socket.compresses,
-    )
+    buffer_bytes = request.app[HUB].limits.buffer_bytes
+    return WebSocketConnection(transport, buffer_bytes=buffer_bytes, compresses=socket.compresses)

@@ -56,7 +56,7 @@ Bind = Callable[[Position], Awaitable[BoundFilters]]
 
 
 class Operation(NamedTuple):
-    """An operation: its name, its other members, and the members of its answer that repeat its ``id``."""
+    """An operation of a client: its name, its other members, and the member ``id`` that the answer repeats."""
 
     name: str
     members: dict[str, Any]
@@ -64,7 +64,7 @@ class Operation(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """The scopes of a stream's token, whose id is ``jti``."""
+    """The scopes that a token gives to a stream. ``jti`` is the token's id."""
 
     jti: str
     scopes: frozenset[str]
@@ -116,7 +116,7 @@ def count_refusal(app: web.Application, error: ApiError) -> None:
 
 
 class Update:
-    """Other filters for an open stream, see `stream_server.hub.filter_change`."""
+    """Other filters for an open stream, see `stream_server.hub.client`."""
 
     def __init__(self, bind: Bind, described: str, echo: dict[str, object], refuse: Callable[[ApiError], None]) -> None:
         self._bind = bind
@@ -158,7 +158,7 @@ class Operations:
         self._task: asyncio.Task[None] | None = None
 
     def on_text(self, payload: bytes) -> None:
-        """Answer an operation, now or by a task."""
+        """Answer a client's operation: at once, or by a task if Redis must be asked."""
         echo: dict[str, object] = {}
         try:
             operation = parse_operation(payload)
@@ -197,7 +197,7 @@ class Operations:
         self._connection.send(encode_error(error, echo))
 
     async def _update(self, operation: Operation) -> None:
-        """Check the parameters, then let the stream change its filters."""
+        """Check the parameters of an update, then change the filters of the stream."""
         given = operation.members.pop("parameters", None)
         _refuse_other(operation.members)
         if not isinstance(given, dict):
@@ -215,7 +215,7 @@ class Operations:
             raise RateLimited(message, limit="concurrent updates", retry_after=1)
 
     async def _plan(self, uid: str, parameters: dict[str, str]) -> Bind:
-        """Return what binds the filters in ``parameters``. Raises an ApiError or ParameterError if they are wrong."""
+        """Check the parameters of an update. Return a function that binds the new filters at a position of the log."""
         app, view = self._app, self._session.client.request.private_view
         if view is not None and view.is_own_stream:
             kinds = read_user_stream_kinds(parameters)
@@ -288,7 +288,7 @@ def start_stream(
 
 
 def take_token(members: dict[str, Any]) -> str:
-    """Return the only member of an operation, its token. Raises BadRequest if it has none or another member."""
+    """Return the member ``token`` of an operation. Raises BadRequest if it is missing or is not the only member."""
     token = members.pop("token", None)
     _refuse_other(members)
     if not isinstance(token, str):
@@ -320,5 +320,5 @@ def _grant_of(claims: Claims) -> Grant:
 
 @lru_cache(256)
 def _share(scopes: frozenset[str]) -> frozenset[str]:
-    """Return an equal set that other streams have too, because each token has a set of its own."""
+    """Return an equal set that other streams use too, to save memory."""
     return scopes

@@ -22,7 +22,7 @@ from tests.waiting import eventually
 
 FLAGS = (
     "--canary-seconds", "0.3", "--heartbeat-seconds", "0.3", "--redis-timeout-seconds", "1", "--limits", "off",
-    "--client-buffer-bytes", "8192", "--send-buffer-bytes", "4096", "--retry-spread-seconds", "0.5",
+    "--client-buffer-bytes", "8192", "--retry-spread-seconds", "0.5",
     "--write-timeout-seconds", "15",
 )  # fmt: skip
 """Short intervals, and small buffers, so that slow clients get warnings."""

@@ -100,7 +100,8 @@ if __name__ == "__main__":
     loop.run_until_complete(main(sys.argv[1]))
     loop.close()
     say(f"threads {threading.active_count()}")
-    parts = [name for name in sys.modules if name.startswith("stream_server.") and "client" not in name]
+    rooms = {name.split(".")[1] for name in sys.modules if name.startswith("stream_server.")}
+    parts = sorted(rooms - {"client", "wire"})
     say(f"server parts {parts}")
     from stream_server.__main__ import main as command_line  # not before the modules were looked at
 

@@ -4,51 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 
-import msgspec
 import pytest
 
 from stream_server.client import Backoff, Client, Event, LogIn, Page, Post, RequestRefused, Stream
-from stream_server.client import model as client_model
 from stream_server.client.connection import Framing
-from stream_server.client.events import EVENT_TYPES
 from stream_server.client.sync import Client as BlockingClient
-from stream_server.web.api import comments, groups, lists, notifications, rules, sessions, statuses, talks, users
+from stream_server.wire.messages import EVENT_TYPES
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
 PASSWORD = "correct horse"
 SWIFT = Backoff(initial_seconds=0.02, max_seconds=0.2)
-TWINS: list[tuple[type[msgspec.Struct], type[msgspec.Struct]]] = [
-    (client_model.Status, statuses.Status),
-    (client_model.User, users.OwnUser),
-    (client_model.User, users.ListedUser),
-    (client_model.Comment, comments.Comment),
-    (client_model.UserList, lists.List),
-    (client_model.Group, groups.Group),
-    (client_model.Talk, talks.Talk),
-    (client_model.TalkMessage, talks.TalkMessage),
-    (client_model.Notification, notifications.Notification),
-    (client_model.Rule, rules.RuleAnswer),
-    (client_model.Explanation, rules.RuleExplanation),
-    (client_model.ExplainedPart, rules.ExplainedPart),
-    (client_model.Preview, rules.RulePreviewResult),
-]
-
-
-@pytest.mark.parametrize(("ours", "theirs"), TWINS, ids=[f"{theirs.__name__}" for _, theirs in TWINS])
-def test_the_client_has_all_members_of_the_api(ours: type[msgspec.Struct], theirs: type[msgspec.Struct]) -> None:
-    """The client requires no member that the server may leave out."""
-    known = {field.encode_name: field for field in msgspec.structs.fields(ours)}
-    sent = {field.encode_name: field for field in msgspec.structs.fields(theirs)}
-    assert sent.keys() <= known.keys()
-    assert {name for name, field in known.items() if field.required} <= {
-        name for name, field in sent.items() if field.required
-    }
-
-
-def test_a_session_has_what_the_client_reads() -> None:
-    sent = {field.encode_name for field in msgspec.structs.fields(sessions.Session)}
-    assert {field.encode_name for field in msgspec.structs.fields(client_model.Session)} <= sent
 
 
 @pytest.fixture(scope="module")

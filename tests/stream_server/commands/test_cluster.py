@@ -1,120 +1,95 @@
-"""The command ``cluster`` on real nodes: make a cluster, refuse what does not fit, move the core, find faults."""
+"""A Redis Cluster that is made and changed by the commands of docs/cluster.md, and what the doctor says of it."""
 
-import json
 import random
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from click.testing import CliRunner, Result
 
-from stream_server.cli import cli
-from stream_server.commands import cluster as commands
-from stream_server.commands.check_result import CheckState
-from stream_server.commands.doctor_cluster import SET_UP_WELL, check_cluster_setup
-from stream_server.commands.doctor_redis import NODE_OF_A_CLUSTER, check_redis
-from stream_server.config import config
-from stream_server.jobs.cluster_watch import ClusterWatch
+from stream_server.commands.doctor_machine import CheckState
+from stream_server.commands.doctor_redis import NODE_OF_A_CLUSTER, SET_UP_WELL, check_cluster_setup, check_redis
+from stream_server.jobs.cluster_watch import CORE_OPEN, NOT_OWNED, ClusterWatch
 from stream_server.store.redis import cluster_check
 from stream_server.store.redis.acl import acl_line
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.cluster_health import CORE_OPEN, NOT_OWNED, ClusterHealth
-from stream_server.store.redis.cluster_layout import plan_ranges, plan_shards
-from stream_server.store.redis.cluster_node import AdminNode, AdminNodes, ClusterFault, NodeRow, parse_row
-from tests.redis_cluster import CORE_SLOT, PrivateCluster, layout
+from stream_server.store.redis.cluster_check import ClusterHealth
+from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster, wait_until
 from tests.redis_process import binaries, newest
 from tests.waiting import PATIENCE, eventually
 
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(cli, ["cluster", *map(str, arguments)])
+PAGE = Path(__file__).parents[3] / "docs" / "cluster.md"
 
 
-def named(host: str, port: int = 6379) -> Any:
-    return AdminNode((host, port), 1)
+def run_page(block: int, nodes: list[Node]) -> None:
+    """Run one block of the page's shell commands, with these nodes in the place of 10.0.0.1, 10.0.0.2 and so on.
+
+    A command is repeated while Redis refuses it, as a person does who waits. What the doctor says is tested elsewhere.
+    """
+    lines = re.findall(r"```sh\n(redis-cli.*?)```", PAGE.read_text(), re.DOTALL)[block].splitlines()
+    for line in lines:
+        if line.startswith("redis-cli"):
+            command = re.sub(r"(-h|meet) 10\.0\.0\.(\d)(?: 6379)?", partial(_named, nodes), line)
+            answer = b"master_link_status:up" if "info" in command else b"OK"
+            wait_until(partial(_says, command, answer), 30, command)
 
 
-def names(shards: list[list[AdminNode]]) -> list[list[str]]:
-    return [[node.address[0] for node in shard] for shard in shards]
+def _named(nodes: list[Node], place: "re.Match[str]") -> str:
+    node = nodes[int(place[2]) - 1]
+    return f"-p {node.port}" if place[1] == "-h" else f"meet 127.0.0.1 {node.port} {node.bus_port}"
 
 
-@pytest.mark.parametrize("shards", [3, 4, 7, 100])
-def test_every_slot_has_one_shard_and_the_core_is_alone(shards: int) -> None:
-    ranges = plan_ranges(shards)
-    assert ranges[0] == [(CORE_SLOT, CORE_SLOT)]
-    owned = sorted(slot for each in ranges for first, last in each for slot in range(first, last + 1))
-    assert owned == list(range(16_384))
-    assert len(ranges) == len(layout(shards))
+def _says(command: str, answer: bytes) -> bool:
+    said = subprocess.run(command, shell=True, capture_output=True, check=False).stdout
+    return answer in said.split()
 
 
-def test_replicas_are_on_other_hosts_than_their_primaries() -> None:
-    nodes = [named(host, port) for host in "abc" for port in (1, 2)]
-    shards = plan_shards(nodes, 1)
-    assert shards[0][0] is nodes[0]
-    assert {shard[0].address[0] for shard in shards} == {"a", "b", "c"}
-    assert all(primary != replica for primary, replica in names(shards))
-
-
-def test_a_number_of_nodes_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ClusterFault, match="3 shards of 2: name 6, 8 or more"):
-        plan_shards([named("a")] * 5, 1)
-
-
-def test_the_variable_of_the_password_does_not_stop_a_server() -> None:
-    variables = {option.envvar for each in commands.cluster.commands.values() for option in each.params}
-    config.load({}, {str(name): "a-password" for name in variables - {None}})
+async def check(cluster: PrivateCluster, replicas: int = 0, **login: str) -> list[str]:
+    """Return what the doctor says of the cluster, the grave with NO before them."""
+    url = cluster.url if not login else cluster.url.replace("://", f"://{login['user']}:{login['password']}@")
+    found = await check_cluster_setup(url, PATIENCE, replicas)
+    return [f"{'NO ' if each.state is CheckState.BROKEN else ''}{each.sentence}" for each in found]
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[PrivateCluster]:
-    """A cluster that the command made."""
+    """A cluster that the commands of the page made."""
+    if shutil.which("redis-cli") is None:
+        pytest.skip("no redis-cli on PATH")
     nodes = PrivateCluster(newest())
     try:
         nodes.start(made=False)
-        made = run("create", *addresses(nodes), "--json")
-        assert made.exit_code == 0, made.output
-        assert json.loads(made.stdout) == {"redis": nodes.url}
+        run_page(0, nodes.nodes)
+        wait_until(lambda: {len(node.table()) for node in nodes.nodes} == {6}, 30, "nodes that have met")
+        run_page(1, nodes.nodes)
+        nodes.agreed()
         yield nodes
     finally:
         nodes.stop()
 
 
-def addresses(cluster: PrivateCluster) -> list[str]:
-    return [f"127.0.0.1:{node.port}" for node in cluster.nodes]
-
-
 @pytest.mark.extended
-def test_the_made_cluster_is_well_and_its_core_moves_to_a_replica(cluster: PrivateCluster) -> None:
+async def test_the_cluster_of_the_page_is_set_up_well(cluster: PrivateCluster) -> None:
     core = cluster.owner()
     assert core is cluster.nodes[0]
     assert cluster.slots(core) == [CORE_SLOT]
-    assert run("check", addresses(cluster)[3]).output == "ok: the cluster is set up well\n"
-    refused = run("create", *addresses(cluster))
-    assert refused.exit_code == 1
-    assert "is part of a cluster already" in refused.output
-    (replica,) = cluster.replicas(core)
-    core.run("SET", "{core}:kept", "1")
-    moved = run("move-core", f"127.0.0.1:{replica.port}", "--json")
-    assert moved.exit_code == 0, moved.output
-    assert cluster.owner() is replica
-    assert replica.run("GET", "{core}:kept") == b"1"
-    cluster.agreed()
+    assert await check_cluster_setup(cluster.url, PATIENCE, 0) == [SET_UP_WELL]
 
 
 @pytest.mark.extended
-def test_the_core_moves_to_a_new_node(cluster: PrivateCluster) -> None:
-    member = cluster.owner()
-    new = cluster.new_node()
-    address = f"127.0.0.1:{new.port}"
-    assert "knows no node" in run("move-core", address).output
-    owner_of_others = cluster.primaries()[1]
-    assert "owns slots of its own" in run("move-core", f"127.0.0.1:{owner_of_others.port}").output
-    moved = run("move-core", address, "--member", f"127.0.0.1:{member.port}")
-    assert moved.exit_code == 0, moved.output
+def test_the_core_moves_to_a_new_node_with_its_data(cluster: PrivateCluster) -> None:
+    core, new = cluster.owner(), cluster.new_node()
+    core.run("SET", "{core}:kept", "1")
+    run_page(2, [core, *cluster.nodes[1:]])
+    wait_until(lambda: cluster.owner() is new, 30, "a new owner")
     cluster.agreed()
-    assert cluster.owner() is new
+    assert new.run("GET", "{core}:kept") == b"1"
 
 
 @pytest.mark.extended
@@ -171,34 +146,31 @@ async def test_the_watch_sees_an_open_core_and_says_what_is_set_up_wrongly(clust
 
 
 @pytest.mark.extended
-def test_a_server_with_the_least_rights_sees_what_is_wrong(cluster: PrivateCluster) -> None:
+async def test_a_server_with_the_least_rights_sees_what_is_wrong(cluster: PrivateCluster) -> None:
     """It may read no settings, because passwords are among them."""
-    rules = acl_line("server", "least", sha256(b"a password").hexdigest()).split()[1:]
+    rules = acl_line("server", "least", sha256(b"a-password").hexdigest()).split()[1:]
     for node in cluster.nodes:
         node.run("ACL", "SETUSER", *rules)
-    found = run("check", addresses(cluster)[0], "--username", "least", "--password", "a password")
-    (line,) = found.output.splitlines()
+    (line,) = await check(cluster, user="least", password="a-password")
     assert "cannot be read (CONFIG GET)" in line
 
 
 @pytest.mark.extended
-def test_check_finds_an_open_core_and_settings_that_cost(cluster: PrivateCluster) -> None:
+async def test_the_doctor_finds_an_open_core_and_settings_that_cost(cluster: PrivateCluster) -> None:
     core, other, *_ = cluster.primaries()
-    address = f"127.0.0.1:{cluster.nodes[4].port}"
     cluster.open_slot(CORE_SLOT, core, other)
-    found = run("check", address, "--json")
-    assert found.exit_code == 1
-    assert [finding["grave"] for finding in json.loads(found.stdout)] == [True, True]
-    assert "move-core" in found.stdout
+    found = await check(cluster)
+    assert [line[:3] for line in found] == ["NO ", "NO "]
+    assert all("is being moved at" in line for line in found)
     cluster.close_slot(CORE_SLOT)
     core.run("CONFIG", "SET", "cluster-require-full-coverage", "yes", "cluster-node-timeout", "15000")
-    found = run("check", address, "--write-replicas", len(cluster.replicas(core)))
-    assert found.exit_code == 0
-    assert "cluster-require-full-coverage is yes" in found.output
-    assert "cluster-node-timeout is 15000 ms" in found.output
-    assert "after a failover all writes are refused" in found.output
-    core.run("ACL", "SETUSER", "default", "-config")
-    assert "cannot be read (CONFIG GET)" in run("check", address).output
+    found = await check(cluster, len(cluster.replicas(core)))
+    assert not any(line.startswith("NO ") for line in found)
+    told = " ".join(found)
+    assert "cluster-require-full-coverage is yes" in told
+    assert "cluster-node-timeout is 15000 ms" in told
+    assert "after a failover all writes are refused" in told
+    core.run("CONFIG", "SET", "cluster-require-full-coverage", "no", "cluster-node-timeout", "2000")
 
 
 @pytest.mark.extended
@@ -207,22 +179,20 @@ async def test_the_doctor_refuses_one_node_in_place_of_the_cluster(cluster: Priv
     assert NODE_OF_A_CLUSTER in found
 
 
-class ScriptedNode:
-    """A node whose table of nodes is ``views``, one for each look; the last one stays."""
+class ScriptedNodes:
+    """Nodes whose tables of nodes are ``views``, one for each look; the last one stays."""
 
-    def __init__(self, name: str, *views: str) -> None:
-        self.name = name
-        self._views = list(views)
+    service, timeout_seconds = SimpleNamespace(seeds=[("c", 1)]), 1.0
 
-    async def rows(self) -> list[NodeRow]:
-        view = self._views.pop(0) if len(self._views) > 1 else self._views[0]
-        return [parse_row(line.replace("myself,", "") if self.name not in line else line) for line in view.splitlines()]
+    def __init__(self, views: dict[str, list[str]]) -> None:
+        self._views = {name: [*each] for name, each in views.items()}
 
-    async def cluster_info(self) -> dict[str, str]:
-        return {"cluster_state": "ok"}
-
-    async def run(self, *_: object) -> list[bytes]:
-        return [b"cluster-require-full-coverage", b"no", b"cluster-node-timeout", b"2000"]
+    async def ask(self, _topology: object, node: tuple[str, int], *commands: tuple[str, ...]) -> list[Any]:
+        views = self._views[node[0]]
+        view = views.pop(0) if len(views) > 1 else views[0]
+        rows = [line if f"{node[0]}:1@" in line else line.replace("myself,", "") for line in view.splitlines()]
+        settings = [b"cluster-require-full-coverage", b"no", b"cluster-node-timeout", b"2000"]
+        return ["\n".join(rows).encode(), settings if commands[1][0] == "CONFIG" else b"cluster_state:ok"]
 
 
 def table(owner: str, *, opened: str = "", failed: str = "") -> str:
@@ -254,25 +224,24 @@ async def test_check_looks_twice_at_what_a_failover_ends(
     monkeypatch: pytest.MonkeyPatch, views: dict[str, list[str]], said: str
 ) -> None:
     """Only an open slot is closed by a person."""
+    nodes = ScriptedNodes(views)
     monkeypatch.setattr(cluster_check, "SETTLE_SECONDS", 0.0)
-    nodes = {name: ScriptedNode(f"{name}:1", *each) for name, each in views.items()}
-    opener = SimpleNamespace(connect=lambda address: nodes[address[0]])
-    found = await cluster_check.check_cluster(cast(AdminNodes, opener), cast(AdminNode, nodes["c"]))
+    monkeypatch.setattr(cluster_check, "ask_node", nodes.ask)
+    found = await cluster_check.check_cluster(cast(Any, nodes), 0)
     told = " ".join(finding.sentence for finding in found)
     assert (said in told) if said else (told == "")
     assert ("SETSLOT" in told) == (said == "SETSLOT")
 
 
 @pytest.mark.extended
-def test_check_during_a_failover_advises_nothing_that_would_harm(cluster: PrivateCluster) -> None:
+async def test_the_doctor_during_a_failover_advises_nothing_that_would_harm(cluster: PrivateCluster) -> None:
     cluster.agreed()
     core = cluster.owner()
     cluster.rested_replica(core)
-    asked = next(node for node in cluster.primaries() if node is not core)
     told = []
     cluster.kill(core)
     while cluster.owner() is core:
-        told.append(run("check", f"127.0.0.1:{asked.port}").output)
+        told += await check(cluster)
     cluster.start_again(core)
     cluster.agreed()
     assert told

@@ -10,7 +10,7 @@ import pytest
 from filters.registry import ENTRY_POINT_GROUP, Registry
 from stream_server.commands import doctor, doctor_redis
 from stream_server.commands import doctor_machine as machine
-from stream_server.commands.check_result import CheckResult, CheckState
+from stream_server.commands.doctor_machine import CheckResult, CheckState
 from stream_server.config import config
 from tests.redis_process import RedisProcess, binaries, each_engine
 from tests.waiting import eventually

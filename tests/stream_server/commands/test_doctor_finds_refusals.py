@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from stream_server.commands import doctor_redis
-from stream_server.commands.check_result import CheckState
+from stream_server.commands.doctor_machine import CheckState
 from stream_server.errors import ApiError
 from stream_server.jobs.write_guard import WriteGuard
 from stream_server.store.store import Store

@@ -3,7 +3,7 @@
 import pytest
 
 from stream_server.commands import doctor_redis, server_access
-from stream_server.commands.check_result import CheckResult, CheckState
+from stream_server.commands.doctor_machine import CheckResult, CheckState
 from stream_server.commands.exit_codes import CommandFailure
 from stream_server.config import config
 from stream_server.config.settings import Config

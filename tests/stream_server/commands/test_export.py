@@ -17,11 +17,11 @@ import pyarrow.parquet as pq  # type: ignore[import-untyped]  # see above
 import pytest
 
 from stream_server.client import Client
-from stream_server.commands import export_files, past_events
+from stream_server.commands import export as export_module
+from stream_server.commands import export_files
 from stream_server.commands.exit_codes import CommandFailure
-from stream_server.commands.export_files import open_export
-from stream_server.commands.export_rows import EventRow, row_of
-from stream_server.commands.past_events import parse_until, read_pages
+from stream_server.commands.export import Page, parse_until, read_pages
+from stream_server.commands.export_files import EventRow, open_export, row_of
 from tests.command_line import Outcome, invoke
 from tests.end_to_end.api import mint
 from tests.end_to_end.server import Server
@@ -200,7 +200,7 @@ class PagedLog:
     def read(self, since: str, until: datetime) -> tuple[list[str], str]:
         """Return the cursors of the events that are read, and the one to go on with."""
 
-        async def read() -> list[past_events.Page]:
+        async def read() -> list[Page]:
             return [page async for page in read_pages(cast("Client", self), {}, since, until)]
 
         pages = asyncio.run(read())
@@ -213,7 +213,7 @@ def test_exports_that_continue_each_other_have_each_event_once(
     monkeypatch: pytest.MonkeyPatch, since: str, step: float
 ) -> None:
     """The end of an export may be anywhere in a page, also before its first event."""
-    monkeypatch.setattr(past_events, "PAGE_EVENTS", 4)
+    monkeypatch.setattr(export_module, "PAGE_EVENTS", 4)
     log, found = PagedLog(11), list[str]()
     for number in range(math.ceil(11 / step) + 1):
         events, since = log.read(since, NOW + timedelta(seconds=number * step))
@@ -283,7 +283,7 @@ def test_the_command_exports_a_span_of_time(site: SiteWithPosts, tmp_path: Path)
 @pytest.mark.extended
 def test_an_export_goes_on_after_the_server_was_killed(site: SiteWithPosts, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server dies between two pages and comes back on its port. Each event comes once, in order."""
-    monkeypatch.setattr(past_events, "PAGE_EVENTS", 7)
+    monkeypatch.setattr(export_module, "PAGE_EVENTS", 7)
 
     async def read(on_page: Callable[[int], None]) -> list[str]:
         found: list[str] = []

@@ -5,11 +5,10 @@ import random
 import pytest
 
 from stream_server.commands.exit_codes import BrokenOutput
-from stream_server.commands.latency_histogram import LatencyHistogram
-from stream_server.commands.load import is_on_this_machine
+from stream_server.commands.load import LatencyHistogram, is_on_this_machine
 from stream_server.commands.output import OutputConsole
-from stream_server.commands.rate_meter import MAX_EVENTS, RateMeter
 from stream_server.commands.stats import render_state
+from stream_server.commands.tail import MAX_EVENTS, RateMeter
 from stream_server.monitoring.host_state import (
     ErrorState,
     HostState,

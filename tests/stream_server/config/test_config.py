@@ -9,7 +9,7 @@ import pytest
 
 from stream_server.config import config
 from stream_server.config.config import load, load_again, worker_environment
-from stream_server.config.settings import SETTINGS, InvalidSetting
+from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS, InvalidSetting, parse_limits
 
 Write = Callable[[str], Path]
 
@@ -32,7 +32,7 @@ def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(write: Wr
     settled = load({"port": 5, "workers": None}, {"STREAM_SERVER_SETTINGS_FILE": file, "STREAM_SERVER_WORKERS": "4"})
     assert (settled.port, settled.workers, settled.retry_ms) == (5, 4, 7)
     assert (settled.heartbeat_seconds, type(settled.heartbeat_seconds)) == (2.0, float)
-    assert settled.reconnect_limit == next(s.default for s in SETTINGS if s.name == "reconnect_limit")
+    assert settled.timeline_max == next(s.default for s in SETTINGS if s.name == "timeline_max")
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,7 @@ def test_a_flag_beats_the_environment_beats_the_file_beats_the_default(write: Wr
         ("redis = 'http://:hunter22@inside'", "redis must begin with"),
         ("write_replicas = 1", "write_replicas needs --redis"),
         ("jwt_secret = 22", "jwt_secret must be a text (text)"),
+        ("limits = 7", "limits must be a text (limits)"),
     ],
 )
 def test_an_invalid_settings_file_is_refused_by_name_of_the_setting(write: Write, text: str, sentence: str) -> None:
@@ -102,6 +103,20 @@ def test_a_settings_file_with_a_secret_must_be_readable_by_its_owner_only(write:
     assert load({"settings_file": str(file)}, {}).port == 80
 
 
+def test_limits_are_on_or_off_or_have_other_numbers() -> None:
+    """A limit that is not named has its default."""
+    assert parse_limits("on") == LIMIT_DEFAULTS
+    assert not any(parse_limits("off").values())
+    changed = {"statuses": 600, "log_ins": 0, "reads": 7}
+    assert parse_limits("statuses=600, log_ins=0 reads=7") == LIMIT_DEFAULTS | changed
+
+
+@pytest.mark.parametrize("text", ["of", "on off", "reads", "reads=", "reads=-1", "reads=1.5", "posts=3", "reads=1e9"])
+def test_limits_that_cannot_be_read_are_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidSetting, match=r"--limits \(STREAM_SERVER_LIMITS\) must be on, off or numbers"):
+        load({"limits": text}, {})
+
+
 def test_only_reloadable_settings_are_applied_and_the_others_need_a_restart() -> None:
     running = load({}, {})
     other: dict[type, Any] = {float: 77.0, int: 77, str: "another"}
@@ -121,7 +136,7 @@ def test_a_worker_has_and_reloads_the_settings_of_its_supervisor(write: Write, m
     for name in [s.environment_variable for s in SETTINGS]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("STREAM_SERVER_RETRY_MS", "11")
-    file = write("retry_ms = 12\nreconnect_limit = 13\nring_bytes = 14\nbehind_max_entries = 15\n")
+    file = write("retry_ms = 12\nstreams_per_user = 13\nring_bytes = 14\njob_workers = 15\n")
     flags = {"settings_file": str(file), "ring_bytes": 16, "port": 0}
     settled = replace(load(flags), port=4711, jwt_secret="made by the supervisor")
     for name, value in worker_environment(settled, flags).items():
@@ -130,10 +145,10 @@ def test_a_worker_has_and_reloads_the_settings_of_its_supervisor(write: Write, m
     assert load({}) == settled
     with pytest.raises(InvalidSetting, match="is not valid TOML"):
         load_again({})
-    write("retry_ms = 22\nreconnect_limit = 23\nring_bytes = 24\n")
+    write("retry_ms = 22\nstreams_per_user = 23\nring_bytes = 24\n")
     newer = load_again({})
-    assert (newer.retry_ms, newer.reconnect_limit, newer.ring_bytes) == (11, 23, 16)
-    assert newer.behind_max_entries == load({}, {}).behind_max_entries
+    assert (newer.retry_ms, newer.streams_per_user, newer.ring_bytes) == (11, 23, 16)
+    assert newer.job_workers == load({}, {}).job_workers
     assert newer.port == 4711
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.config import data_folder
+from stream_server.config.config import make_private
 from stream_server.config.settings import InvalidSetting
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from stream_server.security.signing_keys import load_or_create_secret
@@ -16,13 +16,13 @@ def rights(path: Path) -> int:
 
 
 def test_a_new_folder_is_private(tmp_path: Path) -> None:
-    data_folder.make_private(tmp_path / "a" / "data")
+    make_private(tmp_path / "a" / "data")
     assert rights(tmp_path / "a" / "data") == 0o700
 
 
 def test_an_open_folder_becomes_private(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
-    data_folder.make_private(tmp_path)
+    make_private(tmp_path)
     assert rights(tmp_path) == 0o700
 
 
@@ -33,7 +33,7 @@ def test_the_open_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch:
     tmp_path.chmod(0o755)
     monkeypatch.setattr(Path, "chmod", refuse)
     with pytest.raises(InvalidSetting, match=r"other users can read the data folder .*`chmod 700` it"):
-        data_folder.make_private(tmp_path)
+        make_private(tmp_path)
 
 
 async def test_no_file_of_the_data_folder_is_readable_by_others(tmp_path: Path) -> None:

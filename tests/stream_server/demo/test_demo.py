@@ -16,7 +16,7 @@ import pytest
 
 from stream_server.client import Client, ClientFailure
 from stream_server.client.transport import Request
-from stream_server.demo import posts, walkthrough
+from stream_server.demo import walkthrough
 from stream_server.demo import world as demo_world
 from tests.command_line import COMMAND, ROOT, Running, running
 from tests.docs_examples import blocks
@@ -103,7 +103,7 @@ def test_the_output_fits_one_screen_and_begins_with_the_address(shown: Running) 
 
 
 def test_the_posts_are_valid() -> None:
-    made = list(islice(posts.demo_posts(random.Random(7), "ada"), 500))
+    made = list(islice(demo_world.demo_posts(random.Random(7), "ada"), 500))
     assert all(0 < len(post["message"]) <= 280 and "#" in post["message"] for post in made)
     points = [post["location"] for post in made if "location" in post]
     assert points
@@ -159,10 +159,10 @@ async def test_each_example_of_the_guide_shows_something(server: Server) -> None
 
         by_chance = {query for query in queries if "sample=" in query}
         chosen = random.Random(3)
-        for n, body in enumerate(islice(posts.demo_posts(chosen, world.login), MANY)):
+        for n, body in enumerate(islice(demo_world.demo_posts(chosen, world.login), MANY)):
             if n == WINDOW:
                 await until_all_show(queries - by_chance)
-            author = mint(world.user_ids[chosen.choice(posts.LOGINS)], frozenset({"write"}))
+            author = mint(world.user_ids[chosen.choice(demo_world.LOGINS)], frozenset({"write"}))
             await api.request("POST", "/v1/statuses", body=body, token=author)
         await until_all_show(by_chance)
 

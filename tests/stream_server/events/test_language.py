@@ -96,7 +96,7 @@ def test_without_cld2_every_text_is_undetermined(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(("setting", "lang"), [("on", "de"), ("off", "und")])
 async def test_a_setting_disables_detection_of_missing_languages_only(redis_url: str, setting: str, lang: str) -> None:
-    config = tokens.config(redis=redis_url, detect_language=setting, job_workers=0, repair_seconds=0.0)
+    config = tokens.config(redis=redis_url, detect_language=setting, job_workers=0)
     async with running_application(config) as app:
         people = People(app[app_keys.STORE])
         ann = await people.user("ann")

@@ -11,8 +11,8 @@ import pytest
 from stream_server.errors import Unavailable
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
-from stream_server.feed import ring_filler
-from stream_server.feed.ring_filler import RingFiller
+from stream_server.feed import log_reader
+from stream_server.feed.log_reader import RingFiller
 from stream_server.store import keys
 from tests.stream_server.feed.conftest import NEVER
 from tests.stream_server.feed.node import LIMITS, LogWriter, Node, now_ms
@@ -23,7 +23,7 @@ POSTS = 60
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ring_filler, "MAX_PAGE_ENTRIES", 7)
+    monkeypatch.setattr(log_reader, "MAX_PAGE_ENTRIES", 7)
 
 
 @asynccontextmanager
@@ -88,7 +88,7 @@ async def test_a_ring_is_filled_while_entries_arrive(
 async def test_a_ring_is_filled_within_its_bounds(
     writer: LogWriter, redis_url: str, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
-    monkeypatch.setattr(ring_filler, "MAX_PAGE_ENTRIES", page)
+    monkeypatch.setattr(log_reader, "MAX_PAGE_ENTRIES", page)
     positions = list(write_posts(writer))
     async with started(redis_url) as node:
         await fill(node)

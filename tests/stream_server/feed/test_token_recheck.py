@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 from stream_server.errors import Unavailable
-from stream_server.feed import token_recheck
-from stream_server.feed.token_recheck import TokenRecheck
+from stream_server.feed import token_statuses
+from stream_server.feed.token_statuses import TokenRecheck
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.client import StreamToken
 from stream_server.store.social.sessions import TokenId, TokenStatus
@@ -40,7 +40,7 @@ def ended(world: World) -> dict[str, str]:
 
 
 async def test_streams_of_ended_rights_end_after_a_gap(monkeypatch: Any) -> None:
-    monkeypatch.setattr(token_recheck, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(token_statuses, "RETRY_SECONDS", 0.01)
     world, statuses = World(), Statuses(failures=2)
     for uid in ("1", "2", "3", "4"):
         world.open(user=uid, track="tea", viewer_independent=True)

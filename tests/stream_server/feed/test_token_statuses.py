@@ -10,7 +10,7 @@ import pytest
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed import token_statuses
-from stream_server.feed.heard_log import HeardLog
+from stream_server.feed.link_health import HeardLog
 from stream_server.feed.token_statuses import MAX_KNOWN_SECONDS, MAX_TOKENS_OF_USER, MAX_USERS, TokenStatuses
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey

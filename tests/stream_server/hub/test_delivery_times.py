@@ -6,7 +6,7 @@ import pytest
 
 from filters.registry import installed_registry
 from filters.subscription import parse_subscription
-from stream_server.hub.delivery_times import BUCKET_SECONDS, FILTER_KINDS, DeliveryTimes, filter_kind
+from stream_server.hub.group import BUCKET_SECONDS, FILTER_KINDS, DeliveryTimes, filter_kind
 from tests.stream_server.hub.world import LIMITS, World
 from tests.waiting import eventually
 

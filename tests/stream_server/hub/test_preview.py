@@ -86,7 +86,7 @@ async def test_a_preview_at_its_limit_has_scanned_the_newest_entries(
     world, count = without_ring, 3 * MAX_PAGE_ENTRIES
     for number in range(count - ring_entries):
         world.post(f"tea {number}")
-    world.hub.ring.set_limits(max_bytes=1 << 30, max_age_ms=1e9)
+    world.hub.ring._max_bytes = 1 << 30
     for number in range(count - ring_entries, count):
         world.post(f"tea {number}")
     newest = [f"tea {number}" for number in range(count)][-preview.MAX_EXAMPLES :]

@@ -277,9 +277,8 @@ def _progressed(world: World, stream: StreamSession, n: int) -> bool:
 @pytest.mark.extended
 async def test_a_client_far_behind_that_gains_is_not_cut(short_window: World) -> None:
     """A busy machine may stop for a second. The client reads nothing meanwhile, and must not be dropped for that."""
-    short_window.hub.apply_limits(
-        replace(short_window.hub.limits, slow_window_seconds=3.0, write_timeout_seconds=60.0)
-    )
+    world_limits = short_window.hub.limits
+    short_window.hub.live.limits = replace(world_limits, slow_window_seconds=3.0, write_timeout_seconds=60.0)
     for number in range(2000):
         short_window.post(f"{number} " + "x" * 100)
     stream, socket = short_window.open(LOG_START, firehose="true")

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from stream_server.jobs.cluster_watch import ClusterWatch
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.cluster_health import ClusterHealth
+from stream_server.store.redis.cluster_check import ClusterHealth
 from stream_server.store.redis.guided_connection import HostPort
 
 

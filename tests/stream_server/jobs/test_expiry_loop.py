@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.commands.check_result import CheckState
+from stream_server.commands.doctor_machine import CheckState
 from stream_server.commands.doctor_redis import check_expiry
 from stream_server.config import config
 from stream_server.config.settings import InvalidSetting

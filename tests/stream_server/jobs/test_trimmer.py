@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.jobs import trimmer
-from stream_server.jobs.trimmer import LogTrimmer
+from stream_server.jobs import upkeep
+from stream_server.jobs.upkeep import LogTrimmer
 from stream_server.store import keys
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.store import Store
@@ -64,19 +64,10 @@ async def test_the_trimmer_trims_at_its_start_and_measures_the_log(server: Redis
         assert made.log_size.age_seconds > 3600
 
 
-async def test_new_limits_apply_at_once(server: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trimmer, "CHECK_INTERVAL_SECONDS", (3600.0, 3600.0))
-    async with trimming(server, RetentionLimits(0, 0)) as made:
-        await eventually(lambda: made.log_size.entries == 1000)
-        made.set_limits(RetentionLimits(3600, 0))
-        await eventually(lambda: made.log_size.entries <= 100)
-        assert made.trimmed_entries >= 900
-
-
 async def test_the_trimmer_continues_after_redis_was_silent_or_killed(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trimmer, "CHECK_INTERVAL_SECONDS", (0.01, 0.02))
+    monkeypatch.setattr(upkeep, "CHECK_INTERVAL_SECONDS", (0.01, 0.02))
     async with trimming(server, RetentionLimits(0, 0), timeout_seconds=1.0) as made:
         failures = _failures(made, monkeypatch)
         await eventually(lambda: made.log_size.entries == 1000)
@@ -88,7 +79,7 @@ async def test_the_trimmer_continues_after_redis_was_silent_or_killed(
         await eventually(lambda: len(failures) > seen + 2, what="looks at a dead Redis")
         server.start()
         await asyncio.to_thread(fill, server)
-        made.set_limits(RetentionLimits(3600, 0))
+        made._limits = RetentionLimits(3600, 0)
         await eventually(lambda: made.trimmed_entries >= 900)
 
 
@@ -113,7 +104,7 @@ async def test_the_trimmer_logs_a_forbidden_command(server: RedisProcess, caplog
     client: Any = server.client()
     client.execute_command("ACL", "SETUSER", "default", "-memory")
     client.close()
-    with caplog.at_level(logging.WARNING, "stream_server.jobs.trimmer"):
+    with caplog.at_level(logging.WARNING, "stream_server.jobs.upkeep"):
         async with trimming(server, RetentionLimits(3600, 1000)):
             await eventually(lambda: "trimming the log failed" in caplog.text)
     looking: Any = server.client()

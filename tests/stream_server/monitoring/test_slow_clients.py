@@ -1,6 +1,6 @@
 """The clients that are furthest behind: few, in order, and none that keeps up."""
 
-from stream_server.monitoring.slow_clients import MAX_CLIENTS, find_slow_clients
+from stream_server.monitoring.operations import MAX_CLIENTS, find_slow_clients
 from tests.stream_server.hub.world import World
 
 

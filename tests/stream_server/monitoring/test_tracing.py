@@ -12,9 +12,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from stream_server.config.config import load
 from stream_server.config.settings import InvalidSetting
-from stream_server.monitoring import trace_export
-from stream_server.monitoring.trace_export import TraceExport, make_provider, start_export
-from stream_server.monitoring.tracing import MAX_OPEN_TRACES
+from stream_server.monitoring import tracing
+from stream_server.monitoring.tracing import MAX_OPEN_TRACES, TraceExport, make_provider, start_export
 from stream_server.web.http import app_keys
 from stream_server.web.http.middleware import CLIENT_LEFT
 from tests.stream_server.hub.world import World
@@ -166,7 +165,7 @@ async def test_without_the_setting_nothing_is_traced() -> None:
 def test_a_collector_without_a_url_is_refused_at_the_start(endpoint: str) -> None:
     """Else the log would tell it with every batch of traces, and never before the first."""
     with pytest.raises(InvalidSetting, match="otlp-endpoint must be a URL"):
-        trace_export.check_settings(load({}, {"STREAM_SERVER_OTLP_ENDPOINT": endpoint}))
+        tracing.check_settings(load({}, {"STREAM_SERVER_OTLP_ENDPOINT": endpoint}))
 
 
 async def test_without_the_extra_one_sentence_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,6 +195,6 @@ async def test_the_traces_reach_a_collector_by_otlp(monkeypatch: pytest.MonkeyPa
     export.tracing.end(request, 201)
     await export.close()
     head = await asyncio.wait_for(received.get(), 10)
-    assert head.startswith(f"POST {trace_export.TRACES_PATH} HTTP/1.1\r\n".encode())
+    assert head.startswith(f"POST {tracing.TRACES_PATH} HTTP/1.1\r\n".encode())
     assert b"application/x-protobuf" in head
     collector.close()

@@ -5,12 +5,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from stream_server.config.settings import Config
+from stream_server.config.reload import SettingsReloader
 from stream_server.runtime import process, supervisor
 from stream_server.runtime.listening import Listeners
 from tests.stream_server import tokens
@@ -32,13 +31,15 @@ async def test_the_supervisor_waits_for_the_shutdown_time_of_its_workers(
 ) -> None:
     monkeypatch.setattr(supervisor, "Supervisor", RecordingSupervisor)
 
-    async def nothing(*_: Callable[[Config], None]) -> None:
+    async def nothing() -> None:
         await asyncio.Event().wait()
 
     config = tokens.config(workers=2, shutdown_seconds=shutdown_seconds)
     flags: dict[str, Any] = {}
+    reloader = SettingsReloader(config, lambda: config)
     with Listeners([socket.socket()]) as reserved:
-        assert await process._run_supervisor(config, flags, reserved, None, nothing, nothing) == 0
+        assert await process._run_supervisor(config, flags, reserved, None, nothing, reloader) == 0
+    asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
     assert RecordingSupervisor.stop_seconds == stop_seconds
 
 

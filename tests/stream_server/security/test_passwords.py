@@ -14,7 +14,7 @@ from stream_server.security.passwords import Passwords
 @pytest.fixture
 def cheap() -> Iterator[Passwords]:
     """Hashing with the cheapest parameters."""
-    made = Passwords(memory_kib=8, rounds=1)
+    made = Passwords(8)
     yield made
     made.close()
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from stream_server.config.settings import SETTINGS
+from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS
 from stream_server.store import keys
 
 
@@ -19,7 +19,7 @@ def test_keys_of_derived_data_have_their_owners_tag() -> None:
 def test_every_key_has_a_bound_of_existing_settings() -> None:
     named = {name for key in keys.ALL_KEYS for name in re.findall("`([^`]+)`", key.bound)}
     assert all(key.bound for key in keys.ALL_KEYS)
-    assert named <= {setting.name for setting in SETTINGS}
+    assert named <= {setting.name for setting in SETTINGS} | set(LIMIT_DEFAULTS)
 
 
 def test_names_and_prefixes_are_unique() -> None:

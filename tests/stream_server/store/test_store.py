@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from stream_server.commands import doctor_redis
-from stream_server.commands.check_result import CheckState
+from stream_server.commands.doctor_machine import CheckState
 from stream_server.errors import Unavailable
 from stream_server.store.redis.engine import engine_of
 from stream_server.store.redis.lanes import Lane

@@ -9,9 +9,8 @@ from stream_server.events.entry import Entry
 from stream_server.events.kinds import PUBLIC_AUDIENCE
 from stream_server.events.position import Position
 from stream_server.hub.hub import Hub
-from stream_server.trends.counter import LATE_MS, TrendCounter
+from stream_server.trends.counter import LATE_MS, PostFields, TrendCounter, terms_of
 from stream_server.trends.sketch import HOUR_MS
-from stream_server.trends.terms import PostFields, terms_of
 from tests.stream_server.feed.test_invalid_entries import BODIES, DEEP
 from tests.stream_server.hub.world import World
 
@@ -82,7 +81,7 @@ async def test_only_public_posts_of_users_in_good_standing_count() -> None:
 async def test_an_entry_that_is_none_is_passed_over() -> None:
     """An exception would end the task, and with it the server."""
     log = Log()
-    log.hub.ring.set_limits(max_bytes=1 << 24, max_age_ms=3_600_000)
+    log.hub.ring._max_bytes = 1 << 24
     log.add(0)
     deep = b'{"wire":{"status":{"uid":"7","meta":' + b"[" * DEEP + b"]" * DEEP + b"}}}"
     for n, body in enumerate([*BODIES.values(), deep], log.n + 1):

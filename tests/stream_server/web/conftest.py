@@ -27,7 +27,7 @@ from stream_server.security.tokens import TokenAuthority
 from stream_server.store.store import Store
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
-from stream_server.web.api.console import load_console
+from stream_server.web.api.server import load_console
 from stream_server.web.http import app_keys
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.front_door import FrontDoor
@@ -49,7 +49,7 @@ def settings() -> dict[str, Any]:
 
 @pytest.fixture
 def config(settings: dict[str, Any]) -> Config:
-    return tokens.config(password_memory_kib=8, password_rounds=1, redis_timeout_seconds=PATIENCE, **settings)
+    return tokens.config(password_memory_kib=8, redis_timeout_seconds=PATIENCE, **settings)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     """The app, wired as the server does it."""
     store = Store(redis_url, timeout_seconds=config.redis_timeout_seconds, detect_language=detect_language)
     await store.open()
-    passwords = Passwords(memory_kib=config.password_memory_kib, rounds=config.password_rounds)
+    passwords = Passwords(config.password_memory_kib)
     app = web.Application()
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.AUTH] = config, store, TokenAuthority(config)
     app[app_keys.PASSWORDS], app[app_keys.METRICS] = passwords, Metrics()

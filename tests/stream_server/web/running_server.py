@@ -87,7 +87,7 @@ async def running_server(
 ) -> AsyncIterator[RunningServer]:
     """Start a server in this process with these settings and one user."""
     given = {"redis_timeout_seconds": PATIENCE, "shutdown_seconds": 400.0, "limits": "off", **settings}
-    config = tokens.config(redis=redis_url, password_memory_kib=8, password_rounds=1, **given)
+    config = tokens.config(redis=redis_url, password_memory_kib=8, **given)
     begun: asyncio.Future[tuple[web.Application, int]] = asyncio.get_running_loop().create_future()
     leave = asyncio.Event()
     ended = asyncio.create_task(_serve(config, begun, leave))

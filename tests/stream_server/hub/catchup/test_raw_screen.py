@@ -11,7 +11,7 @@ from filters.entities import extract_entities
 from filters.index_keys import LANGUAGE, user_key
 from stream_server.events.entry import Entry
 from stream_server.events.position import EPOCH_MS, Position
-from stream_server.hub.catchup.raw_screen import MAX_SCREEN_KEYS, make_screen, may_have_key
+from stream_server.hub.catchup.replay_index import MAX_SCREEN_KEYS, make_screen, may_have_key
 from tests.end_to_end.sample_texts import VOCABULARY, drafts
 
 

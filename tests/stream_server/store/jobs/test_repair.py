@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.jobs.repair_loop import RepairLoop
+from stream_server.jobs.upkeep import RepairLoop
 from stream_server.store.jobs import repair
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import BY_JOBS, check_timelines, drain, home, job_workers

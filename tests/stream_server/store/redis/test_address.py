@@ -62,7 +62,7 @@ BAD = {
 @pytest.mark.parametrize("url", GOOD)
 def test_valid_urls_are_accepted_and_no_password_is_in_the_repr(url: str) -> None:
     assert config.load({}, {"STREAM_SERVER_REDIS": url, "STREAM_SERVER_REDIS_READ": url}).redis_read == url
-    assert SECRET not in repr(RedisClient(url, 1.0).pool)
+    assert SECRET not in repr(RedisClient(url, 1.0)._pool)
 
 
 @pytest.mark.parametrize("url", BAD)

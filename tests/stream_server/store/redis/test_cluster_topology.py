@@ -5,8 +5,14 @@ import asyncio
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from stream_server.store.redis.cluster_guides import CoreOwnerGuide, CoreReplicaGuide
-from stream_server.store.redis.cluster_topology import CORE_SLOT, MAX_ASKED_NODES, MAX_TABLE_AGE_SECONDS, NotACluster
+from stream_server.store.redis.cluster_topology import (
+    CORE_SLOT,
+    MAX_ASKED_NODES,
+    MAX_TABLE_AGE_SECONDS,
+    CoreOwnerGuide,
+    CoreReplicaGuide,
+    NotACluster,
+)
 from stream_server.store.redis.guided_connection import HostPort
 from stream_server.store.redis.shared_query import SharedQuery
 from tests.stream_server.store.redis.scripted_cluster import PLAIN, Member, ScriptedNodes, at, shard

@@ -10,7 +10,7 @@ from redis.crc import key_slot
 from stream_server.errors import Unavailable
 from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis.derived_router import DerivedRouter
+from stream_server.store.redis.derived import DerivedRouter
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.redis_cluster import Node, PrivateCluster

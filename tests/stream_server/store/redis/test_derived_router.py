@@ -5,14 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import MovedError
 
 from stream_server.errors import Unavailable
-from stream_server.store.redis import derived_node, derived_router
+from stream_server.store.redis import derived
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_topology import slot_of
-from stream_server.store.redis.derived_router import DerivedRouter
+from stream_server.store.redis.derived import DerivedRouter
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.timeout_budget import current_budget, limit_total_wait
 from tests.stream_server.store.redis.puppet_cluster import PuppetCluster
@@ -103,7 +101,7 @@ async def test_nodes_that_name_each_other_are_asked_with_pauses_until_one_takes_
 
     async def count_pauses(seconds: float) -> None:
         nonlocal pauses
-        pauses += seconds == derived_router.PAUSE_SECONDS
+        pauses += seconds == derived.PAUSE_SECONDS
         await sleep(seconds)
 
     monkeypatch.setattr(asyncio, "sleep", count_pauses)
@@ -162,7 +160,7 @@ async def test_a_dead_node_fails_its_keys_at_once_until_it_answers_again(caplog:
 
 
 async def test_calls_that_wait_for_a_frozen_node_end_before_their_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derived_node, "SUSPECT_SHARE", 0.2 / LONG)
+    monkeypatch.setattr(derived, "SUSPECT_SHARE", 0.2 / LONG)
     async with opened(seconds=LONG) as (cluster, router):
         frozen, alive = cluster.key_of(1), cluster.key_of(2)
         await router.execute(("GET", frozen), ("GET", alive))
@@ -189,7 +187,7 @@ async def test_a_node_that_left_the_table_is_let_go_and_counts_as_returned() -> 
         await eventually(lambda: not router.unreachable_nodes)  # by the next poll
         assert router.nodes_returned == 1
         assert await router.execute(("GET", key)) == [1]
-        await eventually(lambda: not router._nodes._closing)
+        await eventually(lambda: not router._closing)
 
 
 async def test_an_address_that_only_a_late_node_names_is_no_unreachable_node() -> None:
@@ -204,10 +202,10 @@ async def test_an_address_that_only_a_late_node_names_is_no_unreachable_node() -
         (failed,) = await router.execute_each(("GET", key))
         assert isinstance(failed, Unavailable)
         assert router.unreachable_nodes == []
-        late = router._nodes.get(cluster.address(1))
+        late = router._nodes[cluster.address(1)]
         await eventually(lambda: late.is_away)
         await router._topology.refresh()
-        assert cluster.address(1) not in router._nodes._nodes
+        assert cluster.address(1) not in router._nodes
         assert await router.execute(("GET", key)) == [2]
 
 
@@ -227,34 +225,12 @@ async def test_a_call_of_many_nodes_is_charged_once() -> None:
             assert cluster.seen == []
 
 
-async def test_the_user_of_a_server_follows_moved_once_and_no_ask() -> None:
-    async with opened() as (cluster, router):
-        key = cluster.key_of(0)
-        used: list[RedisClient] = []
-        errors: list[Exception] = [MovedError(cluster.refusal("MOVED", key, 2).partition(" ")[2])]
-
-        async def use(server: RedisClient) -> str:
-            used.append(server)
-            if errors:
-                raise errors.pop(0)
-            return "used"
-
-        assert await router.use_server_of(key, use) == "used"
-        assert used == [router._nodes.get(cluster.address(0)).client, router._nodes.get(cluster.address(2)).client]
-        for error in (RedisConnectionError(), OSError(), TimeoutError()):
-            errors.append(error)
-            with pytest.raises(Unavailable):
-                await router.use_server_of(key, use)
-
-
 async def test_without_an_owner_the_key_is_unavailable() -> None:
     async with opened() as (cluster, router):
         for node in cluster.nodes:
             await node.kill()
         (failed,) = await router.execute_each(("GET", "home:{1}"))
         assert isinstance(failed, Unavailable)
-        with pytest.raises(Unavailable):
-            await router.use_server_of("home:{1}", lambda _: asyncio.sleep(0))
 
 
 async def test_keys_whose_owner_is_learned_join_those_of_the_same_node(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,4 +258,4 @@ async def test_the_primaries_are_the_server_of_the_truth_and_the_others() -> Non
         assert core is router._core
         owner = cluster.owners[slot_of("{core}:meta")]
         rest = [cluster.address(node) for node in range(3) if node != owner]
-        assert others == [router._nodes.get(address).client for address in rest]
+        assert others == [router._node(address).client for address in rest]

@@ -82,7 +82,7 @@ async def test_a_script_that_misses_a_moved_key_has_an_unknown_outcome(prefix: b
         assert redis.count("EVALSHA") == 1
         link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(Unavailable):  # a read changes nothing
-            await Scripts(link, SizeLimits()).call("users_get", "{core}:meta", "1")
+            await Scripts(link, SizeLimits()).call("log_look_up", "{core}:meta", "1-0", 1)
         await link.close()
 
 

@@ -9,8 +9,9 @@ import pytest
 from stream_server.events.position import LOG_START
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.social.ingest import Ingested
-from stream_server.store.social.statuses import StatusDraft, StatusLocation, StatusMedia, StatusPlace
+from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
+from stream_server.wire.objects import Location, Media, Place
 from tests.stream_server.store.people import People, new_key, open_store
 
 CONTROL_BYTES = {*range(32)}
@@ -27,9 +28,9 @@ def _drafts(answered: str, group: str) -> list[StatusDraft]:
     return [
         StatusDraft(message="plain"),
         StatusDraft(message="control \x01\x06\x1f characters, \\1 and \u0000 are escaped", lang="de"),
-        StatusDraft(message="#tag @u1 $CASH https://example.org/x", location=StatusLocation(1.5, 2.25)),
-        StatusDraft(message="placed", place=StatusPlace("Rome", "it"), meta={"a": [1, {"b": "\x02"}]}),
-        StatusDraft(message="media", media=[StatusMedia("https://example.org/a.png", "image/png")]),
+        StatusDraft(message="#tag @u1 $CASH https://example.org/x", location=Location(1.5, 2.25)),
+        StatusDraft(message="placed", place=Place("Rome", "it"), meta={"a": [1, {"b": "\x02"}]}),
+        StatusDraft(message="media", media=[Media("https://example.org/a.png", "image/png")]),
         StatusDraft(message="an answer", in_reply_to=answered),
         StatusDraft(message="a quote", origin=answered),
         StatusDraft(origin=answered),

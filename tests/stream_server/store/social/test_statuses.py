@@ -14,18 +14,16 @@ from stream_server.events.position import LOG_START, format_iso_time
 from stream_server.store.social.statuses import (
     MAX_TAG_TIMELINES,
     StatusDraft,
-    StatusLocation,
-    StatusMedia,
-    StatusPlace,
 )
 from stream_server.store.store import Store
+from stream_server.wire.objects import Location, Media, Place
 from tests.stream_server.store.people import People, footprint, new_key
 
 FULL: dict[str, Any] = {
-    "location": StatusLocation(-0.1275, 51.50722),
-    "place": StatusPlace("London", "GB", (-0.5, 51.25, 0.25, 51.75)),
+    "location": Location(-0.1275, 51.50722),
+    "place": Place("London", "GB", (-0.5, 51.25, 0.25, 51.75)),
     "lang": "en-GB",
-    "media": [StatusMedia("https://example.org/a.png", "image")],
+    "media": [Media("https://example.org/a.png", "image")],
     "meta": {"a": [1, {"b": None}], "é": "\u2028"},
 }
 

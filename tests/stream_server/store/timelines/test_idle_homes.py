@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.jobs.idle_homes_loop import IdleHomesLoop
+from stream_server.jobs.upkeep import IdleHomesLoop
 from stream_server.store import keys
 from stream_server.store.jobs.queue import ClaimedJob
 from stream_server.store.pagination import PageRequest

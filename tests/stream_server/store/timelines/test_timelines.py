@@ -154,11 +154,3 @@ async def test_a_home_page_is_full_behind_a_hundred_hidden_statuses(store: Store
     assert ids(page) == seen[:0:-1]
     assert ids(await store.timelines.read_home(reader, PageRequest(count=2, page=2))) == seen[:1]
     assert ids(await store.timelines.read_home(reader, PageRequest(count=2, before=page.next))) == seen[:1]
-
-
-async def test_a_status_without_the_field_plain_is_shown_alike(scene: Scene, raw: Any) -> None:
-    """Statuses of a version that did not write the field have their author, group and origin in fields of their own."""
-    before = (await scene.store.timelines.read_home(scene.bob, PageRequest())).items
-    assert len(before) == len(scene.ids)
-    assert raw.hdel(f"{{core}}:status:{scene.ids[0]}", "plain") == 1
-    assert (await scene.store.timelines.read_home(scene.bob, PageRequest())).items == before

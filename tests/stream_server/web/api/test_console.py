@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.client.events import EVENT_TYPES
-from stream_server.web.api.console import load_console, prefers_html
+from stream_server.web.api.server import load_console, prefers_html
 from stream_server.web.http.static_files import PAGE_POLICY, load_files
+from stream_server.wire.messages import EVENT_TYPES
 from tests.stream_server.web.world import World
 
 FOLDER = Path(str(resources.files("stream_server") / "console"))

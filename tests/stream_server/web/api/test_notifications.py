@@ -2,7 +2,7 @@
 
 import pytest
 
-from stream_server.web.api.notifications import NotificationPage
+from stream_server.web.api.groups import NotificationPage
 from stream_server.web.http.validation import decode_body
 from tests.stream_server.web.world import Answer, Refusal, World
 

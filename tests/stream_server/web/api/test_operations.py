@@ -9,7 +9,7 @@ from tests.stream_server.web.world import World
 
 @pytest.fixture
 def settings() -> dict[str, object]:
-    return {"limit_lookups": 2, "limits": "on"}
+    return {"limits": "lookups=2"}
 
 
 async def test_an_administrator_reads_the_state_of_the_server(world: World) -> None:
@@ -25,7 +25,7 @@ async def test_an_administrator_reads_the_state_of_the_server(world: World) -> N
     assert worker.refusals == {"rate_limited": 1, "insufficient_scope": 1}
     assert worker.memory_bytes > 2**20
     assert worker.cpu_seconds > 0
-    assert [(limit.limit, limit.count) for limit in state.limits] == [("limit_lookups", 1)]
+    assert [(limit.limit, limit.count) for limit in state.limits] == [("lookups", 1)]
     assert limit_time_is_recent(state)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.web.api.reports import AdminReportPage, Report
+from stream_server.web.api.moderation import AdminReportPage, Report
 from stream_server.web.http.validation import decode_body
 from tests.stream_server.web.world import Answer, Refusal, World
 

@@ -23,7 +23,7 @@ CONNECTS = 60
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Run a server with frequent heartbeats; it must stop without a traceback."""
-    options = ("--heartbeat-seconds", "0.2", "--limits", "on", "--reconnect-limit", str(CONNECTS))
+    options = ("--heartbeat-seconds", "0.2", "--limits", f"dialect_connects={CONNECTS}")
     with Server(tmp_path_factory.mktemp("server"), *options) as running:
         yield running
 
@@ -221,7 +221,7 @@ async def test_too_many_connections_get_420(api: Api) -> None:
 
 
 async def test_the_setting_limits_disables_the_connection_limit(tmp_path: Any) -> None:
-    with Server(tmp_path / "own", "--reconnect-limit", "1", "--limits", "off") as server:
+    with Server(tmp_path / "own", "--limits", "off") as server:
         async with Api(server) as api:
             headers = {"Authorization": f"Bearer {mint(api.admin)}"}
             assert [(await asked(api, SAMPLE, headers=headers)).status for _ in range(3)] == [200] * 3

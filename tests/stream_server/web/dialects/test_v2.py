@@ -196,7 +196,7 @@ async def test_an_unknown_parameter_is_ignored(api: Api) -> None:
 
 
 async def test_too_many_connections_get_429_with_rate_limit_headers(own_folder: Path) -> None:
-    with Server(own_folder, "--heartbeat-seconds", "0.2", "--limits", "on", "--reconnect-limit", "1") as strict:
+    with Server(own_folder, "--heartbeat-seconds", "0.2", "--limits", "dialect_connects=1") as strict:
         async with Api(strict) as api:
             ann = await api.user()
             async with await listen(api, ann, SAMPLE) as stream:

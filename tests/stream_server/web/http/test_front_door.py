@@ -466,7 +466,7 @@ class TestWithLimits:
 
     @pytest.fixture
     def settings(self) -> dict[str, Any]:
-        return {"limits": "on", "streams_per_address": 1, "limit_connects": 3}
+        return {"limits": "connects=3", "streams_per_address": 1}
 
     @pytest.mark.usefixtures("remembering")
     async def test_limits_refuse_as_on_other_routes_and_give_their_places_back(

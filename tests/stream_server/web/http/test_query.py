@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stream_server.errors import ApiError, BadRequest
-from stream_server.web.api.timelines import HomeTimelineQuery
+from stream_server.web.api.statuses import HomeTimelineQuery
 from stream_server.web.http.paging import IdsQuery
 from stream_server.web.http.query import MAX_KEPT_STRUCT_CHARS, check_parameter_names, parse_pairs, read_query
 from stream_server.web.route import NoQuery

@@ -23,12 +23,11 @@ LOG_INS_OF_ADDRESS = 8
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
-    return {
-        "limits": "on", "limit_reads": 40, "limit_writes": WRITES, "limit_log_ins": 3, "limit_lookups": 5,
-        "limit_sign_ups": 4, "limit_anonymous": 30, "limit_rule_trials": 10, "limit_write_bytes": WRITE_BYTES,
-        "limit_follows": 3, "limit_reports": 2, "limit_log_ins_of_address": LOG_INS_OF_ADDRESS, "operations": "token",
-        "limit_files": 3,
-    }  # fmt: skip
+    limits = (
+        f"reads=40 writes={WRITES} log_ins=3 lookups=5 sign_ups=4 anonymous=30 rule_trials=10 follows=3 reports=2 "
+        f"write_bytes={WRITE_BYTES} log_ins_of_address={LOG_INS_OF_ADDRESS} files=3"
+    )
+    return {"limits": limits, "operations": "token"}
 
 
 async def statuses_of(*calls: Any) -> list[int]:

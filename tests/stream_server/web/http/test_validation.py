@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_server.errors import ApiError, BadRequest
-from stream_server.web.api.groups import NewGroup
-from stream_server.web.api.reports import NewReport
+from stream_server.web.api.groups import NewGroup, NewTalk
+from stream_server.web.api.moderation import NewReport
+from stream_server.web.api.people import NewUser, UserChanges
 from stream_server.web.api.statuses import NewStatus
-from stream_server.web.api.talks import NewTalk
-from stream_server.web.api.users import NewUser, UserChanges
 from stream_server.web.http.body import MAX_JSON_DEPTH, normalise_json
 from stream_server.web.http.validation import decode_body
 

@@ -10,7 +10,7 @@ from stream_server.store.rate_counters import RateCount
 from stream_server.web.limits.rate_limit import MINUTE, RateLimit, Subject
 from stream_server.web.limits.rate_limiter import MAX_WINDOWS, PORTION, RateLimiter
 
-LIMIT = RateLimit("limit_reads", MINUTE, Subject.USER, "reads")
+LIMIT = RateLimit("reads", MINUTE, Subject.USER, "reads")
 
 
 class Clock:

@@ -13,7 +13,7 @@ from tests.stream_server.web.world import World
 
 @pytest.fixture
 def settings() -> dict[str, Any]:
-    return {"limits": "on", "limit_reads": 1}
+    return {"limits": "reads=1"}
 
 
 def test_each_address_has_prompt_refusals_in_each_second() -> None:

@@ -15,7 +15,7 @@ from filters.registry import Registry
 from stream_server.errors import STATUS_BY_CODE, BadRequest
 from stream_server.store.pagination import PageRequest as Asked
 from stream_server.web import routes
-from stream_server.web.api import users
+from stream_server.web.api import people
 from stream_server.web.http import app_keys, paging, query
 from stream_server.web.openapi import document as openapi
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
@@ -177,4 +177,4 @@ async def test_a_handler_can_only_read_the_query_type_of_its_route() -> None:
     request[app_keys.QUERY] = query.read_query(request, paging.NumberedPageQuery)
     assert query.parsed_query(request, paging.PageQuery).page_request() == Asked(7, None, None, 2)
     with pytest.raises(TypeError, match="AvailabilityQuery"):
-        query.parsed_query(request, users.AvailabilityQuery)
+        query.parsed_query(request, people.AvailabilityQuery)

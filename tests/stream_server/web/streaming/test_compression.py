@@ -12,8 +12,7 @@ import httpx
 import pytest
 
 from stream_server.errors import NotAcceptable
-from stream_server.hub.framing import IDENTITY
-from stream_server.hub.shared_history import MIN_SHARING_CLIENTS
+from stream_server.hub.framing import IDENTITY, MIN_SHARING_CLIENTS
 from stream_server.web.streaming import compression
 from stream_server.web.streaming.compression import (
     GZIP,

@@ -42,7 +42,7 @@ async def test_another_token_does_not_take_over_what_the_first_one_may(
 
 async def test_a_limit_that_an_operation_meets_is_counted(redis_url: str) -> None:
     """The operator sees it as one that a request has met."""
-    limits = {"limits": "on", "limit_connects": 1, "shutdown_seconds": 1.0}
+    limits = {"limits": "connects=1", "shutdown_seconds": 1.0}
     async with (
         running_server(redis_url, limits) as server,
         server.session.ws_connect("/v1/stream?track=a", headers=server.authorization) as socket,
@@ -50,4 +50,4 @@ async def test_a_limit_that_an_operation_meets_is_counted(redis_url: str) -> Non
         assert (await socket.receive_json())["kind"] == "hello"
         await socket.send_json({"op": "update", "parameters": {"track": "b"}})
         assert (await socket.receive_json())["error"]["code"] == "rate_limited"
-        assert server.app[LIMITS].hits.counts()["limit_connects"] == 1
+        assert server.app[LIMITS].hits.counts()["connects"] == 1

@@ -1,0 +1,129 @@
+"""Regular upkeep: trim the log, repair the store, and let home timelines of users who stay away fall asleep.
+
+Every server and worker process trims, and several may do it at once. The repair and the round over home timelines run
+in one process at a time: the one with the lock in Redis.
+"""
+
+import asyncio
+import logging
+import random
+
+from stream_server.errors import ApiError, Unavailable, reason_of
+from stream_server.jobs.workers import none_if_unavailable
+from stream_server.store.jobs.repair import Repair
+from stream_server.store.log.retention import LogSize, Retention, RetentionLimits
+from stream_server.store.timelines.idle_homes import IdleHomes
+
+logger = logging.getLogger(__name__)
+
+CHECK_INTERVAL_SECONDS = (4.0, 6.0)
+"""Shortest and longest interval in seconds between two runs. It is random, so that processes do not run together."""
+
+
+class LogTrimmer:
+    """Keeps the log within its limits of age and bytes: removes the oldest entries every few seconds.
+
+    ``log_size`` is the log's size after the last run. ``trimmed_entries`` counts the entries that this process removed.
+    """
+
+    def __init__(self, retention: Retention, limits: RetentionLimits, random_source: random.Random) -> None:
+        self.log_size = LogSize()
+        self.trimmed_entries = 0
+        self._retention = retention
+        self._limits = limits
+        self._random = random_source
+
+    async def run(self) -> None:
+        """Trim the log at once, then every few seconds until cancelled. A failure is only logged."""
+        while True:
+            try:
+                await self.trim()
+            except Unavailable as error:
+                # The feed logs an unreachable Redis at a higher level.
+                logger.debug("trimming is postponed, Redis is unavailable: %s", error.message)
+            except ApiError as error:
+                logger.warning("trimming the log failed: %s", reason_of(error))
+            await asyncio.sleep(self._random.uniform(*CHECK_INTERVAL_SECONDS))
+
+    async def trim(self) -> None:
+        """Remove the log entries beyond the limits of age and bytes. Raises `Unavailable` if Redis does not answer."""
+        self.log_size = await self._retention.trim(self._limits)
+        self.trimmed_entries += self.log_size.trimmed
+        if self.log_size.trimmed:
+            logger.debug("trimmed %d entries; the log covers %.0f s", self.log_size.trimmed, self.log_size.age_seconds)
+
+
+REPAIR_SECONDS = 3600.0
+"""Interval of the repair runs in seconds. A run reads the whole store, and what it mends is never a lost post."""
+
+LOCK_POLL_SECONDS = 10.0
+"""Longest interval in seconds between two attempts to take the lock of the repair run."""
+
+
+class RepairLoop:
+    """Checks and repairs all stored data once per interval, in only one of all processes: the one with a lock in Redis.
+
+    ``findings`` counts the faults that this process found and repaired.
+    """
+
+    def __init__(self, repair: Repair, random_source: random.Random) -> None:
+        self._repair = repair
+        self._random = random_source
+        self.findings = 0
+
+    async def run(self, interval_seconds: float = REPAIR_SECONDS) -> None:
+        """Repair the stored data every ``interval_seconds`` until cancelled.
+
+        The first run starts after one interval, not at the start of the server.
+        """
+        await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds))
+        while True:
+            await asyncio.sleep(min(LOCK_POLL_SECONDS, interval_seconds) * self._random.uniform(0.5, 1))
+            if await none_if_unavailable(lambda: self._repair.try_lock(interval_seconds)):
+                for finding in await none_if_unavailable(lambda: self._repair.run(fix=True)) or []:
+                    self.findings += 1
+                    logger.warning("repaired %s %s: %s", finding.kind, finding.subject, finding.message)
+
+
+ROUND_INTERVAL_SECONDS = 3600.0
+"""Interval in seconds between two rounds over all home timelines."""
+
+ROUND_POLL_SECONDS = 60.0
+"""Longest interval in seconds between two attempts to take the lock of a round."""
+
+PAGE_PAUSE_SECONDS = 0.05
+"""Pause in seconds after each page of keys, so that a round takes a small part of Redis' time."""
+
+SECONDS_PER_DAY = 86_400.0
+
+
+class IdleHomesLoop:
+    """Removes the home timelines of users who have not read them for ``idle_days`` days. With 0 it keeps all.
+
+    ``fallen`` counts the home timelines that this process removed.
+    """
+
+    def __init__(self, homes: IdleHomes, idle_days: float, random_source: random.Random) -> None:
+        self.fallen = 0
+        self.page_pause_seconds = PAGE_PAUSE_SECONDS
+        self._homes = homes
+        self._idle_seconds = idle_days * SECONDS_PER_DAY
+        self._random = random_source
+
+    async def run(self) -> None:
+        """Run a round each hour until cancelled. Without a limit, only wait."""
+        if not self._idle_seconds:
+            await asyncio.Event().wait()
+        while True:
+            await asyncio.sleep(ROUND_POLL_SECONDS * self._random.uniform(0.5, 1))
+            try:
+                if await self._homes.try_lock(ROUND_INTERVAL_SECONDS):
+                    await self.run_round()
+            except ApiError as error:
+                logger.debug("the round over idle home timelines is postponed: %s", error.message)
+
+    async def run_round(self) -> None:
+        """Look at all home timelines once. Raises `Unavailable` if Redis does not answer."""
+        async for uids in self._homes.scan():
+            self.fallen += await self._homes.let_sleep(uids, self._idle_seconds)
+            await asyncio.sleep(self.page_pause_seconds)

@@ -1,0 +1,182 @@
+"""What administrators do: decide reports, suspend users, read the audit log and the state of the server."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from aiohttp import web
+from msgspec import Meta
+
+from stream_server.errors import BadRequest
+from stream_server.monitoring.host_state import HostState
+from stream_server.store.social.reports import ReportOutcome
+from stream_server.web.api.people import UserPage
+from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, get, read_trips, write
+from stream_server.web.http import fields, paging, query
+from stream_server.web.http.app_keys import CLAIMS, OPERATIONS, STORE
+from stream_server.web.http.fields import Body, Id, Timestamp
+from stream_server.web.http.idempotency import read_keyed_body
+from stream_server.web.http.paging import PageQuery
+from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
+from stream_server.web.limits.rate_limit import REPORTS, WRITE_BYTES, WRITES
+from stream_server.web.route import Route
+from stream_server.wire.objects import Status, User
+
+ReportReason = Literal["spam", "abuse", "harassment", "impersonation", "illegal", "other"]
+ReportNote = Annotated[str, Meta(max_length=500, description=fields.LINE_LIMITS)]
+
+
+class NewReport(Body):
+    """The body of ``POST /v1/reports``. It names either a user or a status, not both."""
+
+    reason: ReportReason
+    user: Id | None = None
+    status: Id | None = None
+    note: ReportNote = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an invalid ``note``, BadRequest unless exactly one of user and status is present."""
+        super().__post_init__()
+        if self.user is None and self.status is None:
+            raise BadRequest("give a user or a status", code="missing_parameter", param="user")
+        if self.user is not None and self.status is not None:
+            raise BadRequest("cannot be combined with user", code="conflicting_parameters", param="status")
+
+
+class Decision(Body):
+    """The body of ``PATCH /v1/admin/reports/{id}``. ``removed`` deletes the status, ``suspended`` suspends the user."""
+
+    outcome: ReportOutcome
+    note: Annotated[ReportNote, Meta(description="the reason, for other administrators")] = ""
+
+
+class ReportsQuery(paging.PageQuery, frozen=True, forbid_unknown_fields=True):
+    """The query of one page of reports. ``open`` reports wait for a decision, ``decided`` reports have one."""
+
+    state: Literal["open", "decided"] = "open"
+
+
+class Report(msgspec.Struct):
+    """A report of a user or a status to the administrators. ``user`` is the reported user, or the status's author."""
+
+    id: Id
+    uid: Annotated[Id, Meta(description="the user who reports")]
+    user: Id
+    status: Id | None
+    reason: ReportReason
+    note: str
+    posted: Timestamp
+    outcome: ReportOutcome | None
+    decided: Timestamp | None
+
+
+class ReportedContent(msgspec.Struct):
+    """The reported user and status as they are now. ``status`` is null if it is deleted or if a user was reported."""
+
+    user: User
+    status: Status | None
+
+
+class AdminReport(Report, kw_only=True):
+    """A report with what only administrators see: the decision's author and note, and the reported content."""
+
+    decided_by: Id | None
+    remark: Annotated[str, Meta(description="the note of the decision")]
+    reported: ReportedContent
+
+
+class AdminReportPage(paging.PageAnswer):
+    """A page of reports, for administrators."""
+
+    reports: list[AdminReport]
+
+
+async def report(request: web.Request) -> web.Response:
+    """``POST /v1/reports``: report a user or status, or return the caller's open report about it (200)."""
+    new, key = await read_keyed_body(NewReport, request)
+    report, is_new = await request.app[STORE].reports.create(
+        request[CLAIMS].sub, user=new.user, status=new.status, reason=new.reason, note=new.note, idempotency_key=key
+    )
+    return created_response(report, "/v1/reports/") if is_new else json_response(report)
+
+
+async def list_reports(request: web.Request) -> web.Response:
+    """``GET /v1/admin/reports``: list reports, newest first, with the user and status, even if hidden from others."""
+    asked = query.parsed_query(request, ReportsQuery)
+    return page_response("reports", *await request.app[STORE].reports.list_reports(asked.page_request(), asked.state))
+
+
+async def decide(request: web.Request) -> web.Response:
+    """``PATCH /v1/admin/reports/{id}``: decide a report and apply the outcome at once; the first decision is final."""
+    report_id = query.read_path_id(request)
+    decision, key = await read_keyed_body(Decision, request)
+    decide_report = request.app[STORE].reports.decide
+    return json_response(await decide_report(request[CLAIMS].sub, report_id, decision.outcome, decision.note, key))
+
+
+DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest"]
+
+
+class Deed(msgspec.Struct):
+    """One deed of an administrator."""
+
+    id: Id
+    at: Timestamp
+    by: Annotated[Id | None, Meta(description="the administrator; null for the command line")]
+    deed: DeedKind
+    on: Annotated[str, Meta(description="the id of the user or report, or the number of created users")]
+    details: Annotated[str, Meta(description="the outcome of a decided report; a digest of the token that ingests")]
+
+
+class DeedPage(paging.PageAnswer):
+    """A page of the audit log."""
+
+    deeds: list[Deed]
+
+
+async def list_deeds(request: web.Request) -> web.Response:
+    """``GET /v1/admin/audit``: list what administrators did, newest first."""
+    page = paging.read_page_request(request)
+    return page_response("deeds", *await request.app[STORE].audit.list_deeds(page))
+
+
+class SuspensionState(msgspec.Struct):
+    """The answer to a suspension or reinstatement: whether the user is suspended now."""
+
+    suspended: bool
+
+
+async def list_suspended(request: web.Request) -> web.Response:
+    """``GET /v1/admin/suspensions``: list the suspended users, last suspended first, with the time of suspension."""
+    page = paging.read_page_request(request)
+    return page_response("users", *await request.app[STORE].suspensions.list_suspended(page))
+
+
+async def read_state(request: web.Request) -> web.Response:
+    """``GET /v1/admin/operations``: read the state of all workers of this server, of Redis, the log and the jobs."""
+    return encode_response(await request.app[OPERATIONS].read_state())
+
+
+# fmt: off
+ROWS: tuple[Route, ...] = (
+    Route("POST", "/v1/reports", report, "write", body=NewReport, response=Report, status=201, other_statuses=(200,),
+          limits=(WRITES, WRITE_BYTES, REPORTS), name="reports_create"),
+    get("/v1/reports/{id}", "reports_get", "Read one of the caller's reports, with its outcome.",
+        lambda store: store.reports.get, Report),
+    Route("GET", "/v1/admin/reports", list_reports, "admin", ReportsQuery, response=AdminReportPage,
+          name="reports_list_reports", round_trips=read_trips(4)),
+    Route("PATCH", "/v1/admin/reports/{id}", decide, "admin", body=Decision, response=AdminReport,
+          round_trips=FANOUT_TRIPS, works_when_full=True, name="reports_decide"),
+    Route("GET", "/v1/admin/audit", list_deeds, "admin", PageQuery, response=DeedPage, name="audit_list_deeds",
+          round_trips=read_trips(2)),
+    Route("GET", "/v1/admin/operations", read_state, "admin", response=HostState, round_trips=NO_ROUND_TRIP,
+          name="operations_read_state"),
+    Route("GET", "/v1/admin/suspensions", list_suspended, "admin", PageQuery, response=UserPage,
+          name="suspensions_list_suspended"),
+    write("PUT", "/v1/admin/suspensions/{id}", "suspensions_suspend",
+          "Suspend a user and end the user's streams; repeating has no effect.",
+          lambda store: store.suspensions.suspend, response=SuspensionState, scope="admin", works_when_full=True),
+    write("DELETE", "/v1/admin/suspensions/{id}", "suspensions_reinstate",
+          "End the suspension of a user; repeating has no effect.", lambda store: store.suspensions.reinstate,
+          response=SuspensionState, scope="admin"),
+)
+# fmt: on

@@ -1,0 +1,377 @@
+"""Users: sign-up, look-up and profiles, follows and requests, blocks and mutes, and the relationship of two users.
+
+A block hides two users from each other. A mute hides a user, who does not learn of the mute.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+from aiohttp import web
+from msgspec import UNSET, Meta, UnsetType
+
+from stream_server.errors import BadRequest, Conflict, NotFound, TooLarge
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.web.api.rows import (
+    CONTACT_LIMITS,
+    FOLLOW_TRIPS,
+    PASSWORD_TRIPS,
+    get,
+    page,
+    read_trips,
+    update,
+    write,
+)
+from stream_server.web.http import fields, query, validation
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, PASSWORDS, STORE
+from stream_server.web.http.fields import (
+    Body,
+    DisplayName,
+    Email,
+    Id,
+    Language,
+    Login,
+)
+from stream_server.web.http.idempotency import read_idempotency_key, read_keyed_body
+from stream_server.web.http.paging import IdsQuery, PageAnswer
+from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.responses import (
+    created_response,
+    encode_response,
+    json_response,
+    list_response,
+)
+from stream_server.web.limits.rate_limit import FOLLOWS, LOOKUPS, SIGN_UPS
+from stream_server.web.route import NO_TOKEN, Route
+from stream_server.wire.objects import FollowState, ListedUser, OwnUser, User
+
+MAX_ACCOUNTS = 1000
+_BIO_LIMITS = f"1 to 500 code points, {fields.LINE_LIMITS}"
+Bio = Annotated[str, Meta(min_length=1, max_length=fields.MAX_BIO_CHARS, description=_BIO_LIMITS)]
+PlaceText = Annotated[str, Meta(min_length=1, max_length=100, description="1 to 100 code points")]
+
+
+class NewUser(Body):
+    """The body of ``POST /v1/users``: the login, name, e-mail address and password of a new user."""
+
+    login: Login
+    name: DisplayName
+    email: Email
+    password: fields.Password
+
+
+class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of ``GET /v1/users/available``: a login, an e-mail address, or both."""
+
+    login: Login | None = None
+    email: Email | None = None
+
+
+class Availability(msgspec.Struct):
+    """Whether the login and e-mail address of the query are free. What the query lacks, the answer lacks too."""
+
+    login: bool | UnsetType = UNSET
+    email: bool | UnsetType = UNSET
+
+
+class UserChanges(fields.PatchBody):
+    """The body of ``PATCH /v1/users/me``. Omitted members stay unchanged; null clears an optional member."""
+
+    name: DisplayName | UnsetType = UNSET
+    bio: Bio | UnsetType | None = UNSET
+    url: fields.HttpUrl | UnsetType | None = UNSET
+    place: PlaceText | UnsetType | None = UNSET
+    lang: Language | UnsetType | None = UNSET
+    protected: bool | UnsetType = UNSET
+
+
+class UsersById(msgspec.Struct):
+    """The requested users that exist, in the order of the request."""
+
+    users: list[User]
+
+
+class UserPage(PageAnswer):
+    """A page of users."""
+
+    users: list[ListedUser]
+
+
+class NewAccount(Body):
+    """One user that an administrator creates. The account has no password, so it cannot log in."""
+
+    login: Login
+    name: DisplayName
+
+
+class NewAccounts(Body):
+    """The body of ``POST /v1/admin/users``: 1 to 1,000 accounts."""
+
+    users: Annotated[list[NewAccount], Meta(min_length=1)]
+
+
+class AccountResult(msgspec.Struct):
+    """The user with the requested login. ``created`` is false if the user existed before the request."""
+
+    id: Id
+    login: Login
+    created: bool
+
+
+class AccountResults(msgspec.Struct):
+    """One result for each account of the request, in the same order."""
+
+    users: list[AccountResult]
+
+
+async def sign_up(request: web.Request) -> web.Response:
+    """``POST /v1/users``: create a user; the answer includes the e-mail address.
+
+    An Idempotency-Key has no effect, because keys belong to existing users. A repeated request gets ``login_taken``.
+    """
+    _refuse_without_sign_up(request)
+    new_user, _ = await validation.read_body_as(NewUser, request)
+    users = request.app[STORE].users
+    await request.app[LIMITS].use(request, SIGN_UPS)
+    _refuse_taken(await users.check_available(new_user.login, new_user.email))
+    password_hash = await request.app[PASSWORDS].hash(new_user.password, request.app[LIMITS].address_of(request))
+    user = await users.create(new_user.login, new_user.name, new_user.email, password_hash, IdempotencyKey.generate())
+    return created_response(user, "/v1/users/")
+
+
+async def check_available(request: web.Request) -> web.Response:
+    """``GET /v1/users/available?login=&email=``: tell whether a new user could take a login or an e-mail address."""
+    _refuse_without_sign_up(request)
+    asked = query.parsed_query(request, AvailabilityQuery)
+    if asked.login is None and asked.email is None:
+        raise BadRequest("give a login or an email", code="missing_parameter", param="login")
+    return encode_response(await request.app[STORE].users.check_available(asked.login, asked.email))
+
+
+async def get_users(request: web.Request) -> web.Response:
+    """``GET /v1/users?ids=``: read several users in the requested order; unknown ids are left out."""
+    ids = query.parsed_query(request, IdsQuery).ids
+    return list_response("users", await request.app[STORE].users.get_many(request[CLAIMS].sub, ids))
+
+
+async def get_by_login(request: web.Request) -> web.Response:
+    """``GET /v1/users/by-login/{login}``: read one user by login; letter case does not matter."""
+    login = request.match_info["login"]
+    if not fields.LOGIN_PATTERN.fullmatch(login):
+        raise NotFound("there is no such user")
+    return json_response(await request.app[STORE].users.get_by_login(request[CLAIMS].sub, login))
+
+
+async def create_accounts(request: web.Request) -> web.Response:
+    """``POST /v1/admin/users``: create users without passwords; for a login that exists, return the existing user."""
+    asked, key = await read_keyed_body(NewAccounts, request)
+    if len(asked.users) > MAX_ACCOUNTS:
+        raise TooLarge(f"at most {MAX_ACCOUNTS} users", code="too_many", param="users")
+    accounts = [(user.login, user.name) for user in asked.users]
+    results = await request.app[STORE].users.create_many(accounts, key, request[CLAIMS].sub)
+    return encode_response(AccountResults([AccountResult(*result) for result in results]))
+
+
+def _refuse_without_sign_up(request: web.Request) -> None:
+    """Raise NotFound if users do not sign up here: the setting is off, or an identity provider has the users."""
+    config = request.app[CONFIG]
+    if config.sign_up == "off" or config.external_subjects == "on":
+        raise NotFound("sign-up is switched off on this server")
+
+
+def _refuse_taken(availability: dict[str, bool]) -> None:
+    """Raise Conflict for a taken login or e-mail address, before time is spent on hashing the password."""
+    for name, is_free in availability.items():
+        if not is_free:
+            raise Conflict(f"this {name} is taken", code=f"{name}_taken", param=name)
+
+
+MAX_FOLLOW_BATCH = 200
+
+
+class FollowQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The query of ``PUT`` and ``DELETE /v1/users/me/following/{id}``.
+
+    With ``list``, a follow also adds the user to this list of the caller, and an unfollow also removes the user.
+    """
+
+    list: Annotated[Id, Meta(description="a list that the caller owns")] | None = None
+
+
+class FollowBatch(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/users/me/following``: ids of users to follow and to unfollow, at most 200 together."""
+
+    follow: list[Id] = []
+    unfollow: list[Id] = []
+
+
+class FollowResult(msgspec.Struct):
+    """The outcome of following or unfollowing the user ``id``."""
+
+    id: Id
+    outcome: Literal[
+        "followed", "requested", "unfollowed", "not_found", "oneself", "blocked", "too_many", "unavailable"
+    ]
+
+
+class FollowResults(msgspec.Struct):
+    """One result for each id to follow or unfollow, in the order of the request."""
+
+    results: list[FollowResult]
+
+
+class FollowRequestState(msgspec.Struct):
+    """After the answer to a follow request: whether its sender follows the caller, and whether it is open."""
+
+    followed_by: bool
+    requested_by: bool
+
+
+async def follow(request: web.Request) -> web.Response:
+    """``PUT /v1/users/me/following/{id}``: follow a user or ask a protected one to approve; repeating has no effect."""
+    list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
+    key = read_idempotency_key(request)
+    return json_response(await request.app[STORE].follows.follow(request[CLAIMS].sub, target, key, list_id))
+
+
+async def unfollow(request: web.Request) -> web.Response:
+    """``DELETE /v1/users/me/following/{id}``: unfollow a user or withdraw a follow request; repeating has no effect."""
+    list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
+    key = read_idempotency_key(request)
+    return json_response(await request.app[STORE].follows.unfollow(request[CLAIMS].sub, target, key, list_id))
+
+
+async def follow_many(request: web.Request) -> web.Response:
+    """``POST /v1/users/me/following``: follow and unfollow many users; each id has its own outcome."""
+    batch, key = await read_keyed_body(FollowBatch, request)
+    _check_batch(batch)
+    if batch.follow:
+        await request.app[LIMITS].use(request, FOLLOWS, len(batch.follow))
+    results = await request.app[STORE].follows.change_many(request[CLAIMS].sub, batch.follow, batch.unfollow, key)
+    return encode_response({"results": [result._asdict() for result in results]})
+
+
+def _check_batch(batch: FollowBatch) -> None:
+    """Raise TooLarge for over 200 ids. Raise BadRequest for no id, or for an id in both ``follow`` and ``unfollow``."""
+    count = len(batch.follow) + len(batch.unfollow)
+    if count > MAX_FOLLOW_BATCH:
+        raise TooLarge(f"at most {MAX_FOLLOW_BATCH} ids in both lists", code="too_many", param="follow")
+    if not count:
+        raise BadRequest("give ids to follow or unfollow", code="missing_parameter", param="follow")
+    if set(batch.follow) & set(batch.unfollow):
+        raise BadRequest("an id is in both lists", code="conflicting_parameters", param="unfollow")
+
+
+PrivateFlag = Annotated[bool, Meta(description="present only if the caller is one of the two users")]
+
+
+class RelationshipState(msgspec.Struct):
+    """The relations of the user ``{id}`` to ``{other}``: ``following`` means that ``{id}`` follows ``{other}``.
+
+    If the caller is one of them, ``blocking`` and ``muting`` say whether the caller blocks or mutes the other user.
+    """
+
+    following: bool
+    followed_by: bool
+    mutual: bool
+    requested: PrivateFlag | UnsetType = UNSET
+    requested_by: PrivateFlag | UnsetType = UNSET
+    blocking: PrivateFlag | UnsetType = UNSET
+    muting: PrivateFlag | UnsetType = UNSET
+
+
+async def get_relationship(request: web.Request) -> web.Response:
+    """``GET /v1/users/{id}/relationship/{other}``: tell whether each of two users follows the other.
+
+    If the caller is one of the two users, the answer also has their follow requests, and the caller's block and mute.
+    """
+    uid, other = _two_users(request)
+    relationship = await request.app[STORE].relations.get_relationship(request[CLAIMS].sub, uid, other)
+    known = {name: value for name, value in relationship._asdict().items() if value is not None}
+    return encode_response({**known, "mutual": relationship.is_mutual})
+
+
+def _two_users(request: web.Request) -> tuple[str, str]:
+    return query.read_path_id(request), query.read_path_id(request, "other")
+
+
+class BlockState(msgspec.Struct):
+    """The answer to a block or unblock: whether the caller blocks the user now."""
+
+    blocking: bool
+
+
+class MuteState(msgspec.Struct):
+    """The answer to a mute or unmute: whether the caller mutes the user now."""
+
+    muting: bool
+
+
+# fmt: off
+ROWS: tuple[Route, ...] = (
+    Route("POST", "/v1/users", sign_up, NO_TOKEN, body=NewUser, response=OwnUser, status=201,
+          extra_error_statuses=(409,), round_trips=PASSWORD_TRIPS, name="users_sign_up"),
+    Route("GET", "/v1/users", get_users, "read", IdsQuery, response=UsersById, name="users_get_many"),
+    Route("GET", "/v1/users/available", check_available, NO_TOKEN, AvailabilityQuery, response=Availability,
+          limits=(LOOKUPS,), name="users_check_available"),
+    get("/v1/users/me", "users_get_me", "Read the caller's own user, with the e-mail address.",
+        lambda store: store.users.get_own, OwnUser),
+    update("/v1/users/me", "users_update",
+           "Change the caller's profile; `protected` hides the statuses from non-followers.",
+           lambda store: store.users.update, UserChanges, OwnUser),
+    Route("POST", "/v1/users/me/following", follow_many, "write", body=FollowBatch, response=FollowResults,
+          round_trips=FOLLOW_TRIPS, name="follows_follow_many"),
+    Route("PUT", "/v1/users/me/following/{id}", follow, "write", FollowQuery, response=FollowState,
+          extra_error_statuses=(413,), round_trips=FOLLOW_TRIPS, limits=CONTACT_LIMITS, name="follows_follow"),
+    Route("DELETE", "/v1/users/me/following/{id}", unfollow, "write", FollowQuery, response=FollowState,
+          round_trips=FOLLOW_TRIPS, name="follows_unfollow"),
+    page("/v1/users/me/requests", "follows_list_received_requests",
+         "List the users who request to follow the caller, newest first.",
+         lambda store: store.follow_requests.list_received, UserPage),
+    page("/v1/users/me/requests/sent", "follows_list_sent_requests",
+         "List the users whom the caller requests to follow, newest first.",
+         lambda store: store.follow_requests.list_sent, UserPage),
+    write("PUT", "/v1/users/me/requests/{id}", "follows_approve_request",
+          "Approve a request to follow the caller; 404 if there is no such request.",
+          lambda store: store.follow_requests.approve, FollowRequestState(followed_by=True, requested_by=False),
+          round_trips=FOLLOW_TRIPS),
+    write("DELETE", "/v1/users/me/requests/{id}", "follows_refuse_request",
+          "Refuse a request to follow the caller; 404 if there is no such request.",
+          lambda store: store.follow_requests.refuse, FollowRequestState(followed_by=False, requested_by=False)),
+    page("/v1/users/me/blocks", "blocks_list_blocks",
+         "List the users whom the caller blocks, each with the time of block, newest first.",
+         lambda store: store.blocks.list_blocked, UserPage),
+    write("PUT", "/v1/users/me/blocks/{id}", "blocks_block",
+          "Block a user; the two no longer see or follow each other.", lambda store: store.blocks.block,
+          BlockState(blocking=True), round_trips=FOLLOW_TRIPS),
+    write("DELETE", "/v1/users/me/blocks/{id}", "blocks_unblock",
+          "End a block; the follows that it ended do not come back.", lambda store: store.blocks.unblock,
+          BlockState(blocking=False)),
+    page("/v1/users/me/mutes", "blocks_list_mutes",
+         "List the users whom the caller mutes, each with the time of mute, newest first.",
+         lambda store: store.mutes.list_muted, UserPage),
+    write("PUT", "/v1/users/me/mutes/{id}", "blocks_mute",
+          "Mute a user, who does not learn of it; repeating has no effect.", lambda store: store.mutes.mute,
+          MuteState(muting=True)),
+    write("DELETE", "/v1/users/me/mutes/{id}", "blocks_unmute", "End a mute.", lambda store: store.mutes.unmute,
+          MuteState(muting=False)),
+    Route("GET", "/v1/users/by-login/{login}", get_by_login, "read", response=User, name="users_get_by_login",
+          round_trips=read_trips(2)),
+    get("/v1/users/{id}", "users_get", "Read one user.", lambda store: store.users.get, User),
+    page("/v1/users/{id}/followers", "follows_list_followers",
+         "List a user's followers, each with the time of the follow, newest first.",
+         lambda store: store.follows.list_followers, UserPage, trips=2),
+    page("/v1/users/{id}/following", "follows_list_following",
+         "List whom a user follows, each with the time of the follow, newest first.",
+         lambda store: store.follows.list_following, UserPage, trips=2),
+    Route("GET", "/v1/users/{id}/relationship/{other}", get_relationship, "read", response=RelationshipState,
+          name="relations_get_relationship", round_trips=read_trips(2)),
+    page("/v1/users/{id}/common-following/{other}", "relations_list_common_following",
+         "List the users whom both `{id}` and `{other}` follow.", lambda store: store.relations.list_common_following,
+         UserPage, trips=4),
+    page("/v1/users/{id}/common-followers/{other}", "relations_list_common_followers",
+         "List the users who follow both `{id}` and `{other}`.", lambda store: store.relations.list_common_followers,
+         UserPage, trips=3),
+    Route("POST", "/v1/admin/users", create_accounts, "admin", body=NewAccounts, response=AccountResults,
+          name="users_create_accounts"),
+)
+# fmt: on
