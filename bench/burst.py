@@ -5,7 +5,6 @@ do it, in one transaction a burst. They are copies of one real post with ids, ti
 """
 
 import asyncio
-import hmac
 import re
 import time
 from typing import Any
@@ -29,7 +28,7 @@ class Bursts:
 
     def __init__(self, redis: "Redis", key: bytes, example: bytes) -> None:
         self._redis = redis
-        self._key = key
+        self._signature = BusSignature(key)
         self._id, _, self._rest = example.split(b" ", 2)
         ms, seq = map(int, self._id.split(b"-"))
         self._status = Position(ms, seq, 0).status_number
@@ -79,4 +78,4 @@ class Bursts:
         return TIME.sub(b'"t":%d' % time.monotonic_ns(), own, count=1)
 
     def _signed(self, plain: bytes) -> bytes:
-        return plain[:-1] + MAC_PREFIX + hmac.digest(self._key, plain, "sha1").hex().encode() + b'"}'
+        return plain[:-1] + MAC_PREFIX + self._signature.sign(plain) + b'"}'

@@ -50,9 +50,10 @@ from stream_server.store.store import Store
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
 from stream_server.web.api.server import load_console
-from stream_server.web.http import app_keys, drain, http_connection, middleware
+from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming import protocols
+from stream_server.web.streaming.opener import StreamOpener
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
 
@@ -105,7 +106,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     )  # fmt: skip
     passwords = Passwords(config.password_memory_kib)
     authority = tokens.TokenAuthority(config, config.jwt_secret)
-    app = web.Application(middlewares=middleware.MIDDLEWARES)
+    app = web.Application()
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
     app[app_keys.TOKEN_STATUSES] = _make_token_statuses(store, hub, feed)
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
@@ -150,18 +151,13 @@ async def serve_application(
     ``workers`` sends questions to the other workers of the server.
     """
     async with running_application(config, workers) as app, app[app_keys.OPERATIONS].offered():
-        runner = http_connection.make_runner(app)
-        await runner.setup()
-        listeners = listen().sockets
-        runner.accept_on(listeners)
-        sites = [web.SockSite(runner, listener, backlog=listening.LISTEN_BACKLOG) for listener in listeners]
-        for site in sites:
-            await site.start()
+        door = front_door.make_front_door(app, StreamOpener(app).open_known)
+        await door.open(listen().sockets, listening.LISTEN_BACKLOG)
         gc.freeze()  # existing objects live as long as the process, so no collection needs to visit them
         try:
             yield app
         finally:
-            await drain.drain(app, runner, sites, config.shutdown_seconds)
+            await front_door.drain(app, door, config.shutdown_seconds)
 
 
 def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> Store:
@@ -170,8 +166,7 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
         min_write_replicas=config.write_replicas,
         size_limits=SizeLimits(
             timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
-            ask_strangers=config.consent == "on", packed_statuses=config.pack_statuses == "on",
-            foreign_subjects=config.ingest_subjects == "on",
+            ask_strangers=config.consent == "on", foreign_subjects=config.ingest_subjects == "on",
         ),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=verify_feed, bus_key=signing_keys.to_bus_key(config.bus_secret) if config.bus_secret else b"",
@@ -296,9 +291,7 @@ def _readiness(hub: Hub, feed: Feed, services: BackgroundServices) -> app_keys.R
     return ready
 
 
-def _add_operations(
-    app: web.Application, feed: Feed, services: BackgroundServices, workers: WorkerSockets
-) -> None:
+def _add_operations(app: web.Application, feed: Feed, services: BackgroundServices, workers: WorkerSockets) -> None:
     """Add the metrics of this process, the object that answers for all workers, and the export of traces, if any."""
     hub, limit_hits, is_ready = app[app_keys.HUB], app[LIMITS].hits, app[app_keys.READINESS_CHECK]
     metrics = app[app_keys.METRICS] = _make_metrics(hub, feed, app[app_keys.STORE], services, workers.slot)

@@ -1,9 +1,9 @@
 """The signature of published entries: it shows that a script of this server published them, and no other program.
 
 Without it, any program that may PUBLISH in Redis could publish entries in the name of any user. A script adds
-``,"mac":"<hex>"`` as the last member of the published JSON: the HMAC-SHA1 (RFC 2104) of the message without it. SHA-1
-is the only hash that Redis has for scripts. Its known weakness, collisions, does not help against an HMAC (RFC 6194
-§3.3).
+``,"mac":"<hex>"`` as the last member of the published JSON: the HMAC-SHA1 (RFC 2104) of the message without it, except
+that the outer hash takes the inner one as hexadecimal digits, as Redis gives it to a script. SHA-1 is the only hash
+that Redis has for scripts. Its known weakness, collisions, does not help against an HMAC (RFC 6194 §3.3).
 """
 
 import hashlib
@@ -28,16 +28,16 @@ class BusSignature:
         if not tail.startswith(MAC_PREFIX) or not tail.endswith(b'"}'):
             return None
         plain = message[:-TAIL_BYTES] + b"}"
-        return plain if hmac.compare_digest(self._sign(plain), tail[len(MAC_PREFIX) : -2]) else None
+        return plain if hmac.compare_digest(self.sign(plain), tail[len(MAC_PREFIX) : -2]) else None
 
-    def _sign(self, plain: bytes) -> bytes:
-        """Return the HMAC as hexadecimal digits.
+    def sign(self, plain: bytes) -> bytes:
+        """Return the signature of a message, which has none, as hexadecimal digits.
 
         It copies prepared hash states, which takes half the time of `hmac.digest`.
         """
         inner, outer = self._inner.copy(), self._outer.copy()
         inner.update(plain)
-        outer.update(inner.digest())
+        outer.update(inner.hexdigest().encode())
         return outer.hexdigest().encode()
 
 

@@ -53,6 +53,11 @@ LOG_START = Position(0, 0, 0)
 """The position before the first entry of an empty log."""
 
 
+def parse_iso_ms(iso: str) -> int:
+    """Return the time ``iso`` (ISO 8601) in ms since 1970."""
+    return round(datetime.fromisoformat(iso).timestamp() * 1000)
+
+
 def created_ms(number: int) -> int:
     """Return the time when the object with the id ``number`` was created, in milliseconds since 1970."""
     return EPOCH_MS + (number >> 12)

@@ -53,14 +53,14 @@ OPERATOR = "only with a token for ingest, which the operator issues"
 """The bounds of keys. A name in backticks is a setting, or a limit of the setting ``limits``."""
 
 CORE_KEYS: tuple[Key, ...] = (
-    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry, `fence`, `asleep`", ONE),
+    Key("meta", "{core}:meta", "", "HASH", "`ms` `seq` of the last id, `n` of the last entry, `form`, `fence` …", ONE),
     Key("never", "{core}:never", "", "none", "never exists; each script declares it, against a slot that moves", ONE),
     Key("log", "{core}:log", "", "STREAM", "events: `n` number, `k` kind, `a` audience, `e` JSON; id = (ms, seq)", LOG),
     Key("rollbacks", "{core}:rollbacks", "", "ZSET", "`<from> <to>` of a rollback, scored by its entry's id", LOG),
     Key("logins", "{core}:logins", "", "HASH", "lower-cased login -> user id", USERS),
     Key("emails", "{core}:emails", "", "HASH", "lower-cased e-mail -> user id", USERS),
-    Key("user", "{core}:user:", "<uid>", "HASH", "id login email password signup(ms) counters `card` and more", USERS),
-    Key("status", "{core}:status:", "<id>", "HASH", "uid audience posted(ms) counters `head` (JSON) and more", TEXTS),
+    Key("user", "{core}:user:", "<uid>", "HASH", "id login email password signup counters `card` and more", USERS),
+    Key("status", "{core}:status:", "<id>", "HASH", "uid audience counters `row` (values of its JSON) and more", TEXTS),
     Key("profile", "{core}:profile:", "<uid>", "ZSET", "a user's statuses: id scored by itself; never capped", TEXTS),
     Key("visited", "{core}:visited", "", "ZSET", "user id -> about when the home timeline was last read (ms)", USERS),
     Key("asleep", "{core}:asleep", "", "ZSET", "user id -> since when the home timeline is not kept (ms)", USERS),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from stream_server.errors import ApiError, Unavailable
 from stream_server.events.language import LanguageDetector, detect_nothing
 from stream_server.events.position import Position
+from stream_server.store import keys
 from stream_server.store.jobs.expiry import StatusExpiry
 from stream_server.store.jobs.queue import JobQueue
 from stream_server.store.jobs.repair import Repair
@@ -15,7 +16,6 @@ from stream_server.store.log.event_log import EventLog, nothing_to_verify
 from stream_server.store.log.retention import Retention
 from stream_server.store.log.rollbacks import Rollbacks
 from stream_server.store.rate_counters import RateCounters
-from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_check import ClusterHealth
 from stream_server.store.redis.cluster_topology import NotACluster
@@ -23,7 +23,7 @@ from stream_server.store.redis.derived import route_derived
 from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
-from stream_server.store.redis.scripts import Scripts, SizeLimits
+from stream_server.store.redis.scripts import STORED_FORM, Scripts, SizeLimits
 from stream_server.store.redis.shard_scripts import ShardScripts
 from stream_server.store.redis_state import RedisStateReader
 from stream_server.store.social.audit import AuditLog
@@ -58,16 +58,18 @@ CLUSTER_NODE_TEXT = "the Redis is a node of a cluster: name it by redis+cluster:
 NO_CLUSTER_TEXT = "the Redis is not in a cluster: name it by redis://host:port instead of redis+cluster://"
 
 
+OTHER_FORM_TEXT = (
+    "the data in this Redis was stored by another version of the server, in a form that this version does not read: "
+    "start with an empty Redis (another --redis or --data-dir), or run the version that stored it"
+)
+
+
 class UnusableRedis(RuntimeError):
     """Raised when the server cannot run on this Redis, or not by this kind of URL. The message says why."""
 
 
 class Store:
-    """All data in one Redis, with one attribute for each kind of data. Call :meth:`open` before use.
-
-    Attributes:
-        read_admission: Limits how many Redis calls of opening streams run at once in this server process.
-    """
+    """All data in one Redis, with one attribute for each kind of data. Call :meth:`open` before use."""
 
     def __init__(
         self,
@@ -90,7 +92,6 @@ class Store:
         signs published entries.
         """
         self.detect_language = detect_language
-        self.read_admission = ReadAdmission()
         self._redis = RedisClient(url, timeout_seconds)
         self._derived = route_derived(self._redis, url)
         self._replica_router = _route_replica(self._redis, replica_url)
@@ -149,8 +150,8 @@ class Store:
     async def open(self) -> None:
         """Load the Lua scripts, in a cluster into all nodes that may need them.
 
-        Raises `UnusableRedis` if Redis is too old or the URL is of the wrong kind, and `Unavailable` if Redis does not
-        answer.
+        Raises `UnusableRedis` if Redis is too old, the URL is of the wrong kind or the data has the form of another
+        version, and `Unavailable` if Redis does not answer.
         """
         info = parse_info(await self._read_server_info())
         engine = engine_of(info)
@@ -158,6 +159,7 @@ class Store:
             raise UnusableRedis(engine.fault)
         if is_cluster_node(info) and self._redis.topology is None:
             raise UnusableRedis(CLUSTER_NODE_TEXT)
+        await self._check_stored_form()
         await self._scripts.install()
         await self.home_visits.check_needed()
         if self._shard_scripts is not None:
@@ -195,6 +197,12 @@ class Store:
                 raise UnusableRedis(NO_CLUSTER_TEXT) from None
             raise
         return bytes(info)
+
+    async def _check_stored_form(self) -> None:
+        """Raise `UnusableRedis` if the data has another form than this version reads. The first write stores it."""
+        ((ms, form),) = await self._redis.execute(("HMGET", keys.META, "ms", "form"))
+        if ms is not None and form != str(STORED_FORM).encode():
+            raise UnusableRedis(OTHER_FORM_TEXT)
 
     async def _warn_about_eviction(self) -> None:
         try:

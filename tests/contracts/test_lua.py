@@ -1,10 +1,8 @@
-"""Rules for every Lua script: conversions of numbers, JSON, time, and answers kept for retries."""
+"""Rules for the Lua library: conversions of numbers, JSON, time, and answers kept for retries."""
 
 import random
 import re
 from collections.abc import Iterator
-from importlib import resources
-from importlib.resources.abc import Traversable
 
 import pytest
 import redis
@@ -12,34 +10,35 @@ import redis
 from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.redis import scripts
-from stream_server.store.redis.script_linker import link
+from stream_server.store.redis.lua_library import LuaLibrary
 from tests.redis_process import RedisProcess
 
-LUA = resources.files("stream_server.store").joinpath("lua")
+FILES = scripts.read_library()
+LIBRARY = LuaLibrary(FILES.values(), scripts.lua_constants(scripts.SizeLimits(), ("", "")))
 
 
-def _texts(folder: Traversable) -> dict[str, str]:
-    return {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".lua")}
+def _code(text: str) -> str:
+    return re.sub(r"--[^\n]*", "", text).strip()
 
 
-VERBS = _texts(LUA)
-PRELUDE = VERBS.pop("prelude.lua")
-PARTS = _texts(LUA.joinpath("parts"))
-FILES = {"prelude.lua": PRELUDE, **VERBS, **{f"parts/{name}": text for name, text in PARTS.items()}}
+FUNCTIONS = {
+    found[1]: found[0]
+    for text in FILES.values()
+    for found in re.finditer(r"^(?:local )?function ([\w.]+)\(.*?^end$", _code(text), re.MULTILINE | re.DOTALL)
+}
+"""The code of each function, and of each call with its kind before its name."""
 
 CHANGES = r"(?:HSET|HSETNX|SET|ZADD|HINCRBY|ZINCRBY|DEL|HDEL|ZREM|ZREMRANGEBY\w+|XADD|XTRIM|SADD|SREM|PUBLISH|INCR)"
 
 NUMBERS = r"(?:ms|seq|n|now|days|seconds|count|ties|number|year|month|day|i|\d+)"
 """Names that hold numbers in the scripts, and digits."""
 
-COUNTERS = r"(?:followers|following|posts|signup)"
-
 FORBIDDEN = {
     "cjson": r"\bcjson\b",  # cuts coordinates to 14 digits and turns [] into {}
     "tostring": r"\btostring\b",  # writes ids as 3.7e+14
     "bit": r"\bbit\.",  # 32 bits
-    "number after ..": rf"\.\.\s*(?:{NUMBERS}\b(?!\s*\()|tonumber|floor|#|[\w.]+\.{COUNTERS}\b)",
-    "number before ..": rf"(?:\b{NUMBERS}|(?<!KEY)\.{COUNTERS})\s*\.\.",
+    "number after ..": rf"\.\.\s*(?:{NUMBERS}\b(?!\s*\()|tonumber|floor|#)",
+    "number before ..": rf"\b{NUMBERS}\s*\.\.",
 }
 
 
@@ -61,7 +60,6 @@ def test_scripts_do_not_convert_numbers_to_text(name: str) -> None:
         ("local a = bit.lshift(ms, 12)", "bit"),
         ("local a = 'x' .. ms", "number after .."),
         ("local a = 'x' .. tonumber(y)", "number after .."),
-        ("local a = 'x' .. who.followers", "number after .."),
         ("local a = ms .. '-'", "number before .."),
         ("local a = 'x' .. #ids", "number after .."),
     ],
@@ -70,82 +68,129 @@ def test_the_search_finds_each_fault(line: str, fault: str) -> None:
     assert fault in faults(line)
 
 
-@pytest.mark.parametrize("name", sorted(VERBS))
-def test_scripts_begin_with_their_parts_and_a_comment(name: str) -> None:
-    assert re.match(r"(-- parts: [a-z_ ]+\n)?-- \w", VERBS[name])
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_each_file_and_each_call_says_what_it_does(name: str) -> None:
+    assert re.match(r"-- \w", FILES[name])
+    lines = FILES[name].splitlines()
+    calls = [at for at, line in enumerate(lines) if re.match(r"function \w+\.", line)]
+    assert [lines[at] for at in calls if not lines[at - 1].startswith("-- ")] == []
 
 
-KEEPERS = {"keep_reply", "keep_ingested", "keep_unchanged"}
-"""Functions that keep the answer of a write and return it."""
+KEEPERS = {"write": ("keep_reply",), "claim": ("claim_entry",), "line": ("keep_ingested", "keep_unchanged")}
+"""Functions that keep the answer of a write, by how its call treats a repeated request."""
 
 
 def _changing() -> set[str]:
-    """Functions of the parts that change data, directly or through another function."""
-    bodies = {}
-    for text in (PRELUDE, *PARTS.values()):
-        for found in re.finditer(r"^local function (\w+)\(.*?^end", _code(text), re.MULTILINE | re.DOTALL):
-            bodies[found[1]] = found[0]
-    changing = {name for name, body in bodies.items() if re.search(rf"redis\.call\('{CHANGES}'", body)} - KEEPERS
-    while more := {name for name, body in bodies.items() if name not in changing and _calls(body, name, changing)}:
+    """Functions that change data, directly or through another function, but for those that keep an answer."""
+    keepers = {name for names in KEEPERS.values() for name in names} - {"claim_entry"}
+    changing = {name for name, body in FUNCTIONS.items() if re.search(rf"redis\.p?call\('{CHANGES}'", body)} - keepers
+    while more := {name for name, body in FUNCTIONS.items() if name not in changing and _calls(body, name, changing)}:
         changing |= more
     return changing
 
 
 def _calls(body: str, name: str, changing: set[str]) -> bool:
-    return any(re.search(rf"(?<!function ){other}\(", body) for other in changing - {name})
-
-
-def _code(text: str) -> str:
-    return re.sub(r"--[^\n]*", "", text).strip()
+    return any(re.search(rf"(?<!function )\b{other}\(", body) for other in changing - {name})
 
 
 CHANGING = _changing()
-OPENINGS = ("-- parts: idempotent", "-- parts: ingested")
-"""The first lines of every write. These parts return the kept answer of the same request, or of the same line."""
 
 UNKEPT = {
-    "job_advance.lua", "job_begin_pass.lua", "job_claim.lua", "job_delete_dependents.lua", "job_fail.lua",
-    "job_unpark.lua", "timeline_refill.lua", "orphans_check.lua", "counters_check.lua", "log_record_rollback.lua",
-    "log_trim.lua", "subject_user.lua", "ingest_begin.lua", "expiry_lease.lua", "favorites_prune.lua",
-    "statuses_expire.lua", "home_visit.lua", "homes_sleep.lua",
+    "job_advance", "job_begin_pass", "job_claim", "job_delete_dependents", "job_fail", "job_unpark", "timeline_refill",
+    "orphans_check", "counters_check", "log_record_rollback", "log_trim", "subject_user", "ingest_begin",
+    "expiry_lease", "favorites_prune", "statuses_expire", "home_visit", "homes_sleep",
 }  # fmt: skip
-"""Scripts of jobs, repair, trimming, expiry and visits, the one that makes a user, and one that audits once. Each may
-run twice, so it keeps no answer."""
+"""Calls of jobs, repair, trimming, expiry and visits, the one that makes a user, and one that audits once. Each may run
+twice, so it keeps no answer."""
 
 
 def _first_change(code: str) -> int:
-    """The index at which a script first changes data, directly or by a call."""
+    """The index at which a function first changes data, directly or by a call."""
     calls = "|".join(sorted(CHANGING))
-    found = re.search(rf"redis\.call\('{CHANGES}'|\b(?:{calls})\(", code)
+    body = code.index(")")  # behind its own name
+    found = re.compile(rf"redis\.p?call\('{CHANGES}'|\b(?:{calls}|append)\(").search(code, body)
     return len(code) if found is None else found.start()
 
 
-WRITES = sorted(name for name, text in VERBS.items() if text.startswith(OPENINGS))
+WRITES = sorted(call for call, kind in LIBRARY.calls.items() if kind != "run")
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_writes_keep_an_answer_and_refuse_before_any_change(name: str) -> None:
-    code = _code(VERBS[name])
-    change = _first_change(code)
-    assert any(f"{keeper}(" in code for keeper in KEEPERS)
-    assert "refuse(" not in code[change:]
+def test_writes_keep_an_answer(name: str) -> None:
+    kind = LIBRARY.calls[name]
+    assert any(keeper in FUNCTIONS[f"{kind}.{name}"] for keeper in KEEPERS[kind])
 
 
-def test_the_part_that_posts_refuses_before_any_change() -> None:
-    code = _code(PARTS["status_posting.lua"])
-    change = _first_change(code)
-    assert 0 < code.index("refuse(") < change < len(code)
-    assert "refuse(" not in code[change:]
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_functions_refuse_before_any_change(name: str) -> None:
+    code = FUNCTIONS[name]
+    assert "refuse(" not in code[_first_change(code) :]
 
 
-def test_a_write_begins_with_the_kept_answer() -> None:
-    assert _code(PARTS["idempotent.lua"]) == "local before = earlier_reply()\nif before then\n  return before\nend"
-    assert _code(PARTS["ingested.lua"]).startswith("local ingested = redis.call('HGET', KEY.ingested, FINGERPRINT)\nif")
+def test_a_write_looks_for_the_kept_answer_first() -> None:
+    for name, kind in LIBRARY.calls.items():
+        last = LIBRARY.script(name).rstrip().splitlines()[-1]
+        expected = {"write": "earlier_reply() or ", "claim": "reply.err and earlier_reply()", "line": "earlier_line()"}
+        assert last.startswith("return " + expected.get(kind, name)), name
 
 
-def test_only_scripts_that_may_run_twice_keep_no_answer() -> None:
-    unkept = {name: _code(text) for name, text in VERBS.items() if name not in WRITES}
+def test_only_calls_that_may_run_twice_keep_no_answer() -> None:
+    unkept = {name: FUNCTIONS[f"run.{name}"] for name, kind in LIBRARY.calls.items() if kind == "run"}
     assert {name for name, code in unkept.items() if _first_change(code) < len(code)} == UNKEPT
+
+
+GLOBALS = {"error", "ipairs", "pcall", "setmetatable", "tonumber", "type", "unpack"}
+WORDS = {"and", "elseif", "function", "if", "in", "not", "or", "return", "while"}
+
+
+@pytest.mark.parametrize("name", sorted(LIBRARY.calls))
+def test_no_script_misses_a_function(name: str) -> None:
+    """Each function that a script calls is a local function above the call, a parameter, or Lua's own."""
+    code = re.sub(r"'[^'\n]*'", "''", LIBRARY.script(name))
+    for found in re.finditer(r"(?<![.:\w])(\w+)\(", code):
+        called, before = found[1], code[: found.start()]
+        if called not in GLOBALS | WORDS:
+            defined = rf"local (?:function )?(?:\w+, )*{called}\b|function[^)\n]*\((?:[^)]*\W)?{called}\b"
+            assert re.search(defined, before) or before.endswith("function "), called
+
+
+def test_every_function_is_used() -> None:
+    text = _code("\n".join(FILES.values()))
+    idle = {name for name in FUNCTIONS if "." not in name and len(re.findall(rf"\b{name}\b", text)) < 2}
+    assert idle - {"earlier_line"} == set()  # which the last line of a script calls
+
+
+def test_the_library_has_functions_only_and_each_name_once() -> None:
+    for text, fault in (
+        ("local x = 1\n", "code outside of a function"),
+        ("local function one()\nend\nlocal function one()\nend\n", "twice"),
+        ("local ONE = 1\nlocal ONE = 2\n", "twice"),
+    ):
+        with pytest.raises(ValueError, match=fault):
+            LuaLibrary([text], {})
+
+
+def test_a_script_has_the_functions_that_it_needs_in_their_order() -> None:
+    text = """-- A comment with idle()
+local MOST = 3
+local function idle()
+end
+local function twice()
+  return once() + once()
+end
+local function once()
+  return KEY.log .. MOST .. 'MOST once'
+end
+function run.both(one, other)
+  return twice()
+end
+"""
+    made = LuaLibrary([text], {"KEY.log": "'l'"}).script("both")
+    assert re.findall(r"function (\w+)", made) == ["once", "twice", "both"]
+    assert "return 'l' .. 3 .. 'MOST once'" in made
+    assert made.endswith("return both(ARGV[3], ARGV[4])\n")
+    with pytest.raises(KeyError, match=r"KEY\.nothing"):
+        LuaLibrary(["function run.x()\n  return KEY.nothing\nend\n"], {}).script("x")
 
 
 @pytest.fixture
@@ -155,8 +200,10 @@ def client(redis_server: RedisProcess) -> Iterator["redis.Redis"]:
     made.close()
 
 
-def _prelude(body: str) -> str:
-    return link([PRELUDE, body], keys.lua_key_names() | {"LOG_MAX_ENTRIES": "'10'"})
+def _script(body: str) -> str:
+    """The script of a call with this body."""
+    text = f"function run.asked()\n  {body}\nend\n"
+    return LuaLibrary([*FILES.values(), text], keys.lua_key_names()).script("asked")
 
 
 @pytest.mark.every_redis
@@ -167,7 +214,7 @@ def test_lua_writes_time_as_python_does(client: "redis.Redis") -> None:
         1_735_689_600_000, 4_107_542_399_999, 4_107_542_400_000, 4_133_980_799_999,
     ]  # fmt: skip
     times = edges + [source.randrange(0, 7_258_118_400_000) for _ in range(5000)]
-    script = _prelude("local t = {} for i = 3, #ARGV do t[#t + 1] = to_iso8601(tonumber(ARGV[i])) end return t")
+    script = _script("local t = {} for i = 3, #ARGV do t[#t + 1] = to_iso8601(tonumber(ARGV[i])) end return t")
     answer = client.eval(script, 1, "k", "-", "0", *(str(ms) for ms in times))
     assert isinstance(answer, list)
     assert [one.decode() for one in answer] == [format_iso_time(ms) for ms in times]
@@ -177,7 +224,7 @@ def test_lua_writes_time_as_python_does(client: "redis.Redis") -> None:
 def test_lua_writes_ids_exactly(client: "redis.Redis") -> None:
     source = random.Random(53)
     positions = [(source.randrange(1_704_067_200_000, 3_903_090_455_551), source.randrange(4096)) for _ in range(2000)]
-    script = _prelude(
+    script = _script(
         "local t = {} for i = 3, #ARGV, 2 do t[#t + 1] = make_id(tonumber(ARGV[i]), tonumber(ARGV[i + 1])) end return t"
     )
     answer = client.eval(script, 1, "k", "-", "0", *(str(part) for position in positions for part in position))
@@ -187,16 +234,10 @@ def test_lua_writes_ids_exactly(client: "redis.Redis") -> None:
     assert [int(one) for one in answer] == expected
 
 
-def test_every_script_is_loaded() -> None:
+def test_every_script_has_its_limits() -> None:
     sizes = scripts.SizeLimits(10, 20, 30)
     made = scripts.load_scripts(sizes)
-    assert {f"{name}.lua" for name in made} == set(VERBS)
     assert made == scripts.load_scripts(sizes)
     assert "'{core}:log', 'MAXLEN', '~', '10'," in made["status_post"].text
     assert "-(20 + 1)" in made["status_post"].text
     assert "0, 30 - 1, 'WITHSCORES'" in made["status_post"].text
-
-
-def test_every_part_is_used() -> None:
-    lines = [line for text in VERBS.values() for line in re.findall(r"-- parts: (.*)", text)]
-    assert {f"{part}.lua" for line in lines for part in line.split()} == set(PARTS)

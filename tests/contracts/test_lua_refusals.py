@@ -1,22 +1,15 @@
 """Refusals of Lua scripts: each has a message for people, and each message is in use."""
 
 import re
-from importlib import resources
 
 import pytest
 from redis.exceptions import ResponseError
 
 from stream_server.errors import InternalError
 from stream_server.store.redis.refusals import BAD_REQUEST_MESSAGES, NOT_YOURS_MESSAGES, TOO_MANY_MESSAGES, to_api_error
+from stream_server.store.redis.scripts import read_library
 
-LUA = resources.files("stream_server.store").joinpath("lua")
-
-TEXT = "\n".join(
-    file.read_text("utf-8")
-    for folder in (LUA, LUA.joinpath("parts"))
-    for file in folder.iterdir()
-    if file.name.endswith(".lua")
-)
+TEXT = "\n".join(read_library().values())
 
 REFUSALS = sorted(set(re.findall(r"refuse\('([A-Z_]+ [\w-]+)", TEXT)) | {f"{word} id" for word in BAD_REQUEST_MESSAGES})
 """The word and the noun of every refusal in the scripts."""

@@ -131,7 +131,7 @@ class StatusExpiry:
             chunk = [each.encode() for each in ids[at : at + STATUSES_PER_READ]]
             replies = await self._core.execute(*chain.from_iterable(map(_old_status_commands, chunk)))
             for status_id, values, audience, newest in zip(chunk, *(replies[i::3] for i in range(3)), strict=True):
-                row = statuses.parse_row(values)
+                row = statuses.parse_row(status_id, values)
                 if row is not None:
                     newest_comment = newest[0] if newest else b""
                     found.append(OldStatus(status_id, row.json(), audience, row.likes, row.comments, newest_comment))

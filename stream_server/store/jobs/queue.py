@@ -1,6 +1,6 @@
 """The job queue: a worker claims a job under a fence and does it in passes.
 
-The script of a write adds its job in the same step (``lua/parts/jobs.lua``). A claim lasts ten seconds and has a fence:
+The script of a write adds its job in the same step (``lua/job.lua``). A claim lasts ten seconds and has a fence:
 a number that Redis uses once. A worker with an older fence can no longer advance the job. Every pass may be repeated.
 These scripts keep no replies for a retry: if a reply is lost, the next pass finds what the script did.
 
@@ -31,7 +31,7 @@ SOURCES_BY_KIND = {"home": "following", "list": "members"}
 """The rows of `store/keys.py` with the authors of home and list timelines."""
 
 NO_HASH = "0"
-"""The fence of a fan-out without a hash (``lua/parts/jobs.lua``)."""
+"""The fence of a fan-out without a hash (``lua/job.lua``)."""
 
 LOWEST_ID = 10**14
 """Below all ids of statuses, and above all times in ms: scores from here on are those of fan-outs without a hash."""

@@ -1,6 +1,5 @@
-"""Statuses as reads show them. The hash of a status keeps its JSON up to the counters."""
+"""Statuses as reads show them."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -12,42 +11,52 @@ from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.packing import HashRead
 
 _STATUS = keys.key_for("status").encode()
-_FIELDS = (b"plain", b"likes", b"comments", b"reposts", b"rest")
-_READS = {head: HashRead(_STATUS, head.encode(), *_FIELDS) for head in ("head", "posted")}
+_READ = HashRead(_STATUS, b"row", b"uid", b"likes", b"comments", b"reposts", b"group", b"origin")
 
-_PACKED_WORDS = {
-    b"\1": b'{"id":"', b"\2": b'","uid":"', b"\3": b'","login":"', b"\4": b'","message":', b"\5": b',"posted":"',
-    b"\6": b'","location":null,"place":null,"lang":"', b"\7": b',"lang":"', b"\x08": b'","entities":',
-    b"\x0b": b'{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}',
-    b"\x0c": b',"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null,'
-             b'"conversation":"',
-    b"\x0e": b'"author":{"id":"', b"\x0f": b',"followers":', b"\x10": b',"following":', b"\x11": b',"posts":',
-}  # fmt: skip
-"""What most statuses have in their JSON, by the bytes that stand for it (``lua/parts/statuses.lua``)."""
+_HEAD = (
+    b'{"id":"%b","uid":"%b","login":"%b","message":%b,"posted":"%b",%b,"lang":"%b","entities":%b,%b,"conversation":"%b"'
+)
+_JSON = b'%b,"likes":%b,"comments":%b,"reposts":%b}'
+_WHOLE = _HEAD + _JSON.removeprefix(b"%b")
 
-_PACKED_BYTE = re.compile(rb"[\1-\x1f]")
+_USUAL_PLACE = b'"location":null,"place":null'
+_USUAL_ENTITIES = b'{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
+_USUAL_LINKS = b'"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
+"""What most statuses have in their JSON. The row of a status has nothing in its place (``lua/status.lua``)."""
 
 MAX_ROWS = 200
 """Most rows of one pipeline. Redis answers them in about half a millisecond, and others in between the next ones."""
 
 
-_JSON = b'%b,"likes":%b,"comments":%b,"reposts":%b}'
-
 Values = Sequence[bytes | None]
-"""The values of a status's hash as Redis returns them: ``head`` and `_FIELDS`, all None if there is no such status."""
+"""The fields of a status's hash as `_READ` reads them, all None if there is no such status.
+
+The field ``row`` has values with the byte 1 between them, which JSON does not contain: login, message as JSON, time and
+language. Then follow, unless all are usual: location and place, entities, links, conversation and foreign id.
+"""
 
 
 class StatusRow(NamedTuple):
-    """The fields of a status's hash. ``group`` is empty for none, ``origin`` is the id that it reposts or quotes."""
+    """A status as its hash has it.
+
+    Attributes:
+        head: Its JSON up to its original and its counters.
+        group: Id of its group, empty for none.
+        origin: Id of the status that it reposts or quotes, empty for none.
+        posted: Its time in ISO 8601.
+        conversation: Id of the first status of its conversation.
+    """
 
     head: bytes
     author: bytes
     likes: bytes
     comments: bytes
     reposts: bytes
-    group: bytes = b""
-    origin: bytes = b""
-    is_plain_repost: bool = False
+    group: bytes
+    origin: bytes
+    is_plain_repost: bool
+    posted: bytes
+    conversation: bytes
 
     def json(self, original: bytes | None = None) -> bytes:
         """Return the status as JSON. ``original`` is the JSON of what it reposts or quotes, None for none."""
@@ -55,39 +64,47 @@ class StatusRow(NamedTuple):
         return _JSON % (shown, self.likes, self.comments, self.reposts)
 
 
-async def read_rows(redis: RedisClient, ids: Sequence[bytes], head: str = "head") -> list[StatusRow | None]:
-    """Return the rows of statuses in the order of ``ids``, None for one that does not exist.
-
-    The field ``head`` (``head`` or ``posted``) is read as the row's ``head``.
-    """
-    return [parse_row(values) for values in await _read_values(redis, ids, head)]
+async def read_rows(redis: RedisClient, ids: Sequence[bytes]) -> list[StatusRow | None]:
+    """Return the rows of statuses in the order of ``ids``, None for one that does not exist."""
+    return [*map(parse_row, ids, await _read_values(redis, ids))]
 
 
-async def _read_values(redis: RedisClient, ids: Sequence[bytes], head: str = "head") -> list[Values]:
+async def _read_values(redis: RedisClient, ids: Sequence[bytes]) -> list[Values]:
     found: list[Values] = []
     for at in range(0, len(ids), MAX_ROWS):
-        found += await redis.execute(*map(_READS[head].command, ids[at : at + MAX_ROWS]))
+        found += await redis.execute(*map(_READ.command, ids[at : at + MAX_ROWS]))
     return found
 
 
 def row_command(status_id: bytes) -> Command:
     """Return the command whose reply :func:`parse_row` takes."""
-    return _READS["head"].command(status_id)
+    return _READ.command(status_id)
 
 
-def parse_row(values: Values) -> StatusRow | None:
+def parse_row(status_id: bytes, values: Values) -> StatusRow | None:
     """Return the row of a status from the reply to :func:`row_command`, None for a status that does not exist."""
-    head, author, likes, comments, reposts, rest = values
-    if head is None or likes is None or comments is None or reposts is None:
+    row, author, likes, comments, reposts, group, origin = values
+    if row is None or author is None or likes is None or comments is None or reposts is None:
         return None
-    if rest is None:
-        return StatusRow(_unpacked(head), author or b"", likes, comments, reposts)
-    uid, group, origin, wordless = rest.split(b" ")
-    return StatusRow(_unpacked(head), uid, likes, comments, reposts, group, origin, wordless == b"1")
+    values = _head_values(status_id, author, row)
+    is_plain_repost = origin is not None and values[3] == b'""'
+    return StatusRow(
+        _HEAD % values, author, likes, comments, reposts, group or b"", origin or b"", is_plain_repost, values[4],
+        values[-1],
+    )  # fmt: skip
 
 
-def _unpacked(head: bytes) -> bytes:
-    return head if head[0] >= 32 else _PACKED_BYTE.sub(lambda found: _PACKED_WORDS[found[0]], head)
+def _head_values(status_id: bytes, author: bytes, row: bytes) -> tuple[bytes, ...]:
+    """Return the values of `_HEAD` from the field ``row`` of a status."""
+    login, message, posted, lang, *unusual = row.split(b"\1")
+    if not unusual:
+        return (status_id, author, login, message, posted, _USUAL_PLACE, lang, _USUAL_ENTITIES, _USUAL_LINKS, status_id)
+    place, entities, links, conversation, foreign_id = unusual
+    named = b'%b","foreign_id":"%b' % (status_id, foreign_id) if foreign_id else status_id
+    return (
+        named, author, login, message, posted, place or _USUAL_PLACE, lang, entities or _USUAL_ENTITIES,
+        links or _USUAL_LINKS, conversation or status_id,
+    )  # fmt: skip
 
 
 Originals = Mapping[bytes, StatusRow | None]
@@ -133,15 +150,15 @@ async def show(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[by
     Most statuses are in no group and have no original. They need no `StatusRow`, whose making costs as much as reading.
     """
     found = await _read_values(sight.redis, ids)
-    rows = {at: parse_row(values) for at, values in enumerate(found) if values[-1] is not None}
+    rows = {at: parse_row(ids[at], each) for at, each in enumerate(found) if each[5] is not None or each[6] is not None}
     originals = await read_originals(sight.redis, rows.values()) if rows else {}
     await learn(sight, rows.values(), originals, [author for _, author, *_ in found if author is not None])
     of = sight.of
     return [
         shown_json(sight, rows[at], originals, least) if at in rows
-        else None if head is None or author is None or of(author) < least
-        else _JSON % (_unpacked(head), likes, comments, reposts)
-        for at, (head, author, likes, comments, reposts, _) in enumerate(found)
+        else None if row is None or author is None or of(author) < least
+        else _WHOLE % (*_head_values(status_id, author, row), likes, comments, reposts)
+        for at, (status_id, (row, author, likes, comments, reposts, _, _)) in enumerate(zip(ids, found, strict=True))
     ]  # fmt: skip
 
 

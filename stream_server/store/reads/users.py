@@ -20,7 +20,7 @@ _ROW_READ = HashRead(keys.key_for("user").encode(), *map(str.encode, USER_FIELDS
 
 
 class UserRow(NamedTuple):
-    """The fields of a user's hash in Redis. :meth:`public_json` makes the same JSON as ``lua/parts/users.lua``."""
+    """The fields of a user's hash in Redis. :meth:`public_json` makes the same JSON as ``lua/user.lua``."""
 
     id: bytes
     login: bytes
@@ -39,8 +39,7 @@ class UserRow(NamedTuple):
         since = b"" if since_ms is None else b',"since":"%b"' % time_text(since_ms)
         return (
             b'{"id":"%b","login":"%b",%b,"followers":%b,"following":%b,"posts":%b,"signup":"%b"%b}'
-            % (self.id, self.login, self.card, self.followers, self.following, self.posts, time_text(self.signup),
-               since)
+            % (self.id, self.login, self.card, self.followers, self.following, self.posts, self.signup, since)
         )  # fmt: skip
 
     def own_json(self) -> bytes:

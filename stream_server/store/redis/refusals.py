@@ -22,8 +22,11 @@ SCRIPT_KILLED_TEXT = "killed by user"
 CLUSTER_DOWN_TEXT = "while the cluster is down"
 """Text of the error about the first write of a script in a cluster that serves reads only."""
 
-ACL_DENIED_TEXT = "ACL failure in script"
-"""Text of the error about a command that Redis' ACL forbids inside a script. Earlier writes of the script remain."""
+ACL_DENIED_TEXTS = ("The user executing the script can't", "ACL failure in script")
+"""Texts of errors about a command that Redis' ACL forbids inside a script, of Redis 7.0 and of newer engines.
+
+Earlier writes of the script remain.
+"""
 
 NON_LOCAL_KEY_TEXT = "attempted to access a non local key"
 """Text of the error about a key of a slot that is being moved. Earlier writes of the script remain."""
@@ -107,7 +110,7 @@ def to_api_error(error: ResponseError) -> ApiError:
 
 def write_error_to_api_error(error: ResponseError) -> ApiError:
     """Return the API error for a failed write script: `OutcomeUnknown` if it may have made some of its changes."""
-    is_partial = any(text in str(error) for text in (ACL_DENIED_TEXT, NON_LOCAL_KEY_TEXT))
+    is_partial = any(text in str(error) for text in (*ACL_DENIED_TEXTS, NON_LOCAL_KEY_TEXT))
     return outcome_unknown_error() if is_partial else to_api_error(error)
 
 

@@ -4,13 +4,11 @@ A script is called by its SHA-1. After a restart or a failover Redis does not kn
 """
 
 import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from importlib import resources
-from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple
 
 from redis.exceptions import NoScriptError, ResponseError
@@ -20,9 +18,10 @@ from stream_server.events import bus_signature, visibility
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis import replies, script_linker, timeout_budget
+from stream_server.store.redis import replies, timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.lua_library import LuaLibrary
 from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.refusals import (
     outcome_unknown_error,
@@ -49,6 +48,9 @@ MIN_ATTEMPT_SHARE = 0.25
 REPLICA_WAIT_SHARE = 0.8
 """Share of an attempt's time for which Redis waits for its replicas. The rest is for the reply."""
 
+STORED_FORM = 2
+"""Number of the form in which this version stores data. A server refuses to start on data of another form."""
+
 RIGHTS_SCRIPTS: Mapping[str, int | None] = {
     "ingest_suspension": None,
     "password_change": 0,
@@ -67,7 +69,6 @@ None: the arguments do not have it.
 """
 
 ScriptArgument = str | bytes | int
-_PARTS = re.compile(r"-- parts: (.*)\n")
 
 
 class Script(NamedTuple):
@@ -87,8 +88,6 @@ class SizeLimits(NamedTuple):
     beyond its maximum, by more than 512 statuses with a probability below 10⁻⁷. Readers of a timeline use its newest
     statuses only, up to the maximum.
 
-    With ``packed_statuses``, the hash of a new status is shorter. Earlier versions of this server cannot read it.
-
     With ``ask_strangers``, a user is asked before another user, whom the user does not follow, adds the user to a group
     or a talk.
 
@@ -103,7 +102,6 @@ class SizeLimits(NamedTuple):
     ask_strangers: bool = False
     step_timelines: int = 100
     adds_per_trim: int = 32
-    packed_statuses: bool = False
     foreign_subjects: bool = True
 
     @property
@@ -289,7 +287,7 @@ class Scripts:
         return await self._redis.run_pipeline(commands, seconds_left)
 
     def _parse_write_reply(self, reply: list[Any] | bytes) -> WriteReply:
-        """Return the reply of a write: an array, or the text of an ingested line (``lua/parts/ingested.lua``)."""
+        """Return the reply of a write: an array, or the text of an ingested line (``lua/ingest.lua``)."""
         is_repeat, value, *extra = reply.split(b"\n") if isinstance(reply, bytes) else reply
         position = replies.parse_reply_position(value)
         if position is not None and position > self.last_written:
@@ -328,26 +326,26 @@ def position_of(reply: WriteReply) -> Position:
 
 @cache
 def load_scripts(size_limits: SizeLimits, bus_key: bytes = b"") -> Mapping[str, Script]:
-    """Return all Lua scripts by name. Each text is complete: it has the key names, limits and shared parts it uses."""
+    """Return all Lua scripts by name. Each text is complete: it has the key names, limits and functions it uses."""
     pads = bus_signature.lua_pads(bus_key) if bus_key else ("", "")
-    folder = resources.files("stream_server.store").joinpath("lua")
-    texts = {file.name: file.read_text("utf-8") for file in folder.iterdir() if file.name.endswith(".lua")}
-    prelude = texts.pop("prelude.lua")
-    return {name[:-4]: _build_script(prelude, text, folder, size_limits, pads) for name, text in texts.items()}
+    return make_scripts(LuaLibrary(read_library().values(), lua_constants(size_limits, pads)))
 
 
-def _build_script(
-    prelude: str, body_text: str, folder: Traversable, size_limits: SizeLimits, pads: tuple[str, str]
-) -> Script:
-    parts = _PARTS.match(body_text)
-    names = parts[1].split() if parts else []
-    part_texts = [folder.joinpath("parts", f"{name}.lua").read_text("utf-8") for name in names]
-    text = script_linker.link([prelude, *part_texts, body_text], lua_constants(size_limits, pads))
-    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+def make_scripts(library: LuaLibrary) -> Mapping[str, Script]:
+    """Return the script of each call of a library, by its name."""
+    texts = {call: library.script(call) for call in library.calls}
+    return {name: Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest()) for name, text in texts.items()}
+
+
+@cache
+def read_library() -> Mapping[str, str]:
+    """Return the texts of the files of the Lua library, by file name."""
+    files = resources.files("stream_server.store").joinpath("lua").iterdir()
+    return {file.name: file.read_text("utf-8") for file in files if file.name.endswith(".lua")}
 
 
 def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, str]:
-    """Return the values of the constants of scripts, as texts of Lua, by name (see ``lua/prelude.lua``).
+    """Return the values of the constants of scripts, as texts of Lua, by name.
 
     ``pads`` are the pads of the signature of published entries; both are empty without a signature.
     """
@@ -361,7 +359,7 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
         "LIST_TIMELINE": f"'{keys.key_for('timeline')}'" if size_limits.step_timelines else "''",
         "FOLLOWING_MAX": str(size_limits.following_max),
         "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
-        "PACKED_STATUSES": str(size_limits.packed_statuses).lower(),
+        "STORED_FORM": f"'{STORED_FORM}'",
         "FOREIGN_USERS": f"'{size_limits.foreign_users_key}'",
         "MAC_INNER_PAD": f"'{pads[0]}'",
         "MAC_OUTER_PAD": f"'{pads[1]}'",

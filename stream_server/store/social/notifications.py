@@ -39,8 +39,7 @@ class Notifications(Noun):
 
         async def read_mark() -> None:
             nonlocal mark
-            (read_up_to,) = await self._redis.execute(("HGET", keys.key_for("user", uid), "notices_read"))
-            mark = int(read_up_to or 0)
+            mark = await self._read_mark(uid)
 
         async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
             found = await subjects.find([name for name, _ in members])
@@ -55,6 +54,10 @@ class Notifications(Noun):
         page = await self._page("notices", uid, page_request, show, admit=read_mark)
         return page, await self._count_unread(uid, subjects, mark)
 
+    async def _read_mark(self, uid: str) -> int:
+        (read_up_to,) = await self._redis.execute(("HGET", keys.key_for("user", uid), "notices_read"))
+        return int(read_up_to or 0)
+
     async def _count_unread(self, uid: str, subjects: "_Subjects", mark: int) -> int:
         key, above = keys.key_for("notices", uid), f"({mark}"
         newest = ("ZRANGE", key, "+inf", above, "BYSCORE", "REV", "LIMIT", 0, MAX_EXACT_UNREAD)
@@ -68,8 +71,8 @@ class Notifications(Noun):
         An id below that of an earlier call changes nothing. The notification with this id need not exist any more.
         Raises NotFound if the id is higher than all ids that the store has issued.
         """
-        reply = await self._scripts.write("notifications_mark_read", idempotency_key, uid, notification_id)
-        return int(reply.value.rpartition(b" ")[2])
+        await self._scripts.write("notifications_mark_read", idempotency_key, uid, notification_id)
+        return await self._count_unread(uid, _Subjects(self._sight(uid)), await self._read_mark(uid))
 
 
 class _Subjects:
@@ -84,7 +87,7 @@ class _Subjects:
         self._known: dict[bytes, bytes | None] = {}
 
     async def find(self, names: Sequence[bytes]) -> list[bytes | None]:
-        """Return for each name the status and the comment as JSON members, with a comma before each.
+        """Return for each notification's name its status and comment as JSON members, with a comma before each.
 
         None stands for a notification that the receiver may not see, or whose subject is deleted.
         """
@@ -142,7 +145,7 @@ class _Subjects:
 def _notification_json(
     name: bytes, number: int, rows: Mapping[bytes, UserRow | None], more: bytes, *, is_read: bool
 ) -> bytes | None:
-    """Return a notification as JSON, with the same bytes as ``lua/parts/notifications.lua``."""
+    """Return a notification as JSON, with the same bytes as ``lua/notification.lua``."""
     kind, source, _ = name.split(b":", 2)
     row = rows[source]
     return row and b'{"id":"%d","kind":"%b","source":%b%b,"posted":"%b","read":%b}' % (

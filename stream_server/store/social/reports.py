@@ -47,8 +47,8 @@ class Reports(Noun):
         """
         arguments = (user or "", status or "", reason, msgspec.json.encode(note))
         reply = await self._scripts.write("report_create", idempotency_key, uid, *arguments)
-        report = await self.get(uid, reply.value.decode()) if reply.is_repeat else reply.first_time_extra[0]
-        return report, reply.value != b"unchanged"
+        report = reply.value if reply.is_repeat else reply.first_time_extra[0]
+        return await self.get(uid, report.decode()), reply.value != b"unchanged"
 
     async def get(self, uid: str, report: str) -> bytes:
         """Return a report, with its decision, as JSON. Raises NotFound for users other than its reporter ``uid``."""
@@ -79,12 +79,10 @@ class Reports(Noun):
         """
         arguments = (admin, report, outcome.value, msgspec.json.encode(remark))
         reply = await self._scripts.write("report_decide", idempotency_key, *arguments)
-        if reply.is_repeat:
-            return (await self._show_all([report.encode()]))[0]
-        decided: bytes
-        decided, *readers, author, status = reply.first_time_extra
-        await self._syndication.withdraw(FanOut(author.decode(), status.decode(), *readers))
-        return decided
+        if not reply.is_repeat:
+            *readers, author, status = reply.first_time_extra
+            await self._syndication.withdraw(FanOut(author.decode(), status.decode(), *readers))
+        return (await self._show_all([report.encode()]))[0]
 
     async def _show_all(self, ids: Sequence[bytes]) -> list[bytes]:
         """Return reports as an administrator sees them, with the reported user and status as they are now."""
@@ -111,7 +109,7 @@ def _report_command(report: bytes) -> Command:
 
 
 def _report_json(report: bytes, row: Sequence[bytes]) -> bytes:
-    """Return a report as its reporter sees it, with the same bytes as ``lua/parts/reports.lua``."""
+    """Return a report as its reporter sees it."""
     uid, user, status, reason, note, posted, outcome, decided, *_ = row
     return (
         b'{"id":"%b","uid":"%b","user":"%b","status":%b,"reason":"%b","note":%b,"posted":"%b","outcome":%b,"decided":%b}'

@@ -17,7 +17,7 @@ from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import read_wire_member
 
 MAX_RULES_PER_USER = 1000
-"""Most saved rules of one user. ``lua/saved_rules_add.lua`` enforces the same number."""
+"""Most saved rules of one user. ``lua/rules.lua`` enforces the same number."""
 
 MAX_RULE_BYTES_PER_USER = 262_144
 """Most bytes of all saved rules of one user as JSON, enforced there too. Parsed rules take forty times as much."""

@@ -1,18 +1,22 @@
 """Statuses: drafts, posting, reading and deleting."""
 
+import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
-from filters.entities import extract_entities
+from filters.entities import Entities, extract_entities
 from filters.tokens import fold
 from stream_server.errors import NotFound
 from stream_server.events.language import LanguageDetector
+from stream_server.events.position import format_iso_time
+from stream_server.events.status_json import entity_pieces
 from stream_server.events.visibility import Visibility
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.reads import statuses
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.scripts import Scripts, position_of
+from stream_server.store.redis.scripts import ScriptArgument, Scripts, position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, mention_arguments, read_wire_member
 from stream_server.store.timelines.syndication import FanOut, Syndication
@@ -72,15 +76,16 @@ class Statuses(Noun):
         BadRequest for a repost of a protected user's status, and for a reply or repost outside the group in which its
         original was posted.
         """
-        arguments = post_arguments(draft, self._detect_language)
-        reply = await self._scripts.write("status_post", idempotency_key, uid, *arguments)
+        call, arguments = post_call(draft, self._detect_language)
+        reply = await self._scripts.write(call, idempotency_key, uid, *arguments)
         position = position_of(reply)
         if reply.is_repeat:
             posted = await read_wire_member(self._redis, position, "status")
             return posted or await self.get(uid, str(position.status_number))
         status: bytes
-        status, *readers = reply.first_time_extra
-        await self._syndication.fan_out(FanOut(uid, str(position.status_number), *readers))
+        status, fence, *readers = reply.first_time_extra
+        if fence:
+            await self._syndication.fan_out(FanOut(uid, str(position.status_number), fence, *readers))
         return status
 
     async def get(self, viewer: str, status_id: str) -> bytes:
@@ -102,25 +107,60 @@ class Statuses(Noun):
             await self._syndication.withdraw(FanOut(uid, status_id, *reply.first_time_extra))
 
 
-def post_arguments(
-    draft: StatusDraft, detect_language: LanguageDetector, foreign_id: str = "", foreign_ms: int | None = None
-) -> list[str | bytes | int]:
-    """Return the arguments of ``lua/parts/status_posting.lua`` in its order, but the first, which is the author's id.
+def post_call(draft: StatusDraft, detect_language: LanguageDetector) -> tuple[str, list[ScriptArgument]]:
+    """Return the call of ``lua/status.lua`` that posts a status, and its arguments but the first, the author's id."""
+    entities = extract_entities(draft.message)
+    if draft.in_reply_to or draft.origin or draft.group or entities.mentions:
+        return "status_refer", _refer_arguments(draft, entities, detect_language, "", "")
+    text, second = _text_arguments(draft, entities, detect_language), int(time.time())
+    pieces = b"".join(entity_pieces(entities)) if any(entities) else b""
+    return "status_post", [*text, second * 1000, _second_text(second), pieces]
+
+
+def foreign_arguments(
+    draft: StatusDraft, detect_language: LanguageDetector, foreign_id: str, foreign_ms: int | None
+) -> list[ScriptArgument]:
+    """Return the arguments of the call ``ingest_post`` but the first, the author's id.
 
     ``foreign_id`` and ``foreign_ms`` are the id and the time (ms since 1970) that another site gave the status.
     """
-    entities = extract_entities(draft.message)
-    tags = list(dict.fromkeys(fold(tag.text) for tag in entities.hashtags))[:MAX_TAG_TIMELINES]
+    ms = "" if foreign_ms is None else foreign_ms
+    return _refer_arguments(draft, extract_entities(draft.message), detect_language, foreign_id, ms)
+
+
+def _refer_arguments(
+    draft: StatusDraft, entities: Entities, detect_language: LanguageDetector, foreign_id: str, foreign_ms: int | str
+) -> list[ScriptArgument]:
+    second = int(time.time())
     return [
         draft.in_reply_to or "",
         draft.origin or "",
         draft.group or "",
+        *_text_arguments(draft, entities, detect_language),
+        foreign_id,
+        foreign_ms,
+        second * 1000,
+        _second_text(second),
+        *(mention_arguments(entities) if any(entities) else (0, b"")),
+    ]
+
+
+def _text_arguments(draft: StatusDraft, entities: Entities, detect_language: LanguageDetector) -> list[ScriptArgument]:
+    """Return message, language, location, attachments and tags. A location and attachments are empty if there are none.
+
+    The language of an author who gave none is detected.
+    """
+    tags = list(dict.fromkeys(fold(tag.text) for tag in entities.hashtags))[:MAX_TAG_TIMELINES]
+    return [
         encode_json(draft.message),
         draft.lang or detect_language(draft.message, entities),
-        draft.location_members(),
-        draft.attachment_members(),
-        "".join(f"{tag} " for tag in tags),
-        foreign_id,
-        "" if foreign_ms is None else foreign_ms,
-        *mention_arguments(entities),
+        draft.location_members() if draft.location or draft.place else b"",
+        draft.attachment_members() if draft.media or draft.meta is not None else b"",
+        "".join([f"{tag} " for tag in tags]),
     ]
+
+
+@lru_cache(maxsize=2)
+def _second_text(second: int) -> str:
+    """Return a second of Unix time in ISO 8601, up to the point before the milliseconds."""
+    return format_iso_time(second * 1000)[:-4]

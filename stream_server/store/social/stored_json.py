@@ -26,7 +26,7 @@ def hash_fields_with_json(**texts: str) -> list[str | bytes]:
 
 
 def mention_arguments(entities: Entities) -> list[str | bytes | int]:
-    """Return the mentions of a text as arguments for ``lua/parts/mentions.lua``, which looks up the mentioned users.
+    """Return the mentions of a text as arguments for ``resolve_mentions`` (``lua/notification.lua``).
 
     The arguments are the number of mentions, their logins in lower case, and the JSON of ``entities`` (mentions,
     hashtags and so on) in pieces, one cut after each mentioned login. The script puts the id of that user between two

@@ -18,8 +18,8 @@ from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json
 
 MAX_UNREAD, MESSAGES_SEARCHED, MAX_UNANSWERED = 100, 64, 3
-"""Limits of a talk, as in ``lua/parts/talks.lua``: the unread messages that are counted, the newest ones among which
-the last visible one is searched, and those that are shown before the viewer has accepted the talk."""
+"""Limits of a talk: the unread messages that are counted, the newest ones among which the last visible one is searched,
+and those that are shown before the viewer has accepted the talk. ``lua/talk.lua`` has the last limit, too."""
 
 _NEW_TALK_MEMBERS = ("id", "people", "name", "created")
 
@@ -49,7 +49,7 @@ class Talks(Noun):
         if reply.is_repeat:  # then as now but for its messages, which it had none of
             talk = msgspec.json.decode(await self.get(uid, reply.value.decode()))
             return encode_json({name: talk[name] for name in _NEW_TALK_MEMBERS} | {"unread": 0}), True
-        return reply.first_time_extra[0], reply.value != b"unchanged"
+        return await self.get(uid, reply.first_time_extra[0].decode()), reply.value != b"unchanged"
 
     async def get(self, viewer: str, talk: str) -> bytes:
         """Return a talk as JSON, with the last message that the viewer may see and the unread count (up to 100)."""
@@ -123,8 +123,8 @@ class Talks(Noun):
         Returns ``read`` (the id of the last read message) and ``unread`` (the number of unread messages) as JSON.
         """
         reply = await self._scripts.write("talk_mark_read", idempotency_key, uid, talk, message_id)
-        *_, read, unread = reply.value.split(b" ")
-        return b'{"read":"%b","unread":%b}' % (read, unread)
+        unread = msgspec.json.decode(await self.get(uid, talk))["unread"]
+        return b'{"read":"%b","unread":%d}' % (reply.value.split(b" ")[-1], unread)
 
     async def _list(self, row: str, uid: str, page_request: PageRequest) -> Page:
         sight = self._sight(uid)
@@ -218,7 +218,7 @@ class _Talk(NamedTuple):
     def json(
         self, sight: Sight, read: Mapping[bytes, tuple[bytes, bytes]], newest: Sequence[bytes], unread: Sequence[bytes]
     ) -> bytes:
-        """Return the talk as JSON, with the same bytes as ``lua/parts/talks.lua``.
+        """Return the talk as JSON.
 
         ``read`` has author and JSON of messages. Those that it lacks are by users whom the viewer sees.
         """

@@ -200,7 +200,7 @@ class Users(Noun):
 
 
 def profile_arguments(changes: Mapping[str, str | bool | None]) -> list[str | bytes]:
-    """Return the arguments of a script that changes a profile (``lua/parts/profile.lua``).
+    """Return the arguments of a script that changes a profile (``fill_card`` of ``lua/user.lua``).
 
     ``changes`` maps names of :class:`ProfileCard` members to new values; None removes a value.
     """

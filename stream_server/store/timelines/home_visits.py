@@ -1,6 +1,6 @@
 """Visits to home timelines: which users still come, and whose home timeline must be made before it is shown.
 
-The home timeline of a user who has not come for a time is not kept: it is *asleep* (``lua/parts/sleepers.lua``). A
+The home timeline of a user who has not come for a time is not kept: it is *asleep* (``lua/timeline.lua``). A
 refill makes it again when the user comes back. Each server records visits from the first round of the loop over idle
 homes on, at most one of a user a day. Before that, visits cost nothing.
 """

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from filters.entities import extract_entities
 from filters.tokens import fold
 from stream_server.errors import BadRequest, InvalidCursor
+from stream_server.events.position import parse_iso_ms
 from stream_server.events.visibility import Visibility
 from stream_server.store import keys
 from stream_server.store.pagination import (
@@ -134,9 +135,7 @@ class Timelines:
 
         async def admit() -> None:
             nonlocal root
-            await statuses.require(sight, status_id)
-            (found,) = await self._core.execute(("HGET", keys.key_for("status", status_id), "conversation"))
-            root = found or root  # the status may have been deleted meanwhile
+            root = (await statuses.require(sight, status_id)).conversation
 
         async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
             key = keys.key_for("thread", root.decode())
@@ -209,7 +208,7 @@ class Timelines:
         """Return a `ListPosition` (rank and id) for those of ``ids`` that the viewer may see, most important first."""
         if not ids:
             return []
-        rows = await statuses.read_rows(self._core, ids, head="posted")
+        rows = await statuses.read_rows(self._core, ids)
         originals = await statuses.read_originals(self._core, rows)
         await statuses.learn(sight, rows, originals)
         seen = [
@@ -224,7 +223,7 @@ class Timelines:
             if row.is_plain_repost:  # the counters of the original, if it is not deleted
                 counted = originals[row.origin] or row._replace(likes=b"0", comments=b"0", reposts=b"0")
             inputs = RankingInputs(
-                int(row.head), int(counted.likes), int(counted.comments), int(counted.reposts),
+                parse_iso_ms(row.posted.decode()), int(counted.likes), int(counted.comments), int(counted.reposts),
                 given[row.author], row.author in mutual, is_own=row.author == sight.viewer,
             )  # fmt: skip
             ranked.append(ListPosition(rank(inputs), status_id.decode()))

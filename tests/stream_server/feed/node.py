@@ -20,6 +20,7 @@ from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.store import keys
 from stream_server.store.redis.replies import make_position
+from stream_server.store.redis.scripts import STORED_FORM
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.waiting import PATIENCE, eventually
@@ -61,7 +62,7 @@ class LogWriter:
                 at = position or self.next_position()
                 step.multi()
                 step.xadd(keys.LOG, {"n": at.n, "k": kind, "a": "public", "e": body}, id=at.entry_id)
-                step.hset(keys.META, mapping={"ms": at.ms, "seq": at.seq, "n": at.n})
+                step.hset(keys.META, mapping={"ms": at.ms, "seq": at.seq, "n": at.n, "form": STORED_FORM})
                 if published:
                     step.publish(f"events:{kind}", self.message(at, body, kind))
                 step.execute()
@@ -117,7 +118,7 @@ class LogWriter:
             for entry_id, fields in rows:
                 step.xadd(keys.LOG, fields, id=entry_id)
             if kept:
-                step.hset(keys.META, mapping={"ms": last.ms, "seq": last.seq, "n": last.n})
+                step.hset(keys.META, mapping={"ms": last.ms, "seq": last.seq, "n": last.n, "form": STORED_FORM})
             else:
                 step.delete(keys.META)
             step.zremrangebyscore(keys.ROLLBACKS, f"({last.status_number}", "+inf")
@@ -137,17 +138,16 @@ class LogWriter:
 class Node:
     """The feed and the hub of one server process, without HTTP."""
 
-    def __init__(
-        self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, **store: Any
-    ) -> None:
+    def __init__(self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, **store: Any) -> None:
         self.store = Store(
             url,
-            verify_feed=lambda: self.feed.detector.recheck(),  # noqa: PLW0108 - the feed is made later
+            verify_feed=self._recheck,
             **{"timeout_seconds": PATIENCE, **store},
         )
         self._canary_seconds = canary_seconds
         self._limits = limits
         self.jumps: list[tuple[Position, str, int | None]] = []
+        self.rechecks = 0
 
     async def open(self) -> None:
         with self.store.allow_slow_replies(PATIENCE):  # as the server starts
@@ -167,6 +167,10 @@ class Node:
         )  # fmt: skip
         self.task = asyncio.create_task(self.feed.run())
         await self.feed.wait_ready()
+
+    async def _recheck(self) -> None:
+        self.rechecks += 1
+        await self.feed.detector.recheck()
 
     async def close(self) -> None:
         self.task.cancel()

@@ -34,7 +34,7 @@ class Redis:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def get_token_status(self, token: TokenId) -> TokenStatus:
+    async def get_token_status(self, token: TokenId, *, shared: bool = False) -> TokenStatus:
         self.asked.append(token)
         says = self.says
         await self.may_answer.wait()
@@ -167,7 +167,7 @@ def test_every_script_that_takes_rights_is_known() -> None:
         name
         for name, script in load_scripts(SizeLimits()).items()
         if any(
-            word in script.text for word in ("function end_sessions", "function change_suspension", "'scopes', ARGV")
+            word in script.text for word in ("function end_sessions", "function change_suspension", "'scopes', scopes")
         )
         or keys.lua_key_names()["KEY.revoked"] in script.text
     }

@@ -1,6 +1,6 @@
 """Published entries are signed by the scripts, and only with the key of the installation."""
 
-import hmac
+import hashlib
 import json
 from typing import Any
 
@@ -16,7 +16,9 @@ KEY = b"0123456789abcdef0123456789abcdef"
 
 def signed(message: bytes, key: bytes = KEY) -> bytes:
     """Sign as the scripts should, by the library."""
-    return message[:-1] + b',"mac":"%b"}' % hmac.new(key, message, "sha1").hexdigest().encode()
+    inner, outer = (bytes(byte ^ mask for byte in key.ljust(64, b"\0")) for mask in (0x36, 0x5C))
+    digits = hashlib.sha1(outer + hashlib.sha1(inner + message).hexdigest().encode()).hexdigest()
+    return message[:-1] + b',"mac":"%b"}' % digits.encode()
 
 
 async def test_scripts_sign_what_they_publish(redis_url: str, raw: "redis.Redis") -> None:

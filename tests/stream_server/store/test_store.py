@@ -9,6 +9,7 @@ import redis
 from stream_server.commands import doctor_redis
 from stream_server.commands.doctor_machine import CheckState
 from stream_server.errors import Unavailable
+from stream_server.store import keys
 from stream_server.store.redis.engine import engine_of
 from stream_server.store.redis.lanes import Lane
 from stream_server.store.redis.replies import parse_info
@@ -75,6 +76,19 @@ async def test_an_engine_that_is_too_old_is_refused_and_the_doctor_says_so(
         await store.close()
         found = await doctor_redis.check_redis(redis.url, PATIENCE)
     assert [one.state for one in found if one.sentence == engine.fault] == [CheckState.BROKEN]
+
+
+@pytest.mark.parametrize("form", [None, "1", "3"])
+async def test_data_of_another_version_is_refused_with_the_way_out(
+    store: Store, people: People, raw: "redis.Redis", form: str | None
+) -> None:
+    await people.user("ann")
+    await store.open()
+    raw.hdel(keys.META, "form")
+    if form is not None:
+        raw.hset(keys.META, "form", form)
+    with pytest.raises(UnusableRedis, match="start with an empty Redis"):
+        await store.open()
 
 
 async def test_an_eviction_policy_is_logged_as_a_warning(

@@ -102,7 +102,8 @@ WRITES: dict[str, Write] = {
     "password_change": Write(lambda s, x, r: s.sessions.change_password(x.mia, PASSWORD_HASH, "new", "", r), 1),
     "scopes_grant": Write(lambda s, x, r: s.users.grant_scopes("", x.mia, "admin", r), 1, False),
     "user_update": Write(lambda s, x, r: s.users.update(x.dora, {"bio": "x", "protected": False}, r), 2),
-    "status_post": Write(
+    "status_post": Write(lambda s, x, r: s.statuses.create(x.ann, StatusDraft(message="hello"), r), 1),
+    "status_refer": Write(
         lambda s, x, r: s.statuses.create(x.ann, StatusDraft(message="@u1 hello", in_reply_to=x.fresh), r), 2
     ),
     "repost": Write(lambda s, x, r: s.statuses.create(x.ann, StatusDraft(origin=x.fresh), r), 1),

@@ -62,29 +62,54 @@ async def test_answer_log_entry_and_read_are_the_same_bytes(store: Store, people
         assert json.loads(made)["posted"] == format_iso_time(entry.position.ms)
 
 
-async def test_the_hash_has_what_scripts_read_by_itself_and_no_words_twice(people: People, raw: Any) -> None:
+async def test_the_hash_has_the_values_of_the_status_and_no_words_twice(people: People, raw: Any) -> None:
     ann = await people.user("Ann")
     made = await people.status(ann, "héllo", **FULL)
     kept = raw.hgetall(f"{{core}}:status:{made['id']}")
     assert isinstance(kept, dict)
-    counters = dict.fromkeys(("likes", "comments", "reposts"), 0)
-    assert json.loads(kept[b"head"] + b"}") | counters == made
-    assert kept[b"uid"] == ann.encode()
-    assert format_iso_time(int(kept[b"posted"])) == made["posted"]
-    assert kept[b"audience"] == b"public"
-    assert [name for name, value in kept.items() if "héllo".encode() in value] == [b"head"]
+    values = kept[b"row"].split(b"\1")
+    assert [values[0], json.loads(values[1]), values[2].decode()] == [b"Ann", "héllo", made["posted"]]
+    assert (kept[b"uid"], kept[b"audience"]) == (ann.encode(), b"public")
+    assert [name for name, value in kept.items() if "héllo".encode() in value] == [b"row"]
     assert raw.zrange(f"{{core}}:profile:{ann}", 0, -1) == [made["id"].encode()]
     assert raw.zscore(f"{{core}}:profile:{ann}", made["id"]) == int(made["id"])
 
 
-async def test_the_hash_has_what_the_version_before_reads(people: People, raw: Any) -> None:
-    ann = await people.user("Ann")
-    first = await people.status(ann, "first")
-    repost = await people.status(ann, "", origin=first["id"])
-    always = {"head", "likes", "comments", "reposts", "uid", "login", "audience", "conversation", "posted", "lang"}
-    for status_id, more in ((first["id"], set()), (repost["id"], {"origin", "wordless", "original"})):
-        kept = {name.decode() for name in raw.hkeys(f"{{core}}:status:{status_id}")}
-        assert always | more <= kept
+def _drafts(answered: str, group: str) -> list[StatusDraft]:
+    """Drafts that together have each member once with and once without a value."""
+    return [
+        StatusDraft(message="plain"),
+        StatusDraft(message="control \x01\x06\x1f characters, \\1 and \u0000 are escaped", lang="de"),
+        StatusDraft(message="#tag @u1 $CASH https://example.org/x", location=Location(1.5, 2.25)),
+        StatusDraft(message="placed", place=Place("Rome", "it"), meta={"a": [1, {"b": "\x02"}]}),
+        StatusDraft(message="media", media=[Media("https://example.org/a.png", "image/png")]),
+        StatusDraft(message="an answer", in_reply_to=answered),
+        StatusDraft(message="a quote", origin=answered),
+        StatusDraft(origin=answered),
+        StatusDraft(message="inside", group=group),
+    ]
+
+
+async def test_each_status_is_read_as_it_was_posted_and_its_delete_has_its_facts(
+    store: Store, people: People, raw: Any
+) -> None:
+    """The script and the process make the same JSON of a row. A usual value takes no byte of it."""
+    ann, bob = await people.users(2)
+    answered = (await people.status(bob, "first"))["id"]
+    group = json.loads(await store.groups.create(ann, "club", "public", "", new_key()))["id"]
+    for draft in _drafts(answered, group):
+        made = await store.statuses.create(ann, draft, new_key())
+        posts = [entry for entry in await store.log.read(LOG_START, 200) if entry.kind == "post"]
+        posted = json.loads(posts[-1].body)
+        status = json.loads(made)
+        assert await store.statuses.get(ann, status["id"]) == made
+        kept = raw.hget("{core}:status:" + status["id"], "row")
+        assert kept is not None
+        assert b'"hashtags":[]' not in kept
+        await store.statuses.delete(ann, status["id"], new_key())
+        facts = json.loads((await store.log.read(LOG_START, 200))[-1].body)["facts"]
+        assert facts["status"] == posted["wire"]["status"] == status
+        assert facts["author"].items() <= posted["facts"]["author"].items()
 
 
 async def test_a_repost_shows_its_original_and_is_counted(store: Store, people: People) -> None:

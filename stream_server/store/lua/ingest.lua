@@ -1,0 +1,186 @@
+-- Lines of another site. KEY.ingested keeps the reply of each line under the line's name `<op>:<foreign id>` forever. A
+-- reply begins with the position and ends with the own id. FINGERPRINT is the name of this line. A name with a comma is that
+-- of a state, such as a pair of users: the state decides whether such a line changes something. A reply is one text and no
+-- array, because Redis would write each array to the socket by itself. The lines of the text are the values of other
+-- writes. Many lines come together, and their fan-outs share transactions (store/timelines/syndication.py).
+
+-- The kept reply of this line, or nil or false.
+local function kept_line()
+  return redis.call('HGET', KEY.ingested, FINGERPRINT)
+end
+
+-- The reply to a line that came before, which changes nothing now; or nil.
+local function earlier_line()
+  local kept = kept_line()
+  return kept and not FINGERPRINT:find(',', 1, true) and '1\n' .. kept or nil
+end
+
+-- The own id of the user or status (`op` is 'user' or 'post') that the site calls `foreign_id`, or nil or false.
+local function own_id(op, foreign_id)
+  if op == 'user' then return redis.call('HGET', FOREIGN_USERS, foreign_id) end
+  local kept = redis.call('HGET', KEY.ingested, op .. ':' .. foreign_id)
+  return kept and kept:match('%d+$')
+end
+
+-- The own ids of two users; or nil and the refusal.
+local function own_pair(source, target)
+  source, target = own_id('user', source), own_id('user', target)
+  if not source then return nil, refuse('NOT_FOUND user source') end
+  if not target then return nil, refuse('NOT_FOUND user target') end
+  return source, target
+end
+
+-- The rows of two users who act on each other by the rules of this server; or nil and the refusal.
+local function own_rows(source, target)
+  source, target = own_pair(source, target)
+  if not source then return nil, target end
+  return find_pair(source, target)
+end
+
+-- Keeps the reply of this line and returns it. The values behind `reply` are for the first time only: texts, and lists
+-- of words, which get blanks between them.
+local function keep_ingested(reply, ...)
+  redis.call('HSET', KEY.ingested, FINGERPRINT, reply)
+  local more = {...}
+  for at = 1, #more do
+    if type(more[at]) == 'table' then more[at] = table.concat(more[at], ' ') end
+  end
+  return '0\n' .. table.concat({reply, unpack(more)}, '\n')
+end
+
+-- Keeps the reply of a line that found the state as it wants it, about the user `id`. The reply has the earlier position
+-- or the head of the log.
+local function keep_unchanged(id)
+  return keep_ingested(kept_line() or table.concat({log_head()}, ' ') .. ' ' .. id)
+end
+
+-- Records in the audit log that a token ingests, once for each token. `uid` is its user, `digest` that of its id.
+function run.ingest_begin(uid, digest)
+  if redis.call('HSETNX', KEY.ingested, 'token:' .. digest, '1') == 1 then audit(uid, 'ingest', uid, digest) end
+  return 0
+end
+
+-- Posts a status of another site. Arguments: as of post_status, with foreign ids for the first three.
+-- Reply: position and id; the author's id, fence of the fan-out job, and what first_readers returns.
+function line.ingest_post(author, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id, foreign_ms,
+    second_ms, second)
+  local uid = own_id('user', author)
+  if not uid then return refuse('NOT_FOUND user author') end
+  local answered = in_reply_to ~= '' and own_id('post', in_reply_to)
+  if in_reply_to ~= '' and not answered then return refuse('NOT_FOUND status in_reply_to') end
+  local original = origin ~= '' and own_id('post', origin)
+  if origin ~= '' and not original then return refuse('NOT_FOUND status origin') end
+  local refused, position, _, id, fence, people, lists, asleep = post_status(append_entry, false, uid, answered or '',
+    original or '', group, message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
+  return refused or keep_ingested(position .. ' ' .. id, uid, fence, people or {}, lists or {}, asleep or {})
+end
+
+-- Deletes a status of another site. Reply: position and id; the author's id, fence of the job that cleans up, and what
+-- first_readers returns.
+function line.ingest_delete(foreign_id)
+  local id = own_id('post', foreign_id)
+  local row = id and find_status(id)
+  if not row then return refuse('NOT_FOUND status status') end
+  local position, fence, people, lists, asleep = remove_status(append_entry, false, row, next_position())
+  return keep_ingested(position .. ' ' .. id, row.uid, fence, people, lists, asleep)
+end
+
+-- Follows a user, as another site says. The site has asked the target, so this makes no request. Reply: position and the
+-- target's id; the source's id, fence of the home timeline's job, the target's newest statuses.
+function line.ingest_follow(foreign_source, foreign_target)
+  local source, target = own_rows(foreign_source, foreign_target)
+  if not source then return target end
+  if is_following(source, target) then return keep_unchanged(target.id) end
+  if is_blocking(source, target) then return refuse('BLOCKED target') end
+  if not has_requested(source, target) and follows_too_many(source) then return refuse('TOO_MANY following target') end
+  local position, fence, ms, seq, n = change_follow('follow', false, source, target, next_position())
+  clear_follow_request(source, target)
+  notify(target.id, 'follow', source, '', '', ms, seq, n)
+  return keep_ingested(position .. ' ' .. target.id, source.id, fence, newest_statuses(target.id))
+end
+
+-- Ends a follow, or a follow request, as another site says. Reply: as of line.ingest_follow.
+function line.ingest_unfollow(foreign_source, foreign_target)
+  local source, target = own_rows(foreign_source, foreign_target)
+  if not source then return target end
+  local following = is_following(source, target)
+  if not following and not has_requested(source, target) then return keep_unchanged(target.id) end
+  local position, fence, statuses
+  if following then
+    position, fence = change_follow('unfollow', false, source, target, next_position())
+    statuses = newest_statuses(target.id)
+  else
+    position, fence, statuses = remove_follow_request(source, target, next_position()), '', {}
+  end
+  return keep_ingested(position .. ' ' .. target.id, source.id, fence, statuses)
+end
+
+-- Blocks a user, as another site says. Two users may block each other there, and suspended users block and are blocked.
+-- Reply: position and the target's id; the source's id and what block_user returns.
+function line.ingest_block(foreign_source, foreign_target)
+  local source_id, target_id = own_pair(foreign_source, foreign_target)
+  if not source_id then return target_id end
+  local source, target = find_user(source_id), find_user(target_id)
+  if is_blocking(source, target) then return keep_unchanged(target_id) end
+  local position, fence, statuses, fence_back, statuses_back = block_user(source, target)
+  return keep_ingested(position .. ' ' .. target_id, source_id, fence, statuses, fence_back, statuses_back)
+end
+
+-- Ends a block, mutes a user or ends a mute ('unblock', 'mute', 'unmute'), as another site says. Reply: position and the
+-- target's id.
+function line.ingest_relation(foreign_source, foreign_target, kind)
+  local source, target = own_pair(foreign_source, foreign_target)
+  if not source then return target end
+  local position = change_relation(kind, find_user(source), find_user(target))
+  return position and keep_ingested(position .. ' ' .. target) or keep_unchanged(target)
+end
+
+-- Suspends a user, or ends a suspension ('suspend', 'reinstate'), as another site says. `admin` is the user of the token.
+-- Reply: position and the user's id.
+function line.ingest_suspension(foreign_id, admin, kind)
+  local uid = own_id('user', foreign_id)
+  if not uid then return refuse('NOT_FOUND user user') end
+  if kind == 'suspend' and uid == admin then return refuse('ONESELF user') end
+  if find_user(uid).suspended == (kind == 'suspend') then return keep_unchanged(uid) end
+  local position = change_suspension(kind, uid, next_position())
+  audit(admin, kind, uid, '')
+  return keep_ingested(position .. ' ' .. uid)
+end
+
+-- Creates a user of another site, or changes one. `login` is '' for one made of the own id; nobody's login changes. ARGV has
+-- from 5 on what fill_card says. The name of a new user is the login or the foreign id, unless ARGV has one.
+-- Reply: position (that of before, or of the log's head, if there is no entry), `created`, `updated` or `unchanged`, login,
+-- own id.
+function line.ingest_user(foreign_id, login)
+  local rest, known, ingested = ',"foreign_id":"' .. foreign_id .. '"', own_id('user', foreign_id), kept_line()
+
+  local function keep(position, outcome, who)
+    position = position or ingested and ingested:match('^%S+ %S+') or table.concat({log_head()}, ' ')
+    return keep_ingested(position .. ' ' .. outcome .. ' ' .. who.login .. ' ' .. who.id)
+  end
+
+  if known then
+    local who = find_user(known)
+    local position = change_profile(who, 5, rest)
+    return keep(position, position and 'updated' or 'unchanged', who)
+  end
+  local ms, seq, n = next_position()
+  local id, name = make_id(ms, seq), login ~= '' and login or foreign_id:sub(1, 50)
+  local is_free = login ~= '' and redis.call('HEXISTS', KEY.logins, login:lower()) == 0
+  if not is_free then login = 'u' .. id end
+  while not is_free and redis.call('HEXISTS', KEY.logins, login) == 1 do
+    login = login .. '_'
+  end
+  local who = {id = id, login = login, followers = '0', following = '0', posts = '0', signup = to_iso8601(ms)}
+  fill_card(who, {'"' .. name .. '"', 'null', 'null', 'null', 'null', 'false', rest}, 5)
+  local position
+  store_pair(ms, seq)
+  if who.protected then -- streams learn from an entry who is protected
+    position = append_user_entry('protect', who, following_position(ms, seq, n))
+    redis.call('SADD', KEY.protected, id)
+  end
+  redis.call('HSET', FOREIGN_USERS, foreign_id, id)
+  store_user(id, login, who.card, ms, 'name', name)
+  store_profile(who, 5)
+  return keep(position, 'created', who)
+end

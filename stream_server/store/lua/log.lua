@@ -1,0 +1,199 @@
+-- The log: numbers, times, ids, and the entries.
+local PUBLIC = 'public'
+local AUDIENCE_NONE = '-'
+local EPOCH_MS = 1704067200000
+
+-- Only this function makes text of numbers. Lua's own conversion would write ids as 3.7e+14.
+local function to_text(number)
+  return string.format('%d', number)
+end
+
+-- Redis's clock in ms since 1970.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- The next pair at the same time, if there is one. A millisecond has 4,096 pairs.
+local function pair_after(ms, seq)
+  if seq < 4095 then return ms, seq + 1 end
+  return ms + 1, 0
+end
+
+-- The pair after (ms, seq) at the present time, never lower, even if the clock was set back.
+local function next_time_and_seq(ms, seq)
+  local now = now_ms()
+  if now > ms then return now, 0 end
+  return pair_after(ms, seq)
+end
+
+-- The next (ms, seq), the next number of the log, and whether a home timeline may be asleep (timeline.lua). Reads only;
+-- append_entry stores the three numbers.
+local function next_position()
+  local last = redis.call('HMGET', KEY.meta, 'ms', 'seq', 'n', 'asleep')
+  local ms, seq = next_time_and_seq(tonumber(last[1] or '0'), tonumber(last[2] or '0'))
+  return ms, seq, tonumber(last[3] or '0') + 1, last[4]
+end
+
+-- The position of one more entry in the same step; append_entry stores it. The step has one time, so the clock is not
+-- read again.
+local function following_position(ms, seq, n)
+  ms, seq = pair_after(ms, seq)
+  return ms, seq, n + 1
+end
+
+-- Stores the pair of an id that has no entry on the log. With it goes the form of the stored data, which a server reads
+-- when it starts: the first write of all makes a user.
+local function store_pair(ms, seq)
+  redis.call('HSET', KEY.meta, 'ms', to_text(ms), 'seq', to_text(seq), 'form', STORED_FORM)
+end
+
+-- The id made at (ms, seq): 53 bits, counted from 2024-01-01.
+local function make_id(ms, seq)
+  return to_text((ms - EPOCH_MS) * 4096 + seq)
+end
+
+-- ISO 8601 in UTC with milliseconds. The date is computed by Howard Hinnant's civil_from_days.
+local function to_iso8601(ms)
+  local floor = math.floor
+  local seconds = floor(ms / 1000)
+  local days = floor(seconds / 86400)
+  local rest = seconds - days * 86400
+  local shifted = days + 719468
+  local era = floor(shifted / 146097)
+  local doe = shifted - era * 146097
+  local yoe = floor((doe - floor(doe / 1460) + floor(doe / 36524) - floor(doe / 146096)) / 365)
+  local doy = doe - (365 * yoe + floor(yoe / 4) - floor(yoe / 100))
+  local mp = floor((5 * doy + 2) / 153)
+  local day = doy - floor((153 * mp + 2) / 5) + 1
+  local month = mp < 10 and mp + 3 or mp - 9
+  local year = yoe + era * 400 + (month <= 2 and 1 or 0)
+  return string.format('%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', year, month, day, floor(rest / 3600),
+    floor(rest / 60) % 60, rest % 60, ms - seconds * 1000)
+end
+
+-- Publishes an entry, with its signature as the last member of the JSON (events/bus_signature.py). If Redis forbids
+-- PUBLISH, the write is complete all the same: feeds read the entry from the log.
+local function publish(position, kind, audience, body)
+  local head = position .. ' ' .. kind .. ' ' .. audience .. ' '
+  if MAC_INNER_PAD ~= '' then
+    local inner = redis.sha1hex(MAC_INNER_PAD .. head .. body)
+    body = body:sub(1, -2) .. ',"mac":"' .. redis.sha1hex(MAC_OUTER_PAD .. inner) .. '"}'
+  end
+  redis.pcall('PUBLISH', 'events:' .. kind, head .. body)
+end
+
+-- The position of an entry as text, which is also the kept reply of its write.
+local function position_text(ms, seq, n)
+  return string.format('%d-%d %d', ms, seq, n)
+end
+
+-- The first write of every step that makes an event. If Redis is full or read-only, it fails here and nothing has
+-- changed. Returns the position, which is also the kept reply, and the entry's time as text.
+local function append_entry(kind, audience, body, ms, seq, n)
+  local ms_text, seq_text, n_text = to_text(ms), to_text(seq), to_text(n)
+  local id = ms_text .. '-' .. seq_text
+  local position = id .. ' ' .. n_text
+  redis.call('XADD', KEY.log, 'MAXLEN', '~', LOG_MAX_ENTRIES, id, 'n', n_text, 'k', kind, 'a', audience, 'e', body)
+  redis.call('HSET', KEY.meta, 'ms', ms_text, 'seq', seq_text, 'n', n_text)
+  if n == 1 then store_pair(ms, seq) end
+  publish(position, kind, audience, body)
+  return position, ms_text
+end
+
+-- As append_entry, for a step that has not looked for an earlier reply: it keeps the position as the reply of the request
+-- before it writes anything else, and only if none is kept. Returns the same; or nil and the earlier reply. If the log
+-- refuses the entry, nothing is written.
+local function claim_entry(kind, audience, body, ms, seq, n)
+  local reply = FINGERPRINT .. ' ' .. position_text(ms, seq, n)
+  if not redis.call('SET', REQUEST_KEY, reply, 'PX', KEEP_REPLY_MS, 'NX') then return nil, earlier_reply() end
+  local done, position, posted = pcall(append_entry, kind, audience, body, ms, seq, n)
+  if done then return position, posted end
+  redis.call('DEL', REQUEST_KEY)
+  error(position, 0)
+end
+
+-- The id and the number n of the newest entry, as text; '0-0' and '0' if the log is empty.
+local function log_head()
+  local newest = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
+  return newest and newest[1] or '0-0', newest and newest[2][2] or '0'
+end
+
+-- Adds a member to a sorted set with its time `when`, or removes it if there is none.
+local function set_member(key, member, when)
+  if when then
+    redis.call('ZADD', key, when, member)
+  else
+    redis.call('ZREM', key, member)
+  end
+end
+
+-- An id as JSON; '' becomes null.
+local function json_id_or_null(id)
+  return id == '' and 'null' or '"' .. id .. '"'
+end
+
+-- Tells the server that holds a stream to close it, or to go on with another token. `body` is that of the log entry.
+-- Reply: position.
+function write.stream_command(body)
+  return keep_reply((append_entry('stream', AUDIENCE_NONE, body, next_position())))
+end
+
+-- Reads both ends of the log and the entry with the id `place`, in one step. Read only. A MULTI cannot do this, because
+-- a full Redis refuses to queue even read commands. The reply has no bodies except that of the entry itself, because the
+-- canary calls this often, and bodies may hold megabytes. `since` is the same id as a status id, to find rollbacks that
+-- were recorded after it.
+-- Reply: head and floor (last and first entry), each as `<id> <n>` and its size in bytes (empty if the log is empty);
+-- the row with the id, if it exists; the newest entry before it; the recorded rollbacks; the section `server` of INFO.
+function run.log_look_up(place, since)
+  -- As events.make_entry has it.
+  local function is_log_entry(fields)
+    return #fields >= 8 and fields[2]:find('^%d+$') and fields[4]:find('^[%a_]+$') and not fields[6]:find('[\128-\255]')
+      and not fields[8]:find('[\r\n]')
+  end
+
+  -- The first valid entry. Other clients should not write to the log, so one row is read before eight are.
+  local function first_entry(command, from, to)
+    for _, count in ipairs({1, 8}) do
+      for _, row in ipairs(redis.call(command, KEY.log, from, to, 'COUNT', count)) do
+        if is_log_entry(row[2]) then
+          local weight = 0
+          for _, field in ipairs(row[2]) do
+            weight = weight + #field
+          end
+          return {row[1] .. ' ' .. row[2][2], weight}
+        end
+      end
+    end
+    return {}
+  end
+
+  local upper_bound = place == '0-0' and place or '(' .. place -- Redis refuses to go below 0-0
+  return {
+    first_entry('XREVRANGE', '+', '-'), first_entry('XRANGE', '-', '+'), redis.call('XRANGE', KEY.log, place, place),
+    first_entry('XREVRANGE', upper_bound, '-'), redis.call('ZRANGEBYSCORE', KEY.rollbacks, '(' .. since, '+inf'),
+    redis.call('INFO', 'server'),
+  }
+end
+
+-- Removes some entries from the front of the log. Redis removes only whole stream nodes, so old entries that share a
+-- node with a kept entry stay too. The newest entry always stays, because cursors at the head name it.
+-- max_age: maximum age in ms, max_entries: maximum number of entries ('0' for none); most: about how many to remove.
+-- Reply: number of removed entries, number of entries left, age of the first entry in ms (-1 if the log is empty).
+function run.log_trim(max_age, max_entries, most)
+  local newest = redis.call('XREVRANGE', KEY.log, '+', '-', 'COUNT', 1)[1]
+  if not newest then return {0, 0, -1} end
+  local now, taken = now_ms(), 0
+  if max_age ~= '0' then
+    local oldest, place = now - tonumber(max_age), newest[1]
+    if oldest < tonumber(place:match('^%d+')) then
+      place = to_text(oldest > 0 and oldest or 0) .. '-0'
+    end
+    taken = redis.call('XTRIM', KEY.log, 'MINID', '~', place, 'LIMIT', most)
+  end
+  if max_entries ~= '0' then
+    taken = taken + redis.call('XTRIM', KEY.log, 'MAXLEN', '~', max_entries, 'LIMIT', most)
+  end
+  local first = redis.call('XRANGE', KEY.log, '-', '+', 'COUNT', 1)[1]
+  return {taken, redis.call('XLEN', KEY.log), now - tonumber(first[1]:match('^%d+'))}
+end

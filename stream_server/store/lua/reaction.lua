@@ -1,0 +1,160 @@
+-- Likes, favorites and comments.
+
+-- A status to which this user may react; or nil and the refusal. The user must see it, and must be a member if it
+-- stands in a group, even if it is the user's own.
+local function find_reactable_status(uid, id)
+  local row = find_visible_status(uid, id)
+  if not row then
+    return nil, refuse('NOT_FOUND status')
+  elseif row.group ~= '' and not redis.call('ZSCORE', KEY.joined .. row.group, uid) then
+    return nil, refuse('NOT_YOURS group')
+  end
+  return row
+end
+
+-- The audience of a user's reaction to a status.
+local function reaction_audience(actor, row)
+  if row.group ~= '' then return 'group:' .. row.group end
+  local hidden_actor, hidden_author = is_protected(actor), is_protected(row.uid)
+  if hidden_actor and hidden_author and actor ~= row.uid then return 'users:' .. actor .. ',' .. row.uid end
+  return hidden_actor and 'followers:' .. actor or hidden_author and 'followers:' .. row.uid or PUBLIC
+end
+
+-- The body of a reaction's entry.
+local function reaction_body(source, row)
+  return '{"wire":{"source":' .. user_json(source) .. ',"status":' .. embedded_json(row) .. '}}'
+end
+
+-- Likes a status. A repeated like changes nothing and sends no notification. Reply: position or `unchanged`, and the
+-- number of likes.
+function write.like(uid, id)
+  local actor, row, refused
+  actor, refused = find_active_user(uid)
+  if refused then return refused end
+  row, refused = find_reactable_status(uid, id)
+  if refused then return refused end
+  if redis.call('ZSCORE', KEY.likes .. id, uid) then return keep_reply('unchanged ' .. row.likes) end
+  local ms, seq, n = next_position()
+  with_counter_changed(row, 'likes', 1)
+  local position, now = append_entry('like', reaction_audience(uid, row), reaction_body(actor, row), ms, seq, n)
+  set_member(KEY.likes .. id, uid, now)
+  set_member(KEY.liked .. uid, id, now)
+  redis.call('HINCRBY', KEY.status .. id, 'likes', 1)
+  local about = visible_status_json(row.uid, row, VISIBLE)
+  if about then notify(row.uid, 'like', actor, id, ',"status":' .. about, ms, seq, n) end
+  return keep_reply(position .. ' ' .. row.likes)
+end
+
+-- Removes a user's like, also if the status has been hidden from the user since. Without a like, nothing changes.
+-- Reply: position or `unchanged`, and the number of likes.
+function write.unlike(uid, id)
+  local actor, refused = find_active_user(uid)
+  if refused then return refused end
+  local row = find_status(id)
+  local liked = row and redis.call('ZSCORE', KEY.likes .. id, uid)
+  if not liked and not find_visible_status(uid, id) then return refuse('NOT_FOUND status') end
+  if not liked then return keep_reply('unchanged ' .. row.likes) end
+  with_counter_changed(row, 'likes', -1)
+  local position, now = append_entry('unlike', reaction_audience(uid, row), reaction_body(actor, row), next_position())
+  redis.call('ZREM', KEY.likes .. id, uid)
+  redis.call('ZREM', KEY.liked .. uid, id)
+  -- The time tells the expiry of statuses that an entry of the log shows this status.
+  redis.call('HSET', KEY.status .. id, 'likes', row.likes, 'touched', now)
+  withdraw_notification(row.uid, 'like', uid, id)
+  return keep_reply(position .. ' ' .. row.likes)
+end
+
+-- Adds a status to a user's favorites. Favorites are private, so there is no log entry. Reply: `kept` or `unchanged`.
+function write.favorite(uid, id)
+  local _, refused = find_active_user(uid)
+  if refused then return refused end
+  if not find_visible_status(uid, id) then return refuse('NOT_FOUND status') end
+  local ms = next_position()
+  local is_new = redis.call('ZADD', KEY.favorites .. uid, 'NX', to_text(ms), id) == 1
+  return keep_reply(is_new and 'kept' or 'unchanged')
+end
+
+-- Removes a status from a user's favorites, also if the status is deleted or hidden. Reply: `dropped` or `unchanged`.
+function write.unfavorite(uid, id)
+  local _, refused = find_active_user(uid)
+  if refused then return refused end
+  local kept = redis.call('ZSCORE', KEY.favorites .. uid, id)
+  if not kept and not find_visible_status(uid, id) then return refuse('NOT_FOUND status') end
+  if not kept then return keep_reply('unchanged') end
+  -- This ZADD changes nothing, but a full Redis refuses it before it removes the favorite without keeping the reply.
+  redis.call('ZADD', KEY.favorites .. uid, 'XX', kept, id)
+  redis.call('ZREM', KEY.favorites .. uid, id)
+  return keep_reply('dropped')
+end
+
+-- A comment, the row of its status, and the viewer's visibility of it; nil if the comment or its status does not exist. A
+-- viewer sees a comment if the viewer sees its status and its commenter.
+local function find_comment(viewer, id)
+  local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status', 'json', 'mentioned', 'audience')
+  local row = kept[1] and find_status(kept[2])
+  if not row then return nil end
+  local comment = {id = id, uid = kept[1], json = kept[3], mentioned = kept[4] or '', audience = kept[5]}
+  local under = visible_status_json(viewer, row, ON_REQUEST) and status_visibility(viewer, kept[1], row.group) or HIDDEN
+  return comment, row, under
+end
+
+-- Adds a user's comment to a status, and notifies the status's author and the mentioned users. `json` is the message as
+-- JSON. ARGV has from 7 on what resolve_mentions says. Reply: position; JSON of the comment.
+function write.comment_create(uid, status, message, json)
+  local actor, row, refused
+  actor, refused = find_active_user(uid)
+  if refused then return refused end
+  row, refused = find_reactable_status(uid, status)
+  if refused then return refused end
+  local entities, mentioned = resolve_mentions(uid, 7)
+  local ms, seq, n = next_position()
+  local id = make_id(ms, seq)
+  json = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. actor.login .. '","status":"' .. status
+    .. '","message":' .. json .. ',"posted":"' .. to_iso8601(ms) .. '","entities":' .. entities .. '}'
+  with_counter_changed(row, 'comments', 1)
+  local body = '{"wire":{"comment":' .. json .. ',"status":' .. embedded_json(row) .. '}}'
+  local audience = reaction_audience(uid, row)
+  local position, now = append_entry('comment', audience, body, ms, seq, n)
+  redis.call('HSET', KEY.comment .. id, 'id', id, 'uid', uid, 'login', actor.login, 'status', status, 'message', message,
+    'posted', now, 'json', json, 'mentioned', table.concat(mentioned, ' '), 'audience', audience)
+  redis.call('ZADD', KEY.comments .. status, id, id)
+  redis.call('HINCRBY', KEY.status .. status, 'comments', 1)
+
+  -- Notifies each user once, if the user may see the comment. The status is included even if the receiver mutes its
+  -- author, because the notification is about the commenter.
+  local function notify_if_visible(who, kind, subject)
+    local about = status_visibility(who, uid, row.group, actor) == VISIBLE and visible_status_json(who, row, ON_REQUEST)
+    if not about then return end
+    ms, seq, n = notify(who, kind, actor, subject, ',"status":' .. about .. ',"comment":' .. json, ms, seq, n)
+  end
+  notify_if_visible(row.uid, 'comment', id)
+  for _, who in ipairs(mentioned) do
+    if who ~= row.uid then notify_if_visible(who, 'mention', 'c' .. id) end
+  end
+  return keep_reply(position, json)
+end
+
+-- Deletes a comment. The user must have written the comment or the status. The log entry goes to the audience of the
+-- comment's own entry, even if a user has become protected since then. See removal_audience for one that has opened.
+-- Reply: position.
+function write.comment_delete(uid, id)
+  local _, refused = find_active_user(uid)
+  if refused then return refused end
+  local comment, row, under = find_comment(uid, id)
+  local own = comment and comment.uid == uid
+  if not comment or (not own and under == HIDDEN) then return refuse('NOT_FOUND comment') end
+  if not own and row.uid ~= uid then return refuse('NOT_YOURS comment') end
+  with_counter_changed(row, 'comments', -1)
+  local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. comment.uid .. '","status":"' .. row.id
+    .. '","deleted":true},"status":' .. embedded_json(row) .. '},"facts":{"comment":' .. comment.json .. '}}'
+  local position, now = append_entry('uncomment', removal_audience(comment.audience, id), body, next_position())
+  redis.call('DEL', KEY.comment .. id)
+  redis.call('ZREM', KEY.comments .. row.id, id)
+  -- The time tells the expiry of statuses that an entry of the log shows this status.
+  redis.call('HSET', KEY.status .. row.id, 'comments', row.comments, 'touched', now)
+  withdraw_notification(row.uid, 'comment', comment.uid, id)
+  for who in comment.mentioned:gmatch('%S+') do
+    withdraw_notification(who, 'mention', comment.uid, 'c' .. id)
+  end
+  return keep_reply(position)
+end

@@ -1,0 +1,152 @@
+-- What belongs on timelines, and what repair finds and mends.
+
+-- Merges two lists of ids, newest first, into one of at most TIMELINE_MAX.
+local function merge_newest(first, second)
+  if #second == 0 then return first end
+  local both, at, from = {}, 1, 1
+  while #both < TIMELINE_MAX and (first[at] or second[from]) do
+    if not second[from] or (first[at] and tonumber(first[at]) >= tonumber(second[from])) then
+      both[#both + 1] = first[at]
+      at = at + 1
+    else
+      both[#both + 1] = second[from]
+      from = from + 1
+    end
+  end
+  return both
+end
+
+-- The next REFILL_AUTHORS_PER_PASS authors of a timeline behind (score, member), with their scores; the newest
+-- TIMELINE_MAX statuses of all of them; and their ids, preceded on the first page of a home timeline by its owner.
+local function newest_of_sources(timelines, owner, score, member)
+  local page = page_after(timeline_sources_key(timelines, owner), score, member, REFILL_AUTHORS_PER_PASS)
+  local authors, newest = {}, {}
+  if timelines == 'home' and score == '' then authors[1] = owner end
+  for at = 1, #page, 2 do
+    authors[#authors + 1] = page[at]
+  end
+  for _, author in ipairs(authors) do
+    -- Older statuses than the TIMELINE_MAX newest so far cannot enter, so they are not even read.
+    local above = newest[TIMELINE_MAX] and '(' .. newest[TIMELINE_MAX] or '-inf'
+    newest = merge_newest(newest,
+      redis.call('ZRANGE', KEY.profile .. author, '+inf', above, 'BYSCORE', 'REV', 'LIMIT', 0, TIMELINE_MAX))
+  end
+  return page, newest, authors
+end
+
+-- Reads which statuses belong on a timeline, one page of its authors at a time, behind (score, member). Read only.
+-- Reply: the authors of the page with scores, and the newest statuses of these authors.
+function run.timeline_expected(timelines, owner, score, member)
+  local page, newest = newest_of_sources(timelines, owner, score, member)
+  return {page, newest}
+end
+
+-- Finds statuses that do not belong on a timeline: deleted, in a group, or by authors not followed or listed. Read only.
+-- ARGV has from 5 on ids of statuses. Reply: the ids found.
+function run.timeline_misplaced(timelines, owner)
+  local key = timeline_sources_key(timelines, owner)
+  local there = timelines == 'home' or redis.call('EXISTS', KEY.list .. owner) == 1
+  local found, is_source = {}, {}
+  for at = 5, #ARGV do
+    local kept = redis.call('HMGET', KEY.status .. ARGV[at], 'uid', 'group')
+    local author = kept[1]
+    if author and is_source[author] == nil then
+      is_source[author] = there and (timelines == 'home' and author == owner or redis.call('ZSCORE', key, author))
+    end
+    if not author or kept[2] or not is_source[author] then found[#found + 1] = ARGV[at] end
+  end
+  return found
+end
+
+-- Finds those statuses, wrongly on a timeline or missing from it, that no existing job will correct. Read only. ARGV has from
+-- 5 on ids of wrong or missing statuses. Reply: the ids that no job will correct.
+function run.timeline_without_job(timelines, owner)
+  local found = {}
+  -- A timeline that is asleep need not be right. It is made again when its user comes back.
+  if timelines == 'home' and redis.call('ZSCORE', KEY.asleep, owner) then return found end
+  if redis.call('EXISTS', KEY.job .. 'refill-' .. timelines .. '-' .. owner, KEY.job .. 'drop-list-' .. owner) > 0 then
+    return found
+  end
+  -- Statuses that left because of their age stay on timelines until the expiry forgets them, so they are no fault.
+  local expired_below = tonumber(redis.call('HGET', KEY.expiry, 'below') or '0')
+  for at = 5, #ARGV do
+    local id = ARGV[at]
+    local author = redis.call('HGET', KEY.status .. id, 'uid')
+    local job = KEY.job .. timelines .. '-' .. owner .. '-' .. (author or '')
+    if redis.call('EXISTS', KEY.job .. 'status-' .. id, job) == 0 and not redis.call('ZSCORE', KEY.due, 'status-' .. id)
+      and (author or tonumber(id) >= expired_below) then
+      found[#found + 1] = id
+    end
+  end
+  return found
+end
+
+-- Reads a page of a sorted set behind (score, member), '' for the beginning, lowest first. Read only. Reply: members and
+-- scores.
+function run.relation_page(key, score, member, most)
+  return page_after(key, score, member, tonumber(most))
+end
+
+-- Finds counters that differ from the size of the sets that they count, and corrects them if `repair` is '1'. `kind` is
+-- that of the hash: user, status, list or group. ARGV has from 5 on ids.
+-- Reply: for each wrong counter {id, field, its value, the right value}.
+function run.counters_check(kind, repair)
+  local counters = ({
+    user = {{'followers', KEY.followers}, {'following', KEY.following}, {'posts', KEY.profile}},
+    status = {{'likes', KEY.likes}, {'comments', KEY.comments}, {'reposts', KEY.reposts}},
+    list = {{'members', KEY.members}},
+    group = {{'members', KEY.joined}},
+  })[kind]
+  local prefix = ({user = KEY.user, status = KEY.status, list = KEY.list, group = KEY.group})[kind]
+  local found = {}
+  for at = 5, #ARGV do
+    local id, key = ARGV[at], prefix .. ARGV[at]
+    for _, counter in ipairs(counters) do
+      local field, set = counter[1], counter[2]
+      local kept = redis.call('HMGET', key, 'id', 'uid', field)
+      local right_value = (kept[1] or kept[2]) and to_text(redis.call('ZCARD', set .. id))
+      if right_value and kept[3] ~= right_value then
+        found[#found + 1] = {id, field, kept[3] or '', right_value}
+        if repair == '1' then redis.call('HSET', key, field, right_value) end
+      end
+    end
+  end
+  return found
+end
+
+-- Finds what remains of deleted objects, and repairs it if `repair` is '1'. Timelines are derived data on other shards, so
+-- the caller deletes them. Kinds: 'jobs' (jobs that are neither due nor parked), 'statuses' (deleted statuses with
+-- likes, comments, replies or reposts, and without a job that will delete them), 'users' and 'lists' (timelines whose
+-- owner does not exist). A repaired job is due again. Of a status, one call deletes up to MAX_DEPENDENTS of each
+-- set, and the next call deletes more. ARGV has from 5 on ids. Reply: the ids of the leftovers.
+function run.orphans_check(kind, repair)
+  local is_orphan = ({
+    jobs = function(id)
+      return redis.call('EXISTS', KEY.job .. id) == 1 and not redis.call('ZSCORE', KEY.due, id)
+        and not redis.call('ZSCORE', KEY.parked, id)
+    end,
+    statuses = function(id)
+      return redis.call('EXISTS', KEY.status .. id, KEY.job .. 'status-' .. id) == 0
+        and redis.call('EXISTS', KEY.likes .. id, KEY.comments .. id, KEY.replies .. id, KEY.reposts .. id) > 0
+    end,
+    users = function(id)
+      return redis.call('EXISTS', KEY.user .. id) == 0
+    end,
+    lists = function(id)
+      return redis.call('EXISTS', KEY.list .. id, KEY.job .. 'drop-list-' .. id) == 0
+    end,
+  })[kind]
+  local found = {}
+  for at = 5, #ARGV do
+    local id = ARGV[at]
+    if is_orphan(id) then
+      found[#found + 1] = id
+      if repair == '1' and kind == 'jobs' then
+        redis.call('ZADD', KEY.due, to_text(now_ms()), id)
+      elseif repair == '1' and kind == 'statuses' then
+        delete_status_dependents(id, '')
+      end
+    end
+  end
+  return found
+end

@@ -1,0 +1,38 @@
+-- Replies of writes, and how a repeated request gets the reply of the first one.
+-- The reply of a write is 0, a short value that Redis keeps for a while, and values for the first call only. A repeated
+-- request gets 1 and the kept value. A refusal is an error `<WORD> <noun> [<parameter>]`, of which
+-- store/redis/refusals.py makes the API's errors.
+local REQUEST_KEY = KEYS[1]
+local FINGERPRINT = ARGV[1]
+local KEEP_REPLY_MS = ARGV[2]
+
+local function refuse(why)
+  return redis.error_reply(why)
+end
+
+-- The kept reply of the same request, or nil. Every write looks for it, because a repetition must not be refused on
+-- account of what the first call changed.
+local function earlier_reply()
+  local kept = redis.call('GET', REQUEST_KEY)
+  if not kept then return nil end
+  local fingerprint, answer = kept:match('^(%S+) (.*)$')
+  if fingerprint ~= FINGERPRINT then return refuse('DUPLICATE Idempotency-Key') end
+  return {1, answer}
+end
+
+-- Keeps the value and returns the reply. A value that begins with `unchanged` is not kept: such a write has changed
+-- nothing, so its repetition may look again. The values behind `value` are for the first call only. All that grows with
+-- the request stands there: users must not fill Redis with kept replies.
+local function keep_reply(value, ...)
+  if value:sub(1, 9) ~= 'unchanged' then
+    redis.call('SET', REQUEST_KEY, FINGERPRINT .. ' ' .. value, 'PX', KEEP_REPLY_MS)
+  end
+  return {0, value, ...}
+end
+
+-- Claims a client's idempotency key for a batch of writes, before any part of the batch runs. Each part has a key of its
+-- own. Without this claim, the client could use the key again for a longer batch, and the additional parts would run.
+-- Reply: `begun`.
+function write.batch_claim_key()
+  return keep_reply('begun')
+end

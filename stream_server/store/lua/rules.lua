@@ -1,0 +1,63 @@
+-- Saved filter rules of users.
+local MAX_RULES = 1000
+local MAX_RULE_BYTES = 262144
+
+-- Saves filter rules of a user. A rule with the same text and tag as a stored rule is a duplicate. `all_or_nothing` and
+-- `dry_run` are '1' or '0'. ARGV has from 6 on each rule's text and tag as JSON members.
+-- Reply: position or `unchanged` (no rule was saved); for each rule `+<id>` if it is new, `=<id>` if a duplicate.
+-- The entry has these words too, for a repetition of the request.
+function write.saved_rules_add(uid, all_or_nothing, dry_run)
+  local _, refused = find_active_user(uid)
+  if refused then return refused end
+  local key = KEY.rules .. uid
+  local kept, known, wires, outcomes, new_ids, rows = redis.call('HGETALL', key), {}, {}, {}, {}, {}
+  local repeated, bytes = false, 0
+  for i = 1, #kept, 2 do
+    bytes = bytes + #kept[i + 1]
+    known[kept[i + 1]:match('^{"id":"%d+",(.*),"created":"[^"]*"}$')] = kept[i]
+  end
+  local ms, seq, n = next_position()
+  for i = 6, #ARGV do
+    local same = known[ARGV[i]]
+    repeated = repeated or same ~= nil
+    if same then
+      outcomes[#outcomes + 1] = '=' .. same
+    else
+      -- The entry takes the last of these ids, so no id is issued twice and ids keep the order of the log.
+      if #new_ids > 0 then ms, seq = next_time_and_seq(ms, seq) end
+      local id = make_id(ms, seq)
+      new_ids[#new_ids + 1], wires[#wires + 1] = id, '{"id":"' .. id .. '",' .. ARGV[i] .. '}'
+      rows[#rows + 1] = '{"id":"' .. id .. '",' .. ARGV[i] .. ',"created":"' .. to_iso8601(ms) .. '"}'
+      bytes = bytes + #rows[#rows]
+      known[ARGV[i]], outcomes[#outcomes + 1] = id, '+' .. id
+    end
+  end
+  if #kept / 2 + #new_ids > MAX_RULES or bytes > MAX_RULE_BYTES then return refuse('TOO_MANY rules rules') end
+  local outcome_words = table.concat(outcomes, ' ')
+  if #new_ids == 0 or dry_run == '1' or (all_or_nothing == '1' and repeated) then
+    return keep_reply('unchanged', outcome_words)
+  end
+  local position = append_entry('rules', AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '","added":['
+    .. table.concat(wires, ',') .. '],"removed":[],"outcomes":"' .. outcome_words .. '"}}', ms, seq, n)
+  for i = 1, #new_ids do
+    redis.call('HSET', key, new_ids[i], rows[i])
+  end
+  return keep_reply(position, outcome_words)
+end
+
+-- Removes saved filter rules of a user. `dry_run` is '1' or '0', ARGV has from 5 on ids. Reply: position or `unchanged`; the
+-- ids that exist.
+function write.saved_rules_remove(uid, dry_run)
+  local _, refused = find_active_user(uid)
+  if refused then return refused end
+  local key, ids = KEY.rules .. uid, {}
+  for i = 5, #ARGV do
+    if redis.call('HEXISTS', key, ARGV[i]) == 1 then ids[#ids + 1] = ARGV[i] end
+  end
+  local found_ids = table.concat(ids, ' ')
+  if #ids == 0 or dry_run == '1' then return keep_reply('unchanged', found_ids) end
+  local position = append_entry('rules', AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '","added":[],"removed":["'
+    .. table.concat(ids, '","') .. '"]}}', next_position())
+  redis.call('HDEL', key, unpack(ids))
+  return keep_reply(position, found_ids)
+end

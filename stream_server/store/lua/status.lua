@@ -1,0 +1,268 @@
+-- Statuses: their rows, posting and deleting. The JSON of a status is made of its row, here and in store/reads/statuses.py.
+-- The field `row` of its hash has values with the byte 1 between them: login, message as JSON, time, language. Then follow,
+-- unless all are usual: JSON members of location and place, entities as JSON, JSON members of what it refers to (links),
+-- conversation, foreign id. Each of these is empty if it is usual: USUAL_PLACE, USUAL_ENTITIES, USUAL_LINKS, the status
+-- itself as its conversation, and no foreign id.
+local USUAL_PLACE = '"location":null,"place":null'
+local USUAL_ENTITIES = '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
+local USUAL_ATTACHMENTS = '"media":[],"meta":null'
+local USUAL_LINKS = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
+
+-- The JSON of a status up to its original and its counters, which are `tail`.
+local function status_json(id, uid, login, message, posted, place, lang, entities, links, conversation, foreign_id, tail)
+  return '{"id":"' .. id .. (foreign_id == '' and '","uid":"' or '","foreign_id":"' .. foreign_id .. '","uid":"') .. uid
+    .. '","login":"' .. login .. '","message":' .. message .. ',"posted":"' .. posted .. '",'
+    .. (place == '' and USUAL_PLACE or place) .. ',"lang":"' .. lang .. '","entities":'
+    .. (entities == '' and USUAL_ENTITIES or entities) .. ',' .. (links == '' and USUAL_LINKS or links)
+    .. ',"conversation":"' .. (conversation == '' and id or conversation) .. '"' .. tail
+end
+
+-- The value of the field `row`.
+local function row_text(login, message, posted, place, lang, entities, links, conversation, foreign_id)
+  local usual = login .. '\1' .. message .. '\1' .. posted .. '\1' .. lang
+  if place == '' and entities == '' and links == '' and conversation == '' and foreign_id == '' then return usual end
+  return usual .. '\1' .. place .. '\1' .. entities .. '\1' .. links .. '\1' .. conversation .. '\1' .. foreign_id
+end
+
+-- A status with the names of its values, or nil. `group` is '' for none, `origin` is nil for none.
+local function find_status(id)
+  local kept = redis.call('HMGET', KEY.status .. id, 'row', 'uid', 'likes', 'comments', 'reposts', 'group', 'origin')
+  if not kept[1] then return nil end
+  local login, message, posted, lang, rest = kept[1]:match('^([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)(.*)$')
+  local place, entities, links, conversation, foreign_id = '', '', '', '', ''
+  if rest ~= '' then
+    place, entities, links, conversation, foreign_id = rest:match('^\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1(.*)$')
+  end
+  return {id = id, uid = kept[2], likes = kept[3], comments = kept[4], reposts = kept[5], group = kept[6] or '',
+    origin = kept[7] or nil, wordless = kept[7] and message == '""', login = login, lang = lang,
+    conversation = conversation == '' and id or conversation, foreign_id = foreign_id, head = status_json(id, kept[2],
+    login, message, posted, place, lang, entities, links, conversation, foreign_id, '')}
+end
+
+-- A status's JSON inside something else, without its original. Entries use this form, because a user who may see a
+-- quote may not be allowed to see what it quotes.
+local function embedded_json(row)
+  return row.head .. ',"likes":' .. row.likes .. ',"comments":' .. row.comments .. ',"reposts":' .. row.reposts .. '}'
+end
+
+-- The row with one counter changed. The entry shows the new value before the hash has it.
+local function with_counter_changed(row, counter, by)
+  row[counter] = to_text(tonumber(row[counter]) + by)
+  return row
+end
+
+-- A status's JSON as a viewer sees it, or nil if its visibility is less than `least` (ON_REQUEST or VISIBLE). What a
+-- repost or a quote shows of its original is null if that is hidden from the viewer or deleted. A plain repost shows
+-- nothing but its original, so it is hidden with it. `who` is the author's row if the script knows it.
+local function visible_status_json(viewer, row, least, who)
+  if status_visibility(viewer, row.uid, row.group, who) < least then return nil end
+  if not row.origin then return embedded_json(row) end
+  local original, shown = find_status(row.origin), 'null'
+  if original and status_visibility(viewer, original.uid, original.group) >= least then
+    shown = embedded_json(original)
+  elseif original and row.wordless then
+    return nil
+  end
+  return row.head .. ',"original":' .. shown .. ',"likes":' .. row.likes .. ',"comments":' .. row.comments
+    .. ',"reposts":' .. row.reposts .. '}'
+end
+
+-- The row of a status that the user may refer to; nil if it is unknown or hidden.
+local function find_visible_status(viewer, id)
+  local row = find_status(id)
+  return row and visible_status_json(viewer, row, ON_REQUEST) and row
+end
+
+-- The refusal if a user may not post in a group; or nil.
+local function refuse_unless_may_post(uid, group)
+  local place, within = find_visible_group(uid, group)
+  if not place then return refuse('NOT_FOUND group group') end
+  if not within or (place.kind == 'announcement' and place.uid ~= uid) then return refuse('NOT_YOURS group group') end
+end
+
+-- The status that a repost or quote in this group ('' for none) shows; or nil and the refusal. A repost of a plain repost
+-- is one of the original.
+local function find_reposted(uid, id, group)
+  local row = find_visible_status(uid, id)
+  if row and row.wordless then row = find_visible_status(uid, row.origin) end
+  if not row then return nil, refuse('NOT_FOUND status origin') end
+  if row.group ~= group and row.group ~= '' then return nil, refuse('ELSEWHERE origin') end
+  if row.uid == uid then return row end
+  local is_open = row.group ~= '' or redis.call('HGET', KEY.status .. row.id, 'audience') == PUBLIC
+  if not is_open or is_protected(row.uid) then return nil, refuse('PROTECTED origin') end
+  return row
+end
+
+-- The time in ISO 8601. The process gives the text of a second near the present, up to the point before the milliseconds,
+-- because to make it costs more than any command of a post.
+local function time_text(ms, second_ms, second)
+  local rest = ms - second_ms
+  if rest >= 0 and rest < 1000 then return second .. string.format('%03dZ', rest) end
+  return to_iso8601(ms)
+end
+
+-- Makes the entry of a new status, stores it, and adds it to timelines or leaves a job for that. `append` appends the entry;
+-- with `in_step` the timelines may change in this step. `refers` is nil, or what find_references returns. The other arguments
+-- are as in claim.status_refer, with `entities` as JSON.
+-- Returns nil and the earlier reply; or the position; the status's id and JSON; the position of the entry as three numbers;
+-- the fence of the fan-out job ('' if there is none), and for a job what first_readers returns.
+local function write_status(append, in_step, actor, refers, group, message, lang, place, attachments, tags, entities,
+    foreign_id, foreign_ms, second_ms, second)
+  local uid, ms, seq, n, has_sleepers = actor.id, next_position()
+  local id, links, conversation, shown, facts = make_id(ms, seq), '', '', '', ''
+  local posted = foreign_ms == '' and time_text(ms, second_ms, second) or to_iso8601(tonumber(foreign_ms))
+  if refers then
+    links, conversation, shown, facts = refers.links, refers.conversation, refers.shown, refers.facts
+  elseif attachments ~= '' then
+    links = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,' .. attachments .. ',"group":null'
+  end
+  local status = status_json(id, uid, actor.login, message, posted, place, lang, entities, links, conversation, foreign_id,
+    shown .. ',"likes":0,"comments":0,"reposts":0}')
+  local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
+  -- What filters and renderings use beside the status itself: its author, the answered login, the original's author.
+  local position, now = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{"author":'
+    .. user_json(actor) .. facts .. '}}', ms, seq, n)
+  if not position then return nil, now end
+  redis.call('HSET', KEY.status .. id, 'row', row_text(actor.login, message, posted, place, lang, entities, links,
+    conversation, foreign_id), 'uid', uid, 'likes', '0', 'comments', '0', 'reposts', '0', 'audience', audience, 'facts',
+    kept_facts(actor, refers and refers.login or ''))
+  if refers then redis.call('HSET', KEY.status .. id, unpack(refers.fields)) end
+  if group ~= '' then return position, id, status, ms, seq, n, '' end
+  redis.call('ZADD', KEY.profile .. uid, id, id)
+  redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
+  if tags ~= '' then
+    redis.call('HSET', KEY.status .. id, 'tags', tags)
+    for tag in tags:gmatch('%S+') do
+      redis.call('ZADD', KEY.tag .. tag, id, id)
+    end
+  end
+  local people, lists, asleep = first_readers(uid, has_sleepers)
+  if not in_step or not fit_in_step(people, lists) then
+    return position, id, status, ms, seq, n, enqueue_fan_out(id, uid, ms, people, lists), people, lists, asleep
+  end
+  add_in_step(id, uid, people, lists, asleep, ms)
+  return position, id, status, ms, seq, n, ''
+end
+
+-- What a new status refers to: the rows `answered` and `original` or nil, its group and its mentions; as texts for
+-- write_status, and as fields of its hash.
+local function find_references(answered, original, group, attachments, mentioned)
+  local found = {links = '"in_reply_to":' .. json_id_or_null(answered and answered.id or '') .. ',"in_reply_to_uid":'
+    .. json_id_or_null(answered and answered.uid or '') .. ',"origin":' .. json_id_or_null(original and original.id or '')
+    .. ',' .. (attachments == '' and USUAL_ATTACHMENTS or attachments) .. ',"group":' .. json_id_or_null(group),
+    conversation = '', shown = '', facts = '', login = '', fields = {}}
+  if answered then
+    found.conversation, found.login = answered.conversation, answered.login
+    found.facts = ',"reply_to_login":"' .. answered.login .. '"'
+    found.fields = {'in_reply_to', answered.id, 'in_reply_to_uid', answered.uid}
+  end
+  local function add(name, value)
+    found.fields[#found.fields + 1], found.fields[#found.fields + 2] = name, value
+  end
+  if original then
+    found.shown = ',"original":' .. embedded_json(original)
+    found.facts = found.facts .. ',"original_author":' .. user_json(find_user(original.uid))
+    add('origin', original.id)
+    add('original', embedded_json(original)) -- as it was at posting, because a delete is matched by it
+  end
+  if #mentioned > 0 then add('mentioned', table.concat(mentioned, ' ')) end
+  if group ~= '' then add('group', group) end
+  return found
+end
+
+-- Adds a new status to the sets of what it refers to.
+local function add_to_sets(id, answered, original, group, mentioned)
+  if answered then
+    -- Most statuses are never answered, so a conversation has a set from its first answer on. The root enters with it.
+    local root = answered.conversation
+    redis.call('ZADD', KEY.replies .. answered.id, id, id)
+    if answered.id == root then redis.call('ZADD', KEY.thread .. root, root, root) end
+    redis.call('ZADD', KEY.thread .. root, id, id)
+  end
+  if original then
+    redis.call('HINCRBY', KEY.status .. original.id, 'reposts', 1)
+    redis.call('ZADD', KEY.reposts .. original.id, id, id)
+  end
+  -- Mentions and tags are not capped, because hidden statuses would crowd out visible ones.
+  for _, who in ipairs(mentioned) do
+    redis.call('ZADD', KEY.mentions .. who, id, id)
+  end
+  if group ~= '' then -- such a status enters no profile and no tag
+    redis.call('ZADD', KEY.grouped .. group, id, id)
+    redis.call('ZREMRANGEBYRANK', KEY.grouped .. group, 0, -(TIMELINE_MAX + 1))
+  end
+end
+
+-- Tells the author of the original, the author of the answered status and the mentioned users of a new status, each once
+-- and if the user may see it.
+local function notify_of_status(actor, row, answered, original, mentioned, ms, seq, n)
+  local function notify_one(who, kind)
+    local about = visible_status_json(who, row, VISIBLE, actor)
+    if about then ms, seq, n = notify(who, kind, actor, row.id, ',"status":' .. about, ms, seq, n) end
+  end
+  if original then notify_one(original.uid, row.wordless and 'repost' or 'quote') end
+  if answered then notify_one(answered.uid, 'reply') end
+  for _, who in ipairs(mentioned) do
+    if not (answered and answered.uid == who) then notify_one(who, 'mention') end
+  end
+end
+
+-- Posts a status that may answer, repost, quote or mention, or stand in a group. `append` and `in_step` are as in
+-- write_status, the other arguments as in claim.status_refer. Returns the refusal or earlier reply; or nil, the position, the
+-- status's JSON and id, and the last four values of write_status.
+local function post_status(append, in_step, uid, in_reply_to, origin, group, message, lang, place, attachments, tags,
+    foreign_id, foreign_ms, second_ms, second)
+  local actor, answered, original, refused
+  actor, refused = find_active_user(uid)
+  if refused then return refused end
+  if in_reply_to ~= '' then -- a reply takes the group and the conversation of what it answers
+    answered = find_visible_status(uid, in_reply_to)
+    if not answered then return refuse('NOT_FOUND status in_reply_to') end
+    if group ~= '' and group ~= answered.group then return refuse('ELSEWHERE group') end
+    group = answered.group
+  end
+  refused = group ~= '' and refuse_unless_may_post(uid, group)
+  if refused then return refused end
+  if origin ~= '' then
+    original, refused = find_reposted(uid, origin, group)
+    if refused then return refused end
+    if message == '""' then lang = original.lang end
+    with_counter_changed(original, 'reposts', 1)
+  end
+  local entities, mentioned = resolve_mentions(uid, 16)
+  local refers
+  if answered or original or group ~= '' or #mentioned > 0 then
+    refers = find_references(answered, original, group, attachments, mentioned)
+  end
+  local position, id, status, ms, seq, n, fence, people, lists, asleep = write_status(append, in_step, actor, refers, group,
+    message, lang, place, attachments, tags, entities, foreign_id, foreign_ms, second_ms, second)
+  if not position then return id end
+  if refers then
+    add_to_sets(id, answered, original, group, mentioned)
+    if group == '' then actor.posts = to_text(actor.posts + 1) end
+    notify_of_status(actor, find_status(id), answered, original, mentioned, ms, seq, n)
+  end
+  return nil, position, status, id, fence, people, lists, asleep
+end
+
+-- Posts a status that refers to nothing, as most do: nearly all of its cost is that of its commands. The arguments are as of
+-- claim.status_refer. Reply: position; JSON of the status; fence of the fan-out job, '' for
+-- none; for a job what first_readers returns.
+function claim.status_post(uid, message, lang, place, attachments, tags, second_ms, second, entities)
+  local actor, refused = find_active_user(uid)
+  if refused then return refused end
+  local position, earlier, status, _, _, _, fence, people, lists, asleep = write_status(claim_entry, true, actor, nil, '',
+    message, lang, place, attachments, tags, entities, '', '', second_ms, second)
+  return position and {0, position, status, fence, people, lists, asleep} or earlier
+end
+
+-- Posts a status that may refer to others. Arguments: author; answered status, reposted status and group ('' for none);
+-- message as JSON, language; JSON members of the location and of the attachments ('' for the usual); folded hashtags, each
+-- followed by a blank; the id and the time (ms) that another site gave the status ('' for none); what time_text needs. ARGV
+-- has from 16 on what resolve_mentions says. Reply: as of claim.status_post.
+function claim.status_refer(uid, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id,
+    foreign_ms, second_ms, second)
+  local refused, position, status, _, fence, people, lists, asleep = post_status(claim_entry, true, uid, in_reply_to,
+    origin, group, message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
+  return refused or {0, position, status, fence, people, lists, asleep}
+end

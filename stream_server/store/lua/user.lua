@@ -1,0 +1,248 @@
+-- Users: their rows, sign-up, profiles, suspensions, and what ended between them.
+-- How many ended follows and memberships of a user are known.
+local MAX_ENDED = 200
+
+-- A user, or nil. All values are text. It is read anew each time, because counters change within a step.
+local function find_user(uid)
+  local kept = redis.call('HMGET', KEY.user .. uid, 'login', 'card', 'followers', 'following', 'posts', 'signup',
+    'protected', 'suspended')
+  if not kept[1] then return nil end
+  return {id = uid, login = kept[1], card = kept[2], followers = kept[3], following = kept[4], posts = kept[5],
+    signup = kept[6], protected = kept[7] == '1', suspended = kept[8] == '1'}
+end
+
+-- The user who writes; or nil and the refusal. A token does not outlive its user or the user's good standing.
+local function find_active_user(uid)
+  local who = find_user(uid)
+  if not who then return nil, refuse('NOT_FOUND user') end
+  if who.suspended then return nil, refuse('SUSPENDED user') end
+  return who
+end
+
+-- The user who acts and the other user, whom a block or a suspension makes unknown; or nil and the refusal.
+local function find_pair(source_id, target_id)
+  local source, refused = find_active_user(source_id)
+  if refused then return nil, refused end
+  if source_id == target_id then return nil, refuse('ONESELF id') end
+  local target = find_user(target_id)
+  if not target or target.suspended or redis.call('ZSCORE', KEY.blockers .. source_id, target_id) then
+    return nil, refuse('NOT_FOUND user id')
+  end
+  return source, target
+end
+
+-- The same bytes as UserRow.public_json in store/social/users.py.
+local function user_json(who)
+  return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card .. ',"followers":' .. who.followers
+    .. ',"following":' .. who.following .. ',"posts":' .. who.posts .. ',"signup":"' .. who.signup .. '"}'
+end
+
+-- The body of an entry about two users.
+local function pair_body(source, target)
+  return '{"wire":{"source":' .. user_json(source) .. ',"target":' .. user_json(target) .. '}}'
+end
+
+-- Whether only approved followers see what this user writes now.
+local function is_protected(uid)
+  return redis.call('HGET', KEY.user .. uid, 'protected') == '1'
+end
+
+-- The audience of the entry that removes a status or comment. It is that of the entry that it removes, or everybody if
+-- everybody could read what goes, because a protection has ended since.
+local function removal_audience(audience, id)
+  local to, owner, other = audience:match('^(%a+):(%d+),?(%d*)$')
+  if to == 'users' then return (is_protected(owner) or is_protected(other)) and audience or PUBLIC end
+  if to ~= 'followers' then return audience end
+  local kept = redis.call('HMGET', KEY.user .. owner, 'protected', 'opened')
+  local has_opened = kept[1] ~= '1' or (kept[2] and tonumber(kept[2]) > tonumber(id))
+  return has_opened and PUBLIC or audience
+end
+
+-- Forgets what ended first of a user's follows and memberships.
+local function trim_ended(uid)
+  redis.call('ZREMRANGEBYRANK', KEY.ended .. uid, 0, -(MAX_ENDED + 1))
+end
+
+-- Ends a user's relation with a user or a group, which `relation` has from `began` until now. The times are kept, because
+-- deletes of what the user could read meanwhile may still come.
+local function end_relation_with(relation, uid, other, began, now)
+  redis.call('ZREM', relation .. uid, other)
+  redis.call('ZADD', KEY.ended .. uid, now, other .. '-' .. began)
+  trim_ended(uid)
+end
+
+-- Stores a new user, whose id was made at (ms, seq), with these further fields and values. Returns the time of sign-up.
+local function store_user(id, login, card, ms, ...)
+  local signup = to_iso8601(ms)
+  redis.call('HSET', KEY.logins, login:lower(), id)
+  redis.call('HSET', KEY.user .. id, 'id', id, 'login', login, 'followers', '0', 'following', '0', 'posts', '0',
+    'signup', signup, 'protected', '0', 'card', card, ...)
+  return signup
+end
+
+-- The fields of a user's hash that make the user as JSON, in the order of USER_FIELDS in store/social/users.py.
+local function user_fields(uid)
+  return redis.call('HMGET', KEY.user .. uid, 'id', 'login', 'card', 'followers', 'following', 'posts', 'signup',
+    'email')
+end
+
+-- Creates a user. There is no log entry, so the user's id comes from the clock and needs no log number. `email` is '' for
+-- none, `lower` and `email` are in lower case. ARGV has from 7 on fields and values of the hash.
+-- Reply: the user's id; time of sign-up (ISO 8601).
+function write.user_create(login, lower, email, card)
+  if redis.call('HEXISTS', KEY.logins, lower) == 1 then return refuse('TAKEN login') end
+  if email ~= '' and redis.call('HEXISTS', KEY.emails, email) == 1 then return refuse('TAKEN email') end
+  local ms, seq = next_position()
+  local id = make_id(ms, seq)
+  store_pair(ms, seq)
+  if email ~= '' then redis.call('HSET', KEY.emails, email, id) end
+  return keep_reply(id, store_user(id, login, card, ms, unpack(ARGV, 7)))
+end
+
+-- Creates users without password and e-mail address, for an administrator ('' for the command line). An existing login
+-- gets its user. ARGV has from 4 on login, login in lower case, name and profile card of each user.
+-- Reply: for each user `<id>+` if it is new, `<id>=` if the login existed.
+function write.users_create(admin)
+  local ms, seq = next_position()
+  local outcomes = {}
+  for i = 4, #ARGV, 4 do
+    local known = redis.call('HGET', KEY.logins, ARGV[i + 1])
+    if known then
+      outcomes[#outcomes + 1] = known .. '='
+    else
+      local id = make_id(ms, seq)
+      store_pair(ms, seq)
+      store_user(id, ARGV[i], ARGV[i + 3], ms, 'name', ARGV[i + 2])
+      outcomes[#outcomes + 1] = id .. '+'
+      ms, seq = next_time_and_seq(ms, seq)
+    end
+  end
+  local reply = keep_reply(table.concat(outcomes, ' '))
+  audit(admin, 'create_users', to_text(#outcomes), '')
+  return reply
+end
+
+-- Finds the user of an issuer's subject, or creates one. The first of the logins that is free becomes the user's login.
+-- An e-mail address of another user is left out: whoever can choose an address elsewhere must not get an account here.
+-- `email` is '' for none. ARGV has from 8 on logins. Reply: the user's id.
+function run.subject_user(subject, email, lower_email, name, card)
+  local known = redis.call('HGET', KEY.subjects, subject)
+  if known then return {0, known} end
+  local ms, seq = next_position()
+  local id, login = make_id(ms, seq), nil
+  for at = 8, #ARGV do
+    if redis.call('HEXISTS', KEY.logins, ARGV[at]:lower()) == 0 then
+      login = ARGV[at]
+      break
+    end
+  end
+  store_pair(ms, seq)
+  redis.call('HSET', KEY.subjects, subject, id)
+  store_user(id, login or 'u' .. id, card, ms, 'name', name, 'subject', subject)
+  if email ~= '' and redis.call('HEXISTS', KEY.emails, lower_email) == 0 then
+    redis.call('HSET', KEY.emails, lower_email, id)
+    redis.call('HSET', KEY.user .. id, 'email', email)
+  end
+  return {0, id}
+end
+
+-- Grants scopes (with blanks between, '' for none) to a user beyond those of the user's tokens. The entry makes all servers
+-- forget what the user's tokens allow. Reply: position.
+function write.scopes_grant(admin, uid, scopes)
+  if not find_user(uid) then return refuse('NOT_FOUND user id') end
+  local position = append_entry('revoke', AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '"}}', next_position())
+  if scopes == '' then
+    redis.call('HDEL', KEY.user .. uid, 'scopes')
+  else
+    redis.call('HSET', KEY.user .. uid, 'scopes', scopes)
+  end
+  audit(admin, scopes == '' and 'revoke_admin' or 'grant_admin', uid, '')
+  return keep_reply(position)
+end
+
+-- Makes the card and `protected` of `who`: of `values`, with those of ARGV in their place. ARGV has from `at` on: name,
+-- bio, url, place, lang and protected as JSON ('' to keep a value), then fields and values of the hash ('' to remove a
+-- field). The last of the values is the end of the card: the id that another site gave the user.
+local function fill_card(who, values, at)
+  for n = 1, 6 do
+    values[n] = ARGV[at + n - 1] ~= '' and ARGV[at + n - 1] or values[n]
+  end
+  who.card = string.format('"name":%s,"bio":%s,"url":%s,"place":%s,"lang":%s,"protected":%s%s', unpack(values))
+  who.protected = values[6] == 'true'
+end
+
+-- Stores the card and the fields of ARGV (see fill_card).
+local function store_profile(who, at)
+  local key, fields = KEY.user .. who.id, {'card', who.card}
+  for n = at + 6, #ARGV, 2 do
+    if ARGV[n + 1] == '' then
+      redis.call('HDEL', key, ARGV[n])
+    else
+      fields[#fields + 1], fields[#fields + 2] = ARGV[n], ARGV[n + 1]
+    end
+  end
+  redis.call('HSET', key, unpack(fields))
+end
+
+-- Appends an entry about a user whom everybody sees. Returns the position.
+local function append_user_entry(kind, who, ms, seq, n)
+  return append_entry(kind, PUBLIC, '{"wire":{"user":' .. user_json(who) .. '}}', ms, seq, n)
+end
+
+-- Changes the profile of `who` by ARGV (see fill_card). `rest` is the new end of the card; nil keeps it. Values that do
+-- not change make no log entry. Returns the position of the last entry, or nil if nothing changed.
+local function change_profile(who, at, rest)
+  -- In a JSON string each quote has a backslash before it, so that none of these separators can stand inside of one.
+  local values = {who.card:match('^"name":(.*),"bio":(.*),"url":(.*),"place":(.*),"lang":(.*),"protected":(%a+)(.*)$')}
+  local before, was_protected, position = table.concat(values, ',', 1, 5) .. values[7], who.protected, nil
+  values[7] = rest or values[7]
+  fill_card(who, values, at)
+  -- Protection changes first, so that later entries are made under it.
+  if who.protected ~= was_protected then
+    local ms, seq, n = next_position()
+    position = append_user_entry(who.protected and 'protect' or 'unprotect', who, ms, seq, n)
+    redis.call(who.protected and 'SADD' or 'SREM', KEY.protected, who.id)
+    if not who.protected then redis.call('HSET', KEY.user .. who.id, 'opened', make_id(ms, seq)) end
+  end
+  if table.concat(values, ',', 1, 5) .. values[7] ~= before then
+    position = append_user_entry('user_update', who, next_position())
+  end
+  if position then store_profile(who, at) end
+  return position
+end
+
+-- Changes a user's profile. ARGV has from 4 on what fill_card says. Reply: position or `unchanged`; user_fields.
+function write.user_update(uid)
+  local actor, refused = find_active_user(uid)
+  if refused then return refused end
+  local position = change_profile(actor, 4)
+  return keep_reply(position or 'unchanged', user_fields(uid))
+end
+
+-- Suspends or reinstates a user. Streams read this from the log entry, requests from the user's hash. A suspension ends
+-- the user's sessions, also for the time after it. Returns the position.
+local function change_suspension(kind, uid, ms, seq, n)
+  local position, now = append_entry(kind, AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '"}}', ms, seq, n)
+  if kind == 'suspend' then
+    redis.call('HSET', KEY.user .. uid, 'suspended', '1')
+    redis.call('DEL', KEY.sessions .. uid)
+  else
+    redis.call('HDEL', KEY.user .. uid, 'suspended')
+  end
+  set_member(KEY.suspended, uid, kind == 'suspend' and now)
+  return position
+end
+
+-- Suspends a user, or ends a suspension; `kind` is 'suspend' or 'reinstate'. A repetition changes nothing.
+-- Reply: position or `unchanged`.
+function write.suspension_change(admin, uid, kind)
+  local _, refused = find_active_user(admin)
+  if refused then return refused end
+  local user = find_user(uid)
+  if not user then return refuse('NOT_FOUND user id') end
+  if kind == 'suspend' and uid == admin then return refuse('ONESELF id') end
+  if user.suspended == (kind == 'suspend') then return keep_reply('unchanged') end
+  local position = change_suspension(kind, uid, next_position())
+  audit(admin, kind, uid, '')
+  return keep_reply(position)
+end

@@ -1,0 +1,72 @@
+-- Who sees what, for writes. VISIBILITY_TABLE holds the answers of stream_server/events/visibility.py, one digit for each
+-- set of facts. The rules stand only there.
+local OWN = 1
+local FOLLOWER = 2
+local BLOCKED = 4
+local MUTED = 8
+local SUSPENDED = 16
+local PROTECTED = 32
+local CLOSED = 64
+local MEMBER_FACT = 128
+local DIRECT = 256
+local PARTY = 512
+local HIDDEN = 0
+local ON_REQUEST = 1
+local VISIBLE = 2
+
+local function visibility_of_bits(bits)
+  return VISIBILITY_TABLE:byte(bits + 1) - 48
+end
+
+-- The facts between a viewer and an author. Following is read only for a protected author, because it admits to nobody
+-- else. A script that knows the author's row (find_user) gives it as `who`. Ask before changing what is asked.
+local function relation_facts(viewer, author, who)
+  local bits = viewer == author and OWN or 0
+  if not who then
+    local kept = redis.call('HMGET', KEY.user .. author, 'protected', 'suspended')
+    who = {protected = kept[1] == '1', suspended = kept[2] == '1'}
+  end
+  if who.suspended then bits = bits + SUSPENDED end
+  if who.protected then
+    bits = bits + PROTECTED
+    if redis.call('ZSCORE', KEY.following .. viewer, author) then bits = bits + FOLLOWER end
+  end
+  -- Most viewers block and mute nobody and are blocked by nobody.
+  if redis.call('EXISTS', KEY.blocks .. viewer, KEY.blockers .. viewer, KEY.mutes .. viewer) == 0 then return bits end
+  if redis.call('ZSCORE', KEY.blocks .. viewer, author) or redis.call('ZSCORE', KEY.blockers .. viewer, author) then
+    bits = bits + BLOCKED
+  end
+  if redis.call('ZSCORE', KEY.mutes .. viewer, author) then bits = bits + MUTED end
+  return bits
+end
+
+-- The facts of a group. A deleted group is closed to all.
+local function group_facts(viewer, group)
+  local kind = redis.call('HGET', KEY.group .. group, 'kind')
+  local bits = (not kind or kind == 'private') and CLOSED or 0
+  return redis.call('ZSCORE', KEY.joined .. group, viewer) and bits + MEMBER_FACT or bits
+end
+
+-- The visibility for a viewer of what an author wrote, in a group ('' for none). `who` is as in relation_facts.
+local function status_visibility(viewer, author, group, who)
+  local bits = relation_facts(viewer, author, who)
+  return visibility_of_bits(group == '' and bits or bits + group_facts(viewer, group))
+end
+
+-- Whether a viewer may see a user's card: unless the user blocks the viewer or is suspended.
+local function can_see_user(viewer, uid)
+  local standing = redis.call('HMGET', KEY.user .. uid, 'id', 'suspended')
+  if not standing[1] or standing[2] == '1' then return false end
+  return not redis.call('ZSCORE', KEY.blockers .. viewer, uid)
+end
+
+-- Whether a user may contact another: can see them, and does not block them.
+local function can_contact(uid, other)
+  return can_see_user(uid, other) and not redis.call('ZSCORE', KEY.blocks .. uid, other)
+end
+
+-- Whether a viewer wants notifications of what the user `source` (a row) does: not blocked, muted or suspended.
+local function wants_notifications_from(viewer, source)
+  local bits = relation_facts(viewer, source.id, source)
+  return visibility_of_bits(source.protected and bits - PROTECTED or bits) == VISIBLE
+end

@@ -1,0 +1,130 @@
+"""Makes the texts of Lua scripts from the library in ``store/lua``: a call gets the functions that it uses.
+
+The library has one file a noun. A file has comments, constants (``local NAME = value``), functions, and calls. No code
+runs outside of a function, and functions share no variable: what one needs, it is given. So a script is the functions
+that its call needs, each behind those that it uses, and the call itself. The first word of a call says how it treats a
+repeated request:
+
+``write.``  it looks for the kept reply of the same request first
+``claim.``  it keeps its reply together with its entry of the log, and looks for an earlier one if it refuses
+``line.``   a line of another site, which looks for the kept reply of the line first
+``run.``    it may run twice, and keeps no reply
+
+Redis makes all functions of a script anew for each call, which costs about 0.1 µs each. A constant that a function
+takes from a local variable makes this dearer, so constants stand in the text as values.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeVar
+
+Value = TypeVar("Value")
+
+_COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
+_STATEMENT = re.compile(
+    r"local (?P<constant>[A-Z][A-Z0-9_]*) = (?P<value>.+)\n"
+    r"|(?:local function (?P<name>\w+)|function (?P<kind>\w+)\.(?P<call>\w+))"
+    r"(?P<rest>\((?P<parameters>[^)]*)\)(?s:.*?)^end\n)"
+    r"|\s+",
+    re.MULTILINE,
+)
+_STRING = r"'[^'\n]*'"
+_WORD = re.compile(rf"{_STRING}|\w+")
+_NAME = re.compile(rf"{_STRING}|\bKEY\.\w+|\b[A-Z][A-Z0-9_]*\b(?!\.)")
+
+_ENDINGS = {
+    "write": "return earlier_reply() or {call}\n",
+    "claim": "local reply = {call}\nreturn reply.err and earlier_reply() or reply\n",
+    "line": "return earlier_line() or {call}\n",
+    "run": "return {call}\n",
+}
+"""The last lines of a script by the first word of its call. ``{call}`` is the call with its arguments."""
+
+_FIRST_ARGUMENT = 3
+"""The place in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
+
+
+class _Function(NamedTuple):
+    """A function of the library: its text, and the words in it, which may be names of functions."""
+
+    text: str
+    words: frozenset[str]
+
+
+class LuaLibrary:
+    """The functions, calls and constants of the library.
+
+    Attributes:
+        calls: How each call treats a repeated request, by its name.
+    """
+
+    def __init__(self, texts: Iterable[str], constants: Mapping[str, str]) -> None:
+        """Read the files of the library. ``constants`` are further values, as Lua texts, by name (``KEY.…`` too).
+
+        Raises ValueError for code outside of a function, and for a name that is there twice.
+        """
+        self._functions: dict[str, _Function] = {}
+        self._constants = dict(constants)
+        self._scripts: dict[str, _Function] = {}
+        self.calls: dict[str, str] = {}
+        for text in texts:
+            self._read(_COMMENT.sub("", text))
+
+    def script(self, call: str) -> str:
+        """Return the complete text of the script of a call. Raises KeyError for an unknown call or ``KEY.…`` name."""
+        needed = dict[str, None]()
+        self._collect(self._scripts[call], needed)
+        text = "".join([*(self._functions[name].text for name in needed), self._scripts[call].text])
+        return self._put_constants(text)
+
+    def _collect(self, function: _Function, needed: dict[str, None]) -> None:
+        """Add the functions that a function needs, each behind those that it needs itself."""
+        for word in sorted(function.words & self._functions.keys() - needed.keys()):
+            other = self._functions[word]
+            if other is not function:
+                self._collect(other, needed)
+                needed.setdefault(word)
+
+    def _read(self, text: str) -> None:
+        at = 0
+        while at < len(text):
+            found = _STATEMENT.match(text, at)
+            if found is None:
+                raise ValueError(f"code outside of a function: {text[at : at + 60]!r}")
+            at = found.end()
+            if found["constant"]:
+                _add(self._constants, found["constant"], found["value"])
+            elif found["name"]:
+                _add(self._functions, found["name"], _to_function(f"local function {found['name']}{found['rest']}"))
+            elif found["call"]:
+                _add(self.calls, found["call"], found["kind"])
+                self._scripts[found["call"]] = _to_function(_script_end(found))
+
+    def _put_constants(self, text: str) -> str:
+        """Return a text with values in the place of constants, and of constants within these values."""
+        before = ""
+        while text != before:
+            before, text = text, _NAME.sub(self._value, text)
+        return text
+
+    def _value(self, found: re.Match[str]) -> str:
+        name = found[0]  # or a string, which stays as it is
+        return self._constants[name] if name.startswith("KEY.") else self._constants.get(name, name)
+
+
+def _script_end(found: re.Match[str]) -> str:
+    """Return a call as a local function, and the lines that call it with the arguments of the script."""
+    name = found["call"]
+    count = len(_WORD.findall(found["parameters"]))
+    arguments = ", ".join(f"ARGV[{at}]" for at in range(_FIRST_ARGUMENT, _FIRST_ARGUMENT + count))
+    return f"local function {name}{found['rest']}" + _ENDINGS[found["kind"]].format(call=f"{name}({arguments})")
+
+
+def _to_function(text: str) -> _Function:
+    return _Function(text, frozenset(_WORD.findall(text)))
+
+
+def _add(table: dict[str, Value], name: str, value: Value) -> None:
+    if name in table:
+        raise ValueError(f"{name} is in the library twice")
+    table[name] = value
