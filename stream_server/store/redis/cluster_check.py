@@ -230,9 +230,7 @@ def _check_settings(reply: Sequence[bytes] | Exception) -> Iterator[ClusterFindi
     if not shortest <= timeout <= longest:
         is_long = timeout > longest
         cost = "writes wait longer than that for a failover" if is_long else "a busy machine is taken for dead"
-        yield ClusterFinding(
-            f"cluster-node-timeout is {timeout} ms: {cost}; set {shortest} to {longest} on all nodes"
-        )
+        yield ClusterFinding(f"cluster-node-timeout is {timeout} ms: {cost}; set {shortest} to {longest} on all nodes")
 
 
 def _owners_differ(member: HostPort, node: NodeRow) -> ClusterFinding:
