@@ -13,7 +13,7 @@ from stream_server.store.store import Store
 from tests.property.model.audit import complaints
 from tests.property.model.collection_moves import COLLECTION_MOVES
 from tests.property.model.moves import MOVES as OF_PEOPLE
-from tests.property.model.mutants import MUTANTS, Mutant, install_mutant
+from tests.property.model.mutants import MUTANTS, Mutant, mutated
 from tests.property.model.readings import compare
 from tests.property.model.snapshot import Snapshot
 from tests.property.model.walk import Walk
@@ -44,16 +44,15 @@ async def _live(
     raw.flushall()
     store = Store(server.url, size_limits=sizes, timeout_seconds=PATIENCE)
     try:
-        if mutant is not None:
-            install_mutant(store, mutant)
-        await store.open()
-        walk = Walk(store, raw, sizes.timeline_max, prompt=prompt)
-        await walk.begin()
-        for name, a, b, c in steps:
-            await MOVES[name][1](walk, a, b, c)
-        await compare(walk)
-        wrong = complaints(Snapshot(raw), walk.journal)
-        assert not wrong, walk.because("\n".join(wrong))
+        with mutated(store, mutant):
+            await store.open()
+            walk = Walk(store, raw, sizes.timeline_max, prompt=prompt)
+            await walk.begin()
+            for name, a, b, c in steps:
+                await MOVES[name][1](walk, a, b, c)
+            await compare(walk)
+            wrong = complaints(Snapshot(raw), walk.journal)
+            assert not wrong, walk.because("\n".join(wrong))
     finally:
         await store.close()
         raw.close()

@@ -131,7 +131,10 @@ class Slot:
 
 
 class RequestAdmission:
-    """Makes each Redis call of one request wait for a slot of :class:`ReadAdmission`, and counts these calls."""
+    """Lets each Redis call of one request wait until few enough reads run (:class:`ReadAdmission`).
+
+    Counts the calls.
+    """
 
     __slots__ = ("_admission", "_round_trips")
 

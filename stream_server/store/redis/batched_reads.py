@@ -74,7 +74,7 @@ class BatchedReads(Generic[Question, Answer]):
                 answer.set_result(found)
 
     def _take_batch(self) -> list[tuple[Question, "asyncio.Future[Answer]"]]:
-        """Take the questions of one call from those that wait, without those whose askers have left."""
+        """Return the questions for one call from the waiting ones, without those that nobody waits for any more."""
         self._waiting_calls -= 1
         batch: list[tuple[Question, asyncio.Future[Answer]]] = []
         while self._waiting and len(batch) < MAX_QUESTIONS:

@@ -59,7 +59,7 @@ class TokenId(NamedTuple):
 
 
 class RefreshSecrets(NamedTuple):
-    """The SHA-256 of a session's family secret, which all of its refresh tokens contain, and of one refresh token."""
+    """Two SHA-256 digests of a session: of the secret that all of its refresh tokens contain, and of one token."""
 
     family: str
     token: str

@@ -14,7 +14,7 @@ from filters.rules.rule import Rule
 from stream_server.errors import BadRequest, Conflict
 from stream_server.events.position import format_iso_time
 from stream_server.hub.delivery import Delivery
-from stream_server.hub.preview import PreviewResult, RulePreview
+from stream_server.hub.poll import PreviewResult, RulePreview
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
 from stream_server.web.api.rows import write
 from stream_server.web.api.rule_trial import TrialStatus, load_trial_event
@@ -247,8 +247,7 @@ ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/rules", list_saved, "stream", RulesQuery, response=RuleList),
     Route("POST", "/v1/rules", add, "stream", body=NewRules, response=CreatedRules, status=201, other_statuses=(200,),
           extra_error_statuses=(409, 413)),
-    write("DELETE", "/v1/rules/{id}", "rules_delete", "Delete one of the caller's rules.",
-          lambda store: store.rules.remove_one, scope="stream"),
+    write("DELETE", "/v1/rules/{id}", "rules.remove_one", "Delete one of the caller's rules.", scope="stream"),
     Route("POST", "/v1/rules/delete", delete_many, "stream", body=RuleDeletion, response=DeletedRules,
           works_when_full=True),
     Route("POST", "/v1/rules/explain", explain, "stream", body=ExplainBody, response=RuleExplanation, is_write=False,

@@ -12,16 +12,7 @@ from aiohttp import hdrs, web
 
 from filters.error import ParameterError
 from filters.rules.condition import RuleError
-from stream_server.errors import (
-    STATUS_BY_CODE,
-    ApiError,
-    BadRequest,
-    Forbidden,
-    InternalError,
-    NotFound,
-    RateLimited,
-    TooLarge,
-)
+from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, NotFound, RateLimited, TooLarge
 from stream_server.monitoring.tracing import TracedRequest, Tracing
 from stream_server.store.redis import admission, timeout_budget
 from stream_server.store.redis.request_trace import RequestTrace
@@ -53,6 +44,7 @@ from stream_server.web.http.responses import (
 from stream_server.web.limits.rate_limit import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
+from stream_server.wire.errors import STATUS_BY_CODE
 
 logger = logging.getLogger(__name__)
 

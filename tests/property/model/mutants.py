@@ -1,18 +1,23 @@
-"""Mutants of the Lua scripts. The comparison with the model must detect each of them."""
+"""Mutants of the Lua scripts and of reads. The comparison with the model must detect each of them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from stream_server.events.visibility import VisibilityFact
+from stream_server.store.reads import sight
 from stream_server.store.redis.lua_library import LuaLibrary
 from stream_server.store.redis.scripts import lua_constants, make_scripts, read_library
 from stream_server.store.store import Store
 
 
 class Mutant(NamedTuple):
-    """A mistake: in all files of the library that have the text ``old``, it becomes ``new``.
+    """A mistake: in all files of the library that have the text ``old``, it becomes ``new``. Or reads overlook a fact.
 
     Attributes:
         moves: Moves that may show the mistake.
         seed: First seed to try, for a mistake that few random lives show.
+        overlooked: The facts that reads do not regard.
     """
 
     name: str
@@ -20,6 +25,7 @@ class Mutant(NamedTuple):
     new: str
     moves: tuple[str, ...]
     seed: int = 0
+    overlooked: VisibilityFact = VisibilityFact.NONE
 
 
 LIKING = ("post", "like", "unlike", "like")
@@ -27,6 +33,8 @@ GRAPH = ("follow", "unfollow", "block", "post")
 SEEING = ("post", "follow", "mute", "block", "reply", "quote", "protect")
 TIMES = ("burst", "follow", "unfollow", "post", "follow")
 ASKING = ("protect", "follow", "approve", "approve", "unfollow")
+
+IN_GROUPS = ("follow", "group_create", "group_add", "group_join", "group_post", "group_post")
 
 MUTANTS = (
     Mutant("an unlike is not counted", "with_counter_changed(row, 'likes', -1)", "", LIKING),
@@ -49,6 +57,14 @@ MUTANTS = (
     Mutant("a block hides nothing", "bits = bits + BLOCKED", "bits = bits", SEEING),
     Mutant("a mute hides nothing", "bits = bits + MUTED", "bits = bits", SEEING),
     Mutant("protection hides nothing", "bits = bits + PROTECTED", "bits = bits", SEEING),
+    *(
+        Mutant(f"{fact.name} changes no read", "", "", SEEING, overlooked=fact)
+        for fact in (VisibilityFact.BLOCKED, VisibilityFact.MUTED, VisibilityFact.PROTECTED, VisibilityFact.FOLLOWER)
+    ),
+    *(
+        Mutant(f"{fact.name} changes no read", "", "", IN_GROUPS, overlooked=fact)
+        for fact in (VisibilityFact.PRIVATE_GROUP, VisibilityFact.GROUP_MEMBER)
+    ),
     Mutant("a protected post is sent to all", "actor.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
     Mutant(
         "a private group is open",
@@ -92,7 +108,21 @@ MUTANTS = (
 )
 
 
-def install_mutant(store: Store, mutant: Mutant) -> None:
+@contextmanager
+def mutated(store: Store, mutant: Mutant | None) -> Iterator[None]:
+    """Make the mistake of a mutant in a store that is not open yet, for the block."""
+    answers = sight._TABLE
+    if mutant is not None and mutant.overlooked:
+        sight._TABLE = tuple(answers[bits & ~mutant.overlooked] for bits in range(len(answers)))
+    elif mutant is not None:
+        _install(store, mutant)
+    try:
+        yield
+    finally:
+        sight._TABLE = answers
+
+
+def _install(store: Store, mutant: Mutant) -> None:
     """Change the scripts of a store before it opens. Raises `LookupError` if no file has the text."""
     texts = [*read_library().values()]
     if not any(mutant.old in text for text in texts):  # an AssertionError would look like a detected mutant

@@ -92,7 +92,7 @@ def resources(world: World) -> dict[str, int]:
         "live": hub.count_live_clients(),
         "groups": len(hub.live.groups()),
         "index": len(hub.index),
-        "viewers": len(hub.viewer_cache) - hub.viewer_cache.kept_count,
+        "viewers": len(hub.viewer_cache) - len(hub.viewer_cache._kept),
         "background tasks": len(hub.background_tasks),
         "clients": sum(isinstance(one, Client) for one in gc.get_objects()),
         "tasks": len(asyncio.all_tasks()),

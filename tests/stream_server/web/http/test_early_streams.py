@@ -374,7 +374,7 @@ async def test_the_relations_of_an_unknown_user_are_read_while_redis_is_asked_ab
     async with connected(address, app) as (reader, writer):
         writer.write(stream_request(uid))
         await eventually(lambda: uid in viewers._viewers and viewers._viewers[uid].is_loaded)
-        assert (gate.waiting, viewers.kept_count) == (1, 0)
+        assert (gate.waiting, len(viewers._kept)) == (1, 0)
         (viewer,) = viewers._viewers.values()
         gate.open.set()
         await open_stream(reader)
@@ -395,7 +395,7 @@ async def test_a_refused_token_leaves_no_viewer(
         assert (await read_answer(reader))[0] == status
     await eventually(lambda: not viewers._reads)
     gc.collect()
-    assert (len(viewers), viewers.kept_count) == (0, 0)
+    assert (len(viewers), len(viewers._kept)) == (0, 0)
 
 
 async def test_a_connection_without_a_request_has_no_task_and_closes_when_the_server_stops(
