@@ -193,11 +193,12 @@ class JobQueue:
         """
         people, lists = ([member for member, _ in pairs] for pairs in (job_pass.people, job_pass.lists))
         sets = [(keys.key_for("followers", job_pass.author), people), (keys.key_for("listed", job_pass.author), lists)]
-        version, is_there, *replies = await self._redis.execute_at_once(
+        commands: list[Command] = [
             ("HGET", keys.key_for("user", job_pass.author), "left"),
             ("EXISTS", keys.key_for("status", job_pass.subject)),
             *(("ZMSCORE", key, *members) for key, members in sets if members),
-        )
+        ]
+        version, is_there, *replies = await self._redis.execute_at_once(*commands)
         scores = dict(zip(people + lists, chain.from_iterable(replies), strict=True))
         former = [
             [member for member in members if not is_there or scores[member] is None] for members in (people, lists)
