@@ -196,8 +196,10 @@ class JobQueue:
         commands: list[Command] = [
             ("HGET", keys.key_for("user", job_pass.author), "left"),
             ("EXISTS", keys.key_for("status", job_pass.subject)),
-            *(("ZMSCORE", key, *members) for key, members in sets if members),
         ]
+        for key, members in sets:
+            if members:
+                commands.append(("ZMSCORE", key, *members))
         version, is_there, *replies = await self._redis.execute_at_once(*commands)
         scores = dict(zip(people + lists, chain.from_iterable(replies), strict=True))
         former = [

@@ -133,7 +133,8 @@ async def _receive_body(request: web.Request, max_bytes: int) -> bytes:
 
 async def read_json_body(request: web.Request, max_bytes: int) -> bytes:
     """Read a body of `application/json` in UTF-8. Raises UnsupportedMediaType for another Content-Type."""
-    media_type, charset = read_content_type(request)
+    text = request.headers.get(hdrs.CONTENT_TYPE)
+    media_type, charset = NO_CONTENT_TYPE if text is None else _parse_content_type(text)
     if media_type != "application/json" or charset not in {"", "utf-8", "utf8"}:
         raise UnsupportedMediaType("send application/json in UTF-8", param="Content-Type")
     return await read_body(request, max_bytes)
