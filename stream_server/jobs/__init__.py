@@ -8,5 +8,4 @@ state is in Redis, and every step may be repeated.
 ``status_archive`` the files of the archive
 ``upkeep``       trims the log, repairs the store, and lets idle home timelines fall asleep
 ``write_guard`` refuses writes before Redis is full, and without enough replicas
-``cluster_watch`` sees whether the core of a Redis Cluster takes writes
 """
