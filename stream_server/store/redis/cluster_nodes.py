@@ -38,7 +38,7 @@ class NodeRow(NamedTuple):
 
     @property
     def has_failed(self) -> bool:
-        """Whether most primaries agree that it does not answer."""
+        """Whether most primaries agree that the node does not answer."""
         return "fail" in self.flags
 
     @property
