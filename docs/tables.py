@@ -83,7 +83,7 @@ def filters() -> str:
 
 def metrics() -> str:
     """Return the Prometheus metrics of the server."""
-    return _table(("metric", "kind", "meaning"), ((f"`{name}`", kind, text) for name, kind, text in ALL_METRICS))
+    return "".join(f"- `{name}` ({kind}): {text}\n" for name, kind, text in ALL_METRICS)
 
 
 def commands() -> str:
@@ -105,20 +105,17 @@ def _leaf_commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, 
 
 def keys() -> str:
     """Return the patterns of all Redis keys below what bounds them."""
-    rows = []
+    lists = []
     for bound in dict.fromkeys(key.bound for key in ALL_KEYS):
-        rows += [
-            (f"**{bound}**", ""),
-            *((f"`{key.pattern}` {key.type}", key.description) for key in ALL_KEYS if key.bound == bound),
-        ]
-    return _table(("key and type", "content"), rows)
+        rows = (f"- `{key.pattern}` {key.type}: {key.description}\n" for key in ALL_KEYS if key.bound == bound)
+        lists.append(f"**{bound[0].upper()}{bound[1:]}**\n\n{''.join(rows)}")
+    return "\n".join(lists)
 
 
 def routes() -> str:
     """Return the HTTP routes except streams and dialects. A `?` marks an optional body member."""
     documented = [row for row in ROUTE_TABLE if row.query is not None]
-    rows = ((_format_request(row), f"{operation_summary(row)}{_format_scope(row)}") for row in documented)
-    return _table(("method and path", "purpose"), rows)
+    return "".join(f"- {_format_request(row)}: {operation_summary(row)}{_format_scope(row)}\n" for row in documented)
 
 
 def _format_scope(row: Route) -> str:

@@ -40,9 +40,12 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """The commands in the order in which a person needs them, and what each one does: the first sentence of its help.
 
-``sign-in`` is ``sign_in`` of the module ``commands.sign_in``, and so on. A module is imported when its command is used:
-to import all of them takes a second, and the shell asks for completions at each press of a key.
+``redis-acl`` is ``redis_acl`` of the module ``commands.redis_acl``, and so on, see `MODULES`. A module is imported when
+its command is used: to import all of them takes a second, and the shell asks for completions at each press of a key.
 """
+
+MODULES = {"sign-in": "token", "admin": "token"}
+"""The modules of the commands that are not the only one of their module."""
 
 EPILOG = """
 \b
@@ -96,7 +99,8 @@ class CommandGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        found: click.Command = getattr(import_module(f"stream_server.commands.{name}"), name)
+        module = import_module(f"stream_server.commands.{MODULES.get(cmd_name, name)}")
+        found: click.Command = getattr(module, name)
         return found
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

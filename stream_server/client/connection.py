@@ -207,7 +207,7 @@ class StreamRequest(NamedTuple):
 
 
 class Connection(Protocol):
-    """An open connection."""
+    """An open connection of a stream, by HTTP or by WebSocket."""
 
     def arrivals(self) -> AsyncIterator[Iterable[Frame]]:
         """Yield the frames that arrive together. Ends when the server closes the connection."""

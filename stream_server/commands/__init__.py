@@ -6,7 +6,6 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``serve``            runs the server
 ``worker``           runs job workers without a server
 ``token``            prints a token for a user
-``sign_in``          prints a link that signs a user in to the console
 ``replay``           posts a file of statuses through the HTTP API
 ``recording``        reads that file, and makes logins from the names of its authors
 ``stats``            shows the state of a running server as a live table
@@ -15,13 +14,11 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``tail``             shows a stream in the terminal
 ``export``           writes past events into a file
 ``export_files``     the files of an export: JSON lines and Parquet
-``terminal``         renders messages as readable and safe lines
 ``rules``            explains why a rule matches a status, without a server
 ``repair``           finds and repairs faults in Redis
 ``doctor``           checks this machine, a Redis and a server
 ``doctor_machine``   checks the machine and the data folder
 ``doctor_redis``     checks a Redis: whether it takes writes, and its settings
-``admin``            makes a user an administrator
 ``cluster``          makes a Redis Cluster, moves its core, and checks it
 ``redis_acl``        prints Redis users with the least rights that each role needs
 ``fetch``            downloads a valkey-server and the language detector

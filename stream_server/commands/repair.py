@@ -11,7 +11,7 @@ from rich.table import Table
 
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, OK
-from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.jobs.workers import JobWorkers
@@ -35,23 +35,17 @@ hour. Give this command the --timeline-max and --fanout-batch-size of the server
 @click.option("--dry-run", is_flag=True, help="Only report the faults, and change nothing.")
 @setting_options.options(*server_access.STORE_SETTINGS)
 @JSON_OPTION
-@click.pass_context
-def repair(context: click.Context, /, *, dry_run: bool, as_json: bool, **flags: Any) -> None:
+def repair(*, dry_run: bool, as_json: bool, **flags: Any) -> None:
     """Find and repair wrong counters and timelines, remains of deleted data, failed jobs. Servers may keep running."""
     settings = server_access.with_server_redis(config.load(flags))
     found = asyncio.run(find_and_repair(settings, fix=not dry_run))
-    if as_json:
-        print_json({"faults": [finding._asdict() for finding in found], "dry_run": dry_run})
-        context.exit(FAILED if found else OK)
-    console = OutputConsole()
-    if not found:
-        console.print("no faults found")
-        context.exit(OK)
-    console.print(_findings_table(found))
     kinds = Counter(finding.kind for finding in found)
-    console.print(", ".join(f"{kind}: {count:,}" for kind, count in kinds.items()))
-    console.print("nothing was changed (--dry-run)" if dry_run else "repaired, except what still fails")
-    context.exit(FAILED)
+    shown = [
+        _findings_table(found), ", ".join(f"{kind}: {count:,}" for kind, count in kinds.items()),
+        "nothing was changed (--dry-run)" if dry_run else "repaired, except what still fails",
+    ] if found else ["no faults found"]  # fmt: skip
+    result = {"faults": [finding._asdict() for finding in found], "dry_run": dry_run}
+    finish(result, *shown, as_json=as_json, code=FAILED if found else OK)
 
 
 async def find_and_repair(settings: Config, *, fix: bool) -> list[RepairFinding]:

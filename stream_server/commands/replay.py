@@ -18,7 +18,7 @@ from rich.text import Text
 from stream_server.client import Client, ClientFailure, RequestRefused
 from stream_server.commands import recording, server_access, setting_options
 from stream_server.commands.exit_codes import FAILED, INTERRUPTED, OK, UNREACHABLE, USAGE, CommandFailure
-from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.commands.recording import RecordedStatus, UnreadableLine, login_of_author, name_of_author
 from stream_server.commands.server_access import ServerAccess
 from stream_server.config import config
@@ -64,10 +64,7 @@ A line is {"author": "ada", "message": "hello", "posted": "2026-01-31T12:00:00Z"
 @click.option("--concurrency", type=click.IntRange(1, 256), default=16, show_default=True, help="Parallel posts.")
 @JSON_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
-@click.pass_context
 def replay(
-    context: click.Context,
-    /,
     *,
     file: Path,
     url: str | None,
@@ -91,11 +88,10 @@ def replay(
     except KeyboardInterrupt:
         run.tally.interrupted = True
     finally:
-        if as_json:
-            print_json(run.tally.to_json())
-        elif run.tally.total:
-            OutputConsole().print(run.tally.table())
-    context.exit(run.tally.exit_code)
+        shown = [run.tally.table()] if run.tally.total else []
+        finish(run.tally.to_json(), *shown, as_json=as_json)
+    if run.tally.exit_code != OK:
+        raise click.exceptions.Exit(run.tally.exit_code)
 
 
 def steady_pace(rate: float) -> DueTime:

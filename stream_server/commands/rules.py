@@ -13,9 +13,8 @@ from filters.event import Event
 from filters.registry import Registry
 from filters.rules.condition import RuleError
 from filters.rules.rule import Explanation, Rule
-from stream_server.commands import terminal
 from stream_server.commands.exit_codes import FAILED, OK, USAGE, CommandFailure
-from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, escape_controls, finish
 from stream_server.errors import ApiError
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 from stream_server.events.language import detect_language
@@ -61,10 +60,7 @@ def rules() -> None:
 @click.option("--status", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="JSON file.")
 @click.option("--lang", help="Language of the status; default: from --status, else detected.")
 @JSON_OPTION
-@click.pass_context
-def explain(
-    context: click.Context, /, *, rule: str, text: str | None, file: Path | None, lang: str | None, as_json: bool
-) -> None:
+def explain(*, rule: str, text: str | None, file: Path | None, lang: str | None, as_json: bool) -> None:
     """Show for each part of RULE whether it matches a status, and why."""
     parsed = _parse_rule(rule)
     if text is None and file is None:
@@ -75,13 +71,10 @@ def explain(
     except RecursionError:
         raise CommandFailure(f"--status {file}: the JSON is nested too deeply", USAGE) from None
     explanation = parsed.explain(event)
-    if as_json:
-        print_json({"matched": explanation.matched, "rule": parsed.text, "parts": explanation.to_json()})
-        context.exit(OK if explanation.matched else FAILED)
-    console = OutputConsole()
-    for line in _format_explanation(explanation, 0, ("✓", "✗") if console.has_unicode else ("ok", "NO")):
-        console.print(terminal.escape_controls(line))
-    context.exit(OK if explanation.matched else FAILED)
+    marks = ("✓", "✗") if OutputConsole().has_unicode else ("ok", "NO")
+    result = {"matched": explanation.matched, "rule": parsed.text, "parts": explanation.to_json()}
+    shown = map(escape_controls, _format_explanation(explanation, 0, marks))
+    finish(result, *shown, as_json=as_json, code=OK if explanation.matched else FAILED)
 
 
 def _parse_rule(text: str) -> Rule:
@@ -89,8 +82,8 @@ def _parse_rule(text: str) -> Rule:
     try:
         return Rule.parse(text, Registry.from_entry_points())
     except RuleError as error:
-        shown = terminal.escape_controls(text)
-        caret = " " * cell_len(terminal.escape_controls(text[: error.column - 1])) + "^"
+        shown = escape_controls(text)
+        caret = " " * cell_len(escape_controls(text[: error.column - 1])) + "^"
         raise CommandFailure(f"{error.message}\n  {shown}\n  {caret}", USAGE) from None
 
 

@@ -12,8 +12,7 @@ from rich.text import Text
 
 from stream_server.client import Client
 from stream_server.commands import server_access, setting_options
-from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
-from stream_server.commands.terminal import escape_controls
+from stream_server.commands.output import JSON_OPTION, OutputConsole, escape_controls, print_json
 from stream_server.config import config
 from stream_server.monitoring.host_state import HostState, WorkerState
 

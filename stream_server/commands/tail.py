@@ -13,9 +13,15 @@ from rich.status import Status
 
 from stream_server.client import Client, Event, Gap, Stream
 from stream_server.client.connection import Framing
-from stream_server.commands import server_access, setting_options, terminal
+from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import USAGE, CommandFailure
-from stream_server.commands.output import JSON_OPTION, OutputConsole
+from stream_server.commands.output import (
+    JSON_OPTION,
+    OutputConsole,
+    escape_controls,
+    escape_json_controls,
+    render_message,
+)
 from stream_server.config import config
 from stream_server.wire.messages import Effective, Goodbye, Hello, StreamWarning
 
@@ -130,9 +136,9 @@ class TailOutput:
     def show(self, event: Event) -> None:
         """Print events, ``gap``, ``warning`` and ``effective`` (as JSON only the first two). Update the status line."""
         if self._as_json and (not event.is_control or isinstance(event, Gap)):
-            self._out.print(terminal.escape_json_controls(event.raw, has_unicode=self._out.has_unicode))
+            self._out.print(escape_json_controls(event.raw, has_unicode=self._out.has_unicode))
         elif not event.is_control or isinstance(event, Gap | StreamWarning | Effective):
-            self._out.print(terminal.render_message(event.data, event.spans))
+            self._out.print(render_message(event.data, event.spans))
         if not event.is_control:
             self._meter.add(event.age_seconds() * 1000)
         if isinstance(event, Hello):
@@ -142,7 +148,7 @@ class TailOutput:
 
     def show_connection(self, text: str) -> None:
         """Show a sentence about the connection, such as why it was lost."""
-        self._show_connection_text(terminal.escape_controls(text))
+        self._show_connection_text(escape_controls(text))
 
     def _show_connection_text(self, sentence: str) -> None:
         if self.status is not None:

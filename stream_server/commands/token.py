@@ -1,4 +1,4 @@
-"""The command ``token``: print a token for a user."""
+"""The commands ``token``, ``sign-in`` and ``admin``: what a user may do here, and how programs and people get in."""
 
 import asyncio
 import re
@@ -8,9 +8,10 @@ import click
 
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.exit_codes import USAGE, CommandFailure
-from stream_server.commands.output import JSON_OPTION, print_json
+from stream_server.commands.output import JSON_OPTION, finish
 from stream_server.config import config
 from stream_server.config.settings import Config
+from stream_server.store.idempotency import IdempotencyKey
 
 SCOPES = ("read", "write", "stream", "firehose", "ingest", "admin")
 
@@ -54,10 +55,8 @@ def token(*, login: str, scope: str, ttl: str, create: bool, as_json: bool, **fl
         raise click.BadParameter(str(error), param_hint="'--ttl'") from None
     scopes = parse_scopes(scope)
     signed = asyncio.run(_sign_token(config.load(flags), login, scopes, seconds, create=create))
-    if as_json:
-        print_json({"token": signed, "user": login, "scopes": sorted(scopes), "expires_in": seconds})
-    else:
-        click.echo(signed)
+    result = {"token": signed, "user": login, "scopes": sorted(scopes), "expires_in": seconds}
+    finish(result, signed, as_json=as_json)
 
 
 async def _sign_token(settings: Config, login: str, scopes: frozenset[str], ttl: int, *, create: bool) -> str:
@@ -73,3 +72,66 @@ def parse_scopes(text: str) -> frozenset[str]:
         fault = f"unknown scope {' '.join(unknown)}" if unknown else "no scope"
         raise CommandFailure(f"--scope: {fault}; give some of {' '.join(SCOPES)}", USAGE)
     return scopes
+
+
+SIGN_IN_EPILOG = """
+\b
+Examples:
+  stream-server sign-in --data-dir ./data --user ada
+  stream-server sign-in --data-dir ./data --user ada --scope "read write stream firehose admin"
+  stream-server sign-in --data-dir ./data --user ada --url https://stream.example.org
+"""
+
+
+@click.command("sign-in", epilog=SIGN_IN_EPILOG)
+@click.option("--user", "login", required=True, metavar="LOGIN", help="User whom the link signs in.")
+@click.option("--scope", default="read write stream", show_default=True, help=f"Blank-separated: {' '.join(SCOPES)}.")
+@click.option("--create", is_flag=True, help="Create the account, without a password, if it is missing.")
+@click.option("--url", metavar="URL", help="Address of the server as the browser reaches it, if it is another one.")
+@JSON_OPTION
+@setting_options.options(*setting_options.ACCESS_SETTINGS)
+def sign_in(*, login: str, scope: str, create: bool, url: str | None, as_json: bool, **flags: Any) -> None:
+    """Print a link that signs a user in to the console once, within 15 minutes.
+
+    The session has the scopes that --scope names, also after it was refreshed. It ends like any other session.
+    """
+    settings, scopes = config.load(flags), parse_scopes(scope)
+    address = server_access.server_address(url, settings).rstrip("/")
+    link = asyncio.run(_make_link(settings, login, scopes, address, create=create))
+    finish({"link": link, "user": login, "scopes": sorted(scopes)}, link, as_json=as_json)
+
+
+async def _make_link(settings: Config, login: str, scopes: frozenset[str], address: str, *, create: bool) -> str:
+    async with server_access.open_server_access(settings) as access:
+        return await access.make_sign_in_link(await access.find_user(login, create=create), scopes, address)
+
+
+ADMIN_SCOPE = "admin"
+
+ADMIN_EPILOG = """
+\b
+Examples:
+  stream-server admin ada --data-dir ./data
+  stream-server admin ada --remove --redis redis://10.0.0.5
+"""
+
+
+@click.command(epilog=ADMIN_EPILOG)
+@click.argument("login")
+@click.option("--remove", is_flag=True, help="Take the right away again.")
+@JSON_OPTION
+@setting_options.options(*server_access.STORE_SETTINGS)
+def admin(*, login: str, remove: bool, as_json: bool, **flags: Any) -> None:
+    """Give a user the scope `admin` in addition to those of the user's log-ins, or of an identity provider's tokens."""
+    settings = server_access.with_server_redis(config.load(flags))
+    asyncio.run(_grant(settings, login, "" if remove else ADMIN_SCOPE))
+    sentence = f"{login} is {'no longer ' if remove else ''}an administrator"
+    finish({"user": login, "admin": not remove}, sentence, as_json=as_json)
+
+
+async def _grant(settings: Config, login: str, scopes: str) -> None:
+    async with server_access.open_store(settings) as store:
+        found = await store.users.resolve_logins([login])
+        if login.lower() not in found:
+            raise CommandFailure(f"unknown login {login}")
+        await store.users.grant_scopes("", found[login.lower()], scopes, IdempotencyKey.generate())

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from stream_server.commands import server_access, setting_options
-from stream_server.commands.output import JSON_OPTION, OutputConsole, print_json
+from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.jobs.expiry_loop import make_expiry_loop
@@ -50,8 +50,7 @@ def worker(*, as_json: bool, **flags: Any) -> None:
     """
     settings = server_access.with_server_redis(config.load(flags))
     done = asyncio.run(run_worker(settings, OutputConsole(stderr=as_json)))
-    if as_json:
-        print_json(done)
+    finish(done, as_json=as_json)
 
 
 async def run_worker(settings: Config, console: OutputConsole) -> dict[str, int]:

@@ -3,9 +3,7 @@
 The one decision: **everything goes through the public HTTP API**, as any other client would do it.
 
 ``walkthrough``   creates the content, prints the commands, and keeps posting
-``world``         the users and one of each thing that users can create
 ``cluster_demo``  the same on a Redis Cluster: six nodes, two servers, nginx
-``local_cluster`` the nodes of that cluster
 ``front``         its nginx
 ``child_processes`` the processes that a demo starts and ends
 """

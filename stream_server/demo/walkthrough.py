@@ -8,17 +8,209 @@ import asyncio
 import io
 import logging
 import random
+import secrets
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count, cycle, islice
+from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
-from stream_server.client import Client, ClientFailure
-from stream_server.demo import world as demo_world
-from stream_server.demo.world import LOGIN, LOGINS, PASSWORD, DemoWorld, SignToken, demo_posts
+from stream_server.client import Client, ClientFailure, RequestRefused
 
 logger = logging.getLogger(__name__)
+
+LOGINS = ("bob", "cyd", "eli", "fay")
+"""Users who keep posting. Ada follows the first two, so her home timeline gets new posts."""
+
+_OPENINGS = ("Good morning", "Small win today", "Note to self", "Just saw", "Anyone else", "Finally", "Overheard")
+
+_SUBJECTS = (
+    "coffee on the terrace", "a train that left on time", "the redis log, read from end to end",
+    "green tea in the garden", "sourdough that did rise", "rain over the harbour", "espresso at the station",
+    "a bug that was a feature after all", "東京タワー in the fog",
+)  # fmt: skip
+
+_TAGS = ("#coffee", "#trains", "#redis", "#baking", "#matcha", "#weather", "#python", "#tea")
+
+_PLACES = (
+    ("Monterey", -121.89, 36.60), ("Lisbon", -9.14, 38.72), ("New York", -73.85, 40.76), ("Kyoto", 135.77, 35.01),
+    ("Nairobi", 36.82, -1.29),
+)  # fmt: skip
+"""Name, longitude and latitude."""
+
+
+def demo_posts(chance: random.Random, login: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON bodies of posts without end. Some have a location, and some mention ``login``.
+
+    The parts of the sentences come in turn, so that each word and each place occurs in every ten posts. Their numbers
+    have no common divisor, so the sentences differ.
+    """
+    openings, subjects, tags, places = (_from_anywhere(chance, each) for each in (_OPENINGS, _SUBJECTS, _TAGS, _PLACES))
+    for n in count():
+        mention = f"@{login} " if n % 5 == 0 else ""
+        body = {"message": f"{mention}{next(openings)}: {next(subjects)} {next(tags)}", "lang": "en"}
+        yield body | (_located(chance, *next(places)) if n % 2 == 0 else {})
+
+
+def _from_anywhere(chance: random.Random, parts: tuple[Any, ...]) -> Iterator[Any]:
+    return islice(cycle(parts), chance.randrange(len(parts)), None)
+
+
+def _located(chance: random.Random, name: str, lon: float, lat: float) -> dict[str, Any]:
+    """Return the members of a post from a point near the place."""
+    point = {"lon": round(lon + chance.uniform(-0.1, 0.1), 4), "lat": round(lat, 4)}
+    return {"location": point, "place": {"name": name}}
+
+
+SignToken = Callable[[str, frozenset[str]], str]
+"""Signs a token for a user id and scopes."""
+LOGIN = "ada"  # of the demo's main user, Ada
+PASSWORD = "demo-demo"  # noqa: S105 - of all demo users; it opens accounts for trying, and the screen shows it
+OTHER_LOGINS = ("bob", "cyd", "dora", "eli", "fay")
+"""The other users. Dora is protected: she has approved Ada as a follower; Eli's request still waits."""
+LIST_NAME = "Bakers"  # Ada's public list
+LAST_LIST_NAME = "Close friends"  # Ada's private list, which is created last: if it exists, everything exists
+FIRST_POSTS = 32  # that are there from the beginning
+GROUP_NAME = "Sourdough club"  # Ada's group
+
+_SCOPES = frozenset({"read", "write"})
+
+
+class DemoWorld(NamedTuple):
+    """The users, the list and the group that the demo has created.
+
+    Attributes:
+        login: Login of Ada, the demo's main user. It is ``ada``, or a longer login if another user has that one.
+        user_ids: Dict from the planned login of each demo user, such as ``bob``, to the user's id.
+    """
+
+    login: str
+    user_ids: dict[str, str]
+    list_id: str
+    group_id: str
+
+
+async def find_or_create_world(api: Client, sign_token: SignToken) -> DemoWorld:
+    """Create the demo content unless it exists, and return its ids. Raises ClientFailure if a request fails."""
+    user_ids = {login: await _find_or_create_user(api, login) for login in (LOGIN, *OTHER_LOGINS)}
+    actions = DemoActions(api, sign_token, user_ids)
+    me = await api.me(token=sign_token(user_ids[LOGIN], _SCOPES))
+    if LAST_LIST_NAME not in await actions.ids_by_name("lists"):
+        await _create_content(actions, me.login)
+    lists, groups = await actions.ids_by_name("lists"), await actions.ids_by_name("groups")
+    return DemoWorld(me.login, user_ids, lists[LIST_NAME], groups[GROUP_NAME])
+
+
+class DemoActions:
+    """Sends requests as the demo users. Each has a fixed idempotency key, so a repeated setup creates nothing twice."""
+
+    def __init__(self, api: Client, sign_token: SignToken, user_ids: dict[str, str]) -> None:
+        self._api = api
+        self._tokens = {login: sign_token(uid, _SCOPES) for login, uid in user_ids.items()}
+        self._request_count = 0
+        self.user_ids = user_ids
+
+    async def request_as(self, login: str, method: str, path: str, **body: Any) -> Any:
+        """Send a request as the demo user ``login``; return the answer's JSON. ``{bob}`` in the path is Bob's id."""
+        self._request_count += 1
+        full_path, key = f"/v1/{path.format(**self.user_ids)}", f"demo-1-{self._request_count}"
+        return await self._api.request(method, full_path, body=body or None, token=self._tokens[login], key=key)
+
+    async def post_as(self, login: str, message: str, **more: Any) -> str:
+        """Post a status as the user ``login`` and return the status id."""
+        return str((await self.request_as(login, "POST", "statuses", message=message, **more))["id"])
+
+    async def ids_by_name(self, noun: Literal["lists", "groups"]) -> dict[str, str]:
+        """Return a dict from name to id of the lists or the groups of Ada, the demo's main user."""
+        path = f"/v1/users/{self.user_ids[LOGIN]}/lists" if noun == "lists" else "/v1/users/me/groups"
+        answer = await self._api.request("GET", path, query={"count": "200"}, token=self._tokens[LOGIN])
+        return {found["name"]: found["id"] for found in answer[noun]}
+
+
+async def _find_or_create_user(api: Client, login: str) -> str:
+    """Return the id of a demo user. If another person has the login, create the demo user with a longer login."""
+    name = login.title()
+    try:
+        return (await api.sign_up(login, name, f"{login}@example.org", PASSWORD)).id
+    except RequestRefused as refused:
+        if refused.status != 409:
+            raise
+    try:
+        return (await api.log_in(login, PASSWORD)).user.id
+    except RequestRefused:  # the login belongs to another person
+        other = f"{login}_{secrets.token_hex(3)}"
+        return (await api.sign_up(other, name, f"{other}@example.org", PASSWORD)).id
+
+
+async def _create_content(actions: DemoActions, login: str) -> None:
+    await _create_follows(actions)
+    await _create_first_posts(actions, login)
+    await _create_conversation(actions, login)
+    await _create_group(actions)
+    await _create_talk(actions)
+    await _create_lists(actions)
+
+
+async def _create_follows(actions: DemoActions) -> None:
+    """Make demo users follow each other. Two ask to follow Dora, who is protected; she approves one of the requests."""
+    await actions.request_as("dora", "PATCH", "users/me", protected=True, bio="For friends only.")
+    await actions.request_as("ada", "PATCH", "users/me", bio="Bread, trains and programs.", place="Lisbon")
+    for followed in ("bob", "cyd"):
+        await actions.request_as("ada", "PUT", f"users/me/following/{{{followed}}}")
+    for follower in ("bob", "cyd", "eli", "fay"):
+        await actions.request_as(follower, "PUT", "users/me/following/{ada}")
+    for follower in ("ada", "eli"):
+        await actions.request_as(follower, "PUT", "users/me/following/{dora}")
+    await actions.request_as("dora", "PUT", "users/me/requests/{ada}")
+
+
+async def _create_first_posts(actions: DemoActions, login: str) -> None:
+    """Post what every stream and preview finds at once. A repeated setup sends the same posts."""
+    first = demo_posts(random.Random(0), login)
+    for author in LOGINS * (FIRST_POSTS // len(LOGINS)):
+        await actions.post_as(author, **next(first))
+
+
+async def _create_conversation(actions: DemoActions, login: str) -> None:
+    request = f"Who bakes on Sunday? I have too much starter. @{login} #sourdough"
+    question = await actions.post_as("bob", request, lang="en")
+    answer = await actions.post_as("ada", "I do! Bring it, and some #coffee.", lang="en", in_reply_to=question)
+    await actions.post_as("bob", "Ten o'clock, then.", lang="en", in_reply_to=answer)
+    await actions.post_as("cyd", "", origin=answer)
+    await actions.post_as("eli", "This is how good weekends begin.", lang="en", origin=answer)
+    await actions.post_as("dora", "Only for you: the recipe is my grandmother's. #sourdough", lang="en")
+    for fan in ("bob", "fay"):
+        await actions.request_as(fan, "PUT", f"users/me/likes/{answer}")
+    await actions.request_as("ada", "PUT", f"users/me/likes/{question}")
+    await actions.request_as("ada", "PUT", f"users/me/favorites/{question}")
+    await actions.request_as("cyd", "POST", f"statuses/{answer}/comments", message="Save me a slice.")
+
+
+async def _create_group(actions: DemoActions) -> None:
+    about = {"name": GROUP_NAME, "kind": "public", "description": "We feed flour."}
+    club = (await actions.request_as("ada", "POST", "groups", **about))["id"]
+    for member in ("bob", "cyd"):
+        await actions.request_as(member, "PUT", f"groups/{club}/members/me")
+    crumb = await actions.post_as("bob", "Is this crumb open enough?", lang="en", group=club)
+    await actions.post_as("ada", "You could park a train in it.", lang="en", in_reply_to=crumb)
+    await actions.request_as("cyd", "PUT", f"users/me/likes/{crumb}")
+
+
+async def _create_talk(actions: DemoActions) -> None:
+    talk = (await actions.request_as("bob", "POST", "talks", people=[actions.user_ids["ada"]]))["id"]
+    for sender, text in (("bob", "Shall I bring the big oven?"), ("ada", "Please. Side door."), ("bob", "See you!")):
+        await actions.request_as(sender, "POST", f"talks/{talk}/messages", message=text)
+
+
+async def _create_lists(actions: DemoActions) -> None:
+    """Create two lists of Ada, the demo's main user: first the public one. The private one means: setup complete."""
+    for name, private, members in ((LIST_NAME, False, ("bob", "cyd")), (LAST_LIST_NAME, True, ("dora",))):
+        list_id = (await actions.request_as("ada", "POST", "lists", name=name, private=private))["id"]
+        for member in members:
+            await actions.request_as("ada", "PUT", f"lists/{list_id}/members/{{{member}}}")
+
 
 POST_INTERVAL_SECONDS = 2.0
 
@@ -36,7 +228,7 @@ async def run_demo(
     """Create or find the demo content, print the guide, and post until cancelled. If the setup fails, print why."""
     async with Client(base_url) as api:
         try:
-            world = await demo_world.find_or_create_world(api, sign_token)
+            world = await find_or_create_world(api, sign_token)
         except ClientFailure as error:
             print_text(f"The demo could not be set up: {error}")
             return

@@ -29,14 +29,13 @@ _PLAIN_POST = re.compile(rb'\{"wire":\{"status":\{"id":"([0-9]{1,16})",')
 
 
 class LogReader:
-    """Reads entries older than the ring, for clients that catch up. ``rechecks`` counts reads redone on the primary."""
+    """Reads entries older than the ring, for clients that catch up."""
 
     def __init__(self, log: EventLog) -> None:
         self._log = log
         self._readable = asyncio.Event()
         self._read_slots = asyncio.Semaphore(MAX_CONCURRENT_READS)
         self._reads_in_progress: dict[Position, asyncio.Task[LogPage]] = {}
-        self.rechecks = 0
 
     def mark_readable(self) -> None:
         """Wake the clients that wait for the log. The feed calls this after each successful check of the log."""
@@ -83,7 +82,6 @@ class LogReader:
             located = await self._log.look_up(after.ms, after.seq)
             entries = await self._read_from_replica(after, max_entries) if _is_contiguous(after, located) else []
             if not entries or entries[0].position.n != _page_start(after, located).n + 1:
-                self.rechecks += 1
                 await self._log.verify_feed()
                 located = await self._log.look_up(after.ms, after.seq)
                 start, page_entries = _page_start(after, located), self._log.page_sizer.page_entries(max_entries)

@@ -23,14 +23,11 @@ Each module imports only modules above it in this list, apart from the two packa
 ``flusher``           when waiting frames are written
 ``token_expiry``      the end of streams whose tokens expire
 ``client_registry``   all clients by user
-``saved_rules``       saved rules of users, changed by the log
 ``catchup/``          reading past entries from the ring or the log
 ``live_clients``      joining and leaving the head, and the groups there
 ``heartbeats``        heartbeats, and the checks for clients that take or acknowledge no bytes
-``rollback_notices``  tells clients that the log lost entries
 ``router``            the way of an entry to the live clients
 ``hub``               builds these parts
 ``stream_session``    one stream from hello to goodbye
 ``poll``              one long poll
-``preview``           how many recent entries a rule would have matched
 """

@@ -11,7 +11,6 @@ from filters.subscription import Subscription
 from stream_server.events.entry import EncodeEntry, Entry
 from stream_server.events.kinds import CREATION_KINDS
 from stream_server.events.one_line import encode_json
-from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.private_view import (
     NOTHING_DELETED,
     Deleted,
@@ -19,7 +18,7 @@ from stream_server.hub.visibility.private_view import (
     entry_to_match,
     remove_deleted,
 )
-from stream_server.hub.visibility.viewer import Viewer
+from stream_server.hub.visibility.viewer import AccountStatus, Viewer
 
 View = PrivateView | Viewer | AccountStatus
 """The object that renders entries for a client: its private view, else its user's viewer, else the account status."""

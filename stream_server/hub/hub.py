@@ -12,7 +12,7 @@ from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.kinds import RIGHTS_KINDS
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
-from stream_server.hub.catchup.reader import CatchUpReader, LogPageSource
+from stream_server.hub.catchup.reader import CatchUpReader, LogPageSource, SavedRulesCache
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.client import Client
 from stream_server.hub.client_registry import ClientRegistry
@@ -20,11 +20,8 @@ from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.heartbeats import Heartbeats
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS, HubCounters, HubLimits
 from stream_server.hub.live_clients import LiveClients
-from stream_server.hub.rollback_notices import RollbackNotices
-from stream_server.hub.router import Router
-from stream_server.hub.saved_rules import SavedRulesCache
-from stream_server.hub.visibility.account_status import AccountStatus
-from stream_server.hub.visibility.viewer import RelationSnapshot
+from stream_server.hub.router import RollbackNotices, Router
+from stream_server.hub.visibility.viewer import AccountStatus, RelationSnapshot
 from stream_server.hub.visibility.viewer_cache import ViewerCache
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,6 @@ The one decision: **counting is cheap, and reading does the work.** The parts of
 a request of an operator reads them, and then asks the other workers of this server over unix sockets.
 
 ``metrics``           the table of Prometheus metrics
-``http_counters``     counts requests in plain integers
 ``limit_hits``        counts how often each limit was met
 ``recent_errors``     remembers the last warnings and errors of the log
 ``host_state``        the shapes of the answer of ``GET /v1/admin/operations``

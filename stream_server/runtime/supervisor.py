@@ -100,7 +100,6 @@ class Supervisor:
         slot_options: Returns further options of ``command`` for the worker of this number, from 1.
 
     Attributes:
-        restarts: Number of workers that were restarted.
         ready: Event that is set when each worker, or its replacement, has sent a heartbeat.
     """
 
@@ -116,7 +115,6 @@ class Supervisor:
         listeners: Sequence[socket.socket] = (),
         slot_options: Callable[[int], Sequence[str]] = lambda _: (),
     ) -> None:
-        self.restarts = 0
         self.ready = asyncio.Event()
         self._command, self._env, self._slots = list(command), dict(env), range(1, workers + 1)
         self._beat_seconds, self._stop_seconds = beat_seconds, stop_seconds
@@ -180,7 +178,6 @@ class Supervisor:
             delay = min(0.1 * 2 ** (failures - 1), MAX_RESTART_DELAY_SECONDS)
             self._report(f"{worker} ended with code {code}; restarting it in {delay:g} s")
             await asyncio.sleep(delay)
-            self.restarts += 1
 
     async def _start_worker(self, slot: int, env: Mapping[str, str]) -> WorkerProcess:
         own_end, worker_end = socket.socketpair()

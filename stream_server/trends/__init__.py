@@ -4,6 +4,5 @@ The one decision: **nothing happens between the log and the sockets.** Once a se
 hub's ring. It looks at no more than fifty entries for each second of the log, so it takes about a thousandth of a core
 at any load. Which ones depends on their numbers only, so all server processes count the same.
 
-``sketch``    counts terms by their authors, in bounded memory
 ``counter``   the task that reads the ring
 """

@@ -1,8 +1,13 @@
 """Reads new posts from the hub's ring once a second, and counts their terms."""
 
 import asyncio
+import math
 import re
 from bisect import bisect_right
+from collections import Counter, defaultdict, deque
+from heapq import nlargest
+from typing import NamedTuple
+from zlib import crc32
 
 import msgspec
 
@@ -11,7 +16,186 @@ from filters.tokens import blank_unspaced, fold, has_unspaced
 from stream_server.events.entry import Entry
 from stream_server.events.kinds import PUBLIC_AUDIENCE
 from stream_server.hub.hub import Hub
-from stream_server.trends.sketch import Term, TrendReport, TrendSketch
+
+BUCKET_MS = 300_000
+"""Duration of a bucket in milliseconds."""
+
+WINDOW_BUCKETS = 12
+"""Number of buckets of the present hour, with the one that is being filled, and of the hour before."""
+
+HOUR_MS = BUCKET_MS * WINDOW_BUCKETS
+
+MAX_TERMS = 4000
+"""Number of terms in the bucket that is being filled at which the rare half is forgotten."""
+
+MAX_CLOSED_TERMS = 1000
+"""Number of terms that a bucket keeps when it is complete."""
+
+BITMAP_BITS = 1 << 25
+"""Size of the bitmap of authors and terms: 4 MiB. Fifty posts a second set a sixteenth of it in an hour."""
+
+MIN_AUTHORS = 3
+"""A term with a lower count is no trend: one author may count twice, before and after the full hour."""
+
+ANY_LANGUAGE = ""
+
+Term = tuple[str, str, str]
+"""The kind of a term (``tag`` or ``word``), its language (the primary subtag), and its folded text."""
+
+
+class Trend(NamedTuple):
+    """A term that grows.
+
+    Attributes:
+        text: The case-folded text, without ``#``.
+        authors: Number of authors who used the term in the present hour, among the counted posts.
+        before: The same number for the hour before.
+        growth: ``authors`` divided by the number expected from the hour before, which is at least 1.
+    """
+
+    text: str
+    authors: int
+    before: int
+    growth: float
+
+
+class TrendReport(NamedTuple):
+    """The trends of the present hour.
+
+    Attributes:
+        from_ms: The begin of the present hour or, after a start, of its known part; in ms since 1970.
+        posts: Number of public posts in this time.
+        counted: Number of posts whose terms were counted.
+        max_undercount: By how much ``authors`` may be too low, because rare terms are forgotten.
+    """
+
+    trends: list[Trend]
+    from_ms: int
+    posts: int
+    counted: int
+    max_undercount: int
+
+
+class TermCounts:
+    """A Misra-Gries summary: each count is at most ``max_undercount`` too low, and never too high."""
+
+    def __init__(self) -> None:
+        self.counts: dict[Term, int] = {}
+        self.max_undercount = 0
+
+    def add(self, term: Term) -> None:
+        """Count a term once."""
+        self.counts[term] = self.counts.get(term, 0) + 1
+        if len(self.counts) > MAX_TERMS:
+            self.shrink(MAX_TERMS // 2)
+
+    def shrink(self, capacity: int) -> None:
+        """Keep at most ``capacity`` terms: subtract the largest count without room from all counts, and drop zeros."""
+        if len(self.counts) <= capacity:
+            return
+        cut = nlargest(capacity + 1, self.counts.values())[-1]
+        self.counts = {term: count - cut for term, count in self.counts.items() if count > cut}
+        self.max_undercount += cut
+
+
+class Bucket:
+    """The terms of five minutes, with the numbers of public and of counted posts."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.terms = TermCounts()
+        self.posts = 0
+        self.counted = 0
+
+
+class TrendSketch:
+    """The counts of the last two hours."""
+
+    def __init__(self) -> None:
+        self._buckets = deque([Bucket(0)])
+        self._hour = -1
+        self._bitmap = bytearray()
+        self._closed: dict[tuple[str, str], Counter[str]] = {}
+        self._before: dict[tuple[str, str], Counter[str]] = {}
+        self._first_ms = 0
+
+    def add_posts(self, ms: int, posts: int) -> None:
+        """Count ``posts`` public posts at the time ``ms`` (since 1970). Times must not go back from call to call."""
+        self.advance(ms)
+        self._buckets[-1].posts += posts
+        if ms // HOUR_MS > self._hour:
+            self._hour, self._bitmap = ms // HOUR_MS, bytearray(BITMAP_BITS // 8)
+
+    def advance(self, ms: int) -> None:
+        """Let the present hour end at the time ``ms`` (since 1970), even if nobody posts."""
+        self._first_ms = self._first_ms or ms
+        number = ms // BUCKET_MS
+        if number > self._buckets[-1].number:
+            self._open_bucket(number)
+
+    def add_terms(self, author: str, terms: set[Term]) -> None:
+        """Count the terms of one post.
+
+        Terms that its author has used since the last full hour of the clock count no more.
+        """
+        bucket, bitmap = self._buckets[-1], self._bitmap
+        bucket.counted += 1
+        seed = crc32(author.encode())
+        for term in terms:
+            bit = crc32("\t".join(term).encode("utf-8", "surrogatepass"), seed) % BITMAP_BITS
+            mask = 1 << (bit & 7)
+            if not bitmap[bit >> 3] & mask:
+                bitmap[bit >> 3] |= mask
+                bucket.terms.add(term)
+
+    def report(self, kind: str, language: str, most: int) -> TrendReport:
+        """Return the ``most`` terms of a kind that grow most.
+
+        ``language`` is a primary language subtag; empty for all.
+        """
+        current, now = self._buckets[-1], self._in_window(0)
+        counts = Counter(self._closed.get((kind, language), {}))
+        for (its_kind, its_language, text), count in current.terms.counts.items():
+            if its_kind == kind and language in {ANY_LANGUAGE, its_language}:
+                counts[text] += count
+        earlier = self._before.get((kind, language), Counter[str]())
+        counted, counted_before = (sum(b.counted for b in buckets) for buckets in (now, self._in_window(1)))
+        ratio = counted / counted_before if counted_before else 0.0
+        scored = ((_score(n, earlier[text] * ratio), n, text) for text, n in counts.items() if n >= MIN_AUTHORS)
+        best = nlargest(most, (each for each in scored if each[0] > 0))
+        trends = [Trend(text, n, earlier[text], round(n / max(1.0, earlier[text] * ratio), 2)) for _, n, text in best]
+        from_ms = max(self._first_ms, (current.number - WINDOW_BUCKETS + 1) * BUCKET_MS)
+        undercount = sum(bucket.terms.max_undercount for bucket in now)
+        return TrendReport(trends, from_ms, sum(bucket.posts for bucket in now), counted, undercount)
+
+    def _in_window(self, hours_ago: int) -> list[Bucket]:
+        first = self._buckets[-1].number - (hours_ago + 1) * WINDOW_BUCKETS
+        return [bucket for bucket in self._buckets if first < bucket.number <= first + WINDOW_BUCKETS]
+
+    def _open_bucket(self, number: int) -> None:
+        """Complete the bucket that was filled, begin the next, and add up the complete ones."""
+        self._buckets[-1].terms.shrink(MAX_CLOSED_TERMS)
+        self._buckets.append(Bucket(number))
+        while self._buckets[0].number <= number - 2 * WINDOW_BUCKETS:
+            self._buckets.popleft()
+        self._closed, self._before = _sums(self._in_window(0)), _sums(self._in_window(1))
+
+
+def _score(count: int, expected: float) -> float:
+    """Return by how many standard deviations of chance (Poisson) a count is above the expected one."""
+    return (count - expected) / math.sqrt(expected + 1)
+
+
+def _sums(buckets: list[Bucket]) -> dict[tuple[str, str], Counter[str]]:
+    """Return the counts of buckets by kind and language; the empty language stands for all."""
+    found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for bucket in buckets:
+        for (kind, language, text), count in bucket.terms.counts.items():
+            found[kind, language][text] += count
+    for (kind, _), counts in list(found.items()):
+        found[kind, ANY_LANGUAGE].update(counts)
+    return found
+
 
 TICK_SECONDS = 1.0
 
@@ -53,7 +237,7 @@ class TrendCounter:
         return self._reports[question]
 
     async def run(self) -> None:
-        """Count until cancelled."""
+        """Count the new posts once a second, until cancelled."""
         await self._may_begin.wait()
         while True:
             await self.count_new_posts()

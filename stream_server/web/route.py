@@ -118,8 +118,3 @@ class Route:
         """Whether an Idempotency-Key has an effect: on routes that write for a user with a scope."""
         is_write = self.method != "GET" and self.is_write and not self.is_streaming
         return is_write and self.scope not in {NO_TOKEN, ANY_TOKEN}
-
-    @property
-    def has_round_trip_limit(self) -> bool:
-        """Whether the maximum ``round_trips`` applies to the route: true for ``/v1/`` routes that do not stream."""
-        return self.path.startswith("/v1/") and not self.is_streaming

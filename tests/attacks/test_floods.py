@@ -98,7 +98,7 @@ async def test_eight_users_cannot_fill_a_small_redis(tmp_path: Path, *, defended
 
 
 async def test_five_hundred_slow_sockets_hurt_nobody(tmp_path: Path) -> None:
-    async with arena(tmp_path, "--connections-per-address", "1000", defended=True) as site:
+    async with arena(tmp_path, "--streams-per-address", "500", defended=True) as site:
         seen = await site.suffer(floods.slow_sockets)
         assert seen.rounds > 10
 

@@ -105,7 +105,6 @@ async def supervise(arguments: argparse.Namespace) -> int:
     reserved.close()
     if embedded is not None:
         await embedded.stop()
-    say(restarts=keeper.restarts)
     return code
 
 

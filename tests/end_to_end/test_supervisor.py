@@ -78,7 +78,7 @@ async def test_workers_share_a_free_port_and_end_with_sigterm(options: list[str]
         assert await program.end() == 0
         assert not any(map(alive, pids))
         assert goodbyes(program) == ["SIGTERM", "SIGTERM"]
-        assert await program.hear("restarts") == 0
+        assert not [one for one in program.said if "restarting" in str(one.get("report"))]
         assert not any(alive(message["redis"]) for message in program.said if "redis" in message)
 
 
@@ -134,7 +134,6 @@ async def test_a_dead_worker_is_replaced() -> None:
         assert f"(pid {killed}) ended with code -9; restarting it in 0.1 s" in await program.hear("report")
         os.kill(program.pid, signal.SIGTERM)
         await program.end()
-        assert await program.hear("restarts") == 1
 
 
 @pytest.mark.parametrize("how", ["stopped", "blocked"])

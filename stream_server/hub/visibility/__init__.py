@@ -5,7 +5,6 @@ change takes effect at the same position of the log for every stream.
 
 ``viewer``          the relations of one user, and how they render an entry
 ``viewer_cache``    the viewers of all users who have streams in the process
-``account_status``  protected and suspended users, which every stream must know
 ``sent_subjects``   which streams were sent a status or comment
 ``private_view``    a stream's own set of followed users, what it was sent, and the rules that all views share
 """

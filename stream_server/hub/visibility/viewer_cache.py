@@ -7,9 +7,8 @@ from weakref import WeakValueDictionary
 
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
-from stream_server.hub.visibility.account_status import AccountStatus
 from stream_server.hub.visibility.sent_subjects import SentSubjects
-from stream_server.hub.visibility.viewer import RelationSnapshot, Viewer
+from stream_server.hub.visibility.viewer import AccountStatus, RelationSnapshot, Viewer
 
 RELATION_KINDS = frozenset({"follow", "unfollow", "block", "unblock", "mute", "unmute"})
 """Kinds of entries that change a relation between two users."""
@@ -46,11 +45,6 @@ class ViewerCache:
 
     def __len__(self) -> int:
         return len(self._viewers)
-
-    @property
-    def kept_count(self) -> int:
-        """Number of viewers that are kept whether or not a stream refers to them."""
-        return len(self._kept)
 
     def get_loaded(self, user_id: str) -> Viewer | None:
         """Return the viewer of a user if the user's relations are loaded, otherwise None."""

@@ -11,7 +11,7 @@ status without likes that is two half-lives younger. All statuses age at the sam
 what users do, not by waiting. Therefore a page cursor stays valid.
 """
 
-from math import exp2, log2
+from math import log2
 from typing import NamedTuple
 
 HALF_LIFE_MS = 12 * 3_600_000
@@ -38,11 +38,6 @@ class RankingInputs(NamedTuple):
     likes_given: int = 0
     is_mutual: bool = False
     is_own: bool = False
-
-
-def importance(inputs: RankingInputs, now_ms: int) -> float:
-    """Return the importance of a status at ``now_ms`` (ms since 1970). Compare only results with equal ``now_ms``."""
-    return _weight_without_age(inputs) * exp2((inputs.posted_ms - now_ms) / HALF_LIFE_MS)
 
 
 def rank(inputs: RankingInputs) -> int:

@@ -26,7 +26,7 @@ STREAM_TRIPS = RedisRoundTrips(3, "none for a stream of this process; else two l
 
 
 class OpenStream(msgspec.Struct):
-    """One open stream."""
+    """One open stream of the caller, as the list of streams shows it."""
 
     connection: Annotated[str, Meta(description="the `connection` of the stream's `hello`")]
     path: str

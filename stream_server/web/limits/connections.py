@@ -23,6 +23,9 @@ EVICTED_SHARE = 50
 TOO_MANY_FROM_ADDRESS = (429, "Too Many Requests", "rate_limited", "too many connections from your address")
 TOO_MANY_IN_TOTAL = (503, "Service Unavailable", "unavailable", "this server has no room for another connection")
 
+CONNECTIONS_PER_STREAM = 2
+"""Connections from one address for each stream that it may open: a page with a stream sends requests, too."""
+
 
 class Refusal(NamedTuple):
     """Status, reason phrase, error code and message of the answer to a connection that the server does not serve."""
@@ -46,7 +49,10 @@ class Refusal(NamedTuple):
 
 
 class ConnectionPlace:
-    """The place of one connection in the table. A call gives it back; further calls do nothing. It takes few bytes."""
+    """The place of one connection in the table of connections.
+
+    A call gives the place back; further calls do nothing. The object takes few bytes.
+    """
 
     __slots__ = ("_address", "_table")
 
@@ -127,7 +133,7 @@ class ConnectionTable:
             return Refusal(*TOO_MANY_IN_TOTAL)
         if not address:
             return None  # a unix socket, which only this machine's proxy can open
-        most = min(self._config.connections_per_address, max(1, maximum // 2))
+        most = min(CONNECTIONS_PER_STREAM * self._config.streams_per_address or maximum, max(1, maximum // 2))
         if self._config.limits != "off" and self._count_by_address[subject_of_peer(address)] >= most:
             return None if self._is_trusted_proxy(address) else Refusal(*TOO_MANY_FROM_ADDRESS)
         return None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stream_server.commands.terminal import MATCH_STYLE, escape_controls, escape_json_controls, render_message
+from stream_server.commands.output import MATCH_STYLE, escape_controls, escape_json_controls, render_message
 
 ATTACKS = [
     "\x1b[2J\x1b[H gone",

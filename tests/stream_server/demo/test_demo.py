@@ -17,7 +17,6 @@ import pytest
 from stream_server.client import Client, ClientFailure
 from stream_server.client.transport import Request
 from stream_server.demo import walkthrough
-from stream_server.demo import world as demo_world
 from tests.command_line import COMMAND, ROOT, Running, running
 from tests.docs_examples import blocks
 from tests.end_to_end.api import Api
@@ -103,7 +102,7 @@ def test_the_output_fits_one_screen_and_begins_with_the_address(shown: Running) 
 
 
 def test_the_posts_are_valid() -> None:
-    made = list(islice(demo_world.demo_posts(random.Random(7), "ada"), 500))
+    made = list(islice(walkthrough.demo_posts(random.Random(7), "ada"), 500))
     assert all(0 < len(post["message"]) <= 280 and "#" in post["message"] for post in made)
     points = [post["location"] for post in made if "location" in post]
     assert points
@@ -146,7 +145,7 @@ async def test_each_example_of_the_guide_shows_something(server: Server) -> None
     assert {"track=coffee,%23redis,good%20morning", "follow=@me", "rule=espresso&explain=true"} <= queries
     assert len(queries) > 12
     async with Client(server.address) as api, Api(server) as raw, AsyncExitStack() as stack:
-        world = await demo_world.find_or_create_world(api, mint)
+        world = await walkthrough.find_or_create_world(api, mint)
         token = mint(world.user_ids["ada"], walkthrough.SCOPES)
         streams = {
             query: await stack.enter_async_context(await raw.stream(parse_qsl(query), token=token)) for query in queries
@@ -159,10 +158,10 @@ async def test_each_example_of_the_guide_shows_something(server: Server) -> None
 
         by_chance = {query for query in queries if "sample=" in query}
         chosen = random.Random(3)
-        for n, body in enumerate(islice(demo_world.demo_posts(chosen, world.login), MANY)):
+        for n, body in enumerate(islice(walkthrough.demo_posts(chosen, world.login), MANY)):
             if n == WINDOW:
                 await until_all_show(queries - by_chance)
-            author = mint(world.user_ids[chosen.choice(demo_world.LOGINS)], frozenset({"write"}))
+            author = mint(world.user_ids[chosen.choice(walkthrough.LOGINS)], frozenset({"write"}))
             await api.request("POST", "/v1/statuses", body=body, token=author)
         await until_all_show(by_chance)
 
@@ -192,7 +191,7 @@ class Interruption:
         return await self._send(request)
 
 
-async def demo_content(api: Client, world: demo_world.DemoWorld) -> dict[str, Any]:
+async def demo_content(api: Client, world: walkthrough.DemoWorld) -> dict[str, Any]:
     """Return what Ada sees of the demo content, and Dora's follow requests."""
     ada, dora = [mint(world.user_ids[login], frozenset({"read"})) for login in ("ada", "dora")]
     paths = (
@@ -206,9 +205,9 @@ async def demo_content(api: Client, world: demo_world.DemoWorld) -> dict[str, An
 
 async def test_the_demo_content_is_complete_and_created_once(server: Server) -> None:
     async with Client(server.address) as api:
-        world = await demo_world.find_or_create_world(api, mint)
+        world = await walkthrough.find_or_create_world(api, mint)
         found = await demo_content(api, world)
-        assert await demo_world.find_or_create_world(api, mint) == world
+        assert await walkthrough.find_or_create_world(api, mint) == world
         assert await demo_content(api, world) == found
     kinds = {one["kind"] for one in found["notifications"]["notifications"]}
     assert kinds >= {"mention", "reply", "like", "comment", "repost", "quote", "follow", "approve"}
@@ -229,7 +228,7 @@ async def test_an_interrupted_setup_of_the_demo_content_is_completed(
         for steps in range(0, 1000, 7):
             interruption.left = steps
             try:
-                world = await demo_world.find_or_create_world(api, mint)
+                world = await walkthrough.find_or_create_world(api, mint)
             except ClientFailure:
                 continue
             break
@@ -245,10 +244,10 @@ async def test_the_demo_does_not_act_as_an_existing_user(server: Server) -> None
     async with Client(server.address) as api:
         emails = {login: f"{login}@example.com" for login in ("ada", "bob")}
         ada, bob = [await api.sign_up(login, "Real", email, "correct horse") for login, email in emails.items()]
-        world = await demo_world.find_or_create_world(api, mint)
+        world = await walkthrough.find_or_create_world(api, mint)
         tokens = [mint(one.id, frozenset({"read"})) for one in (ada, bob)]
         found = [await api.request("GET", "/v1/users/me", token=token) for token in tokens]
-        assert (await api.log_in(world.login, demo_world.PASSWORD)).user.id == world.user_ids["ada"]
+        assert (await api.log_in(world.login, walkthrough.PASSWORD)).user.id == world.user_ids["ada"]
         answer = await api.request("GET", "/v1/notifications", token=tokens[0])
     assert answer["notifications"] == []
     assert not {ada.id, bob.id} & set(world.user_ids.values())

@@ -141,12 +141,13 @@ class Node:
     def __init__(self, url: str, canary_seconds: float = 0.1, limits: HubLimits = LIMITS, **store: Any) -> None:
         self.store = Store(
             url,
-            verify_feed=lambda: self.feed.detector.recheck(),  # noqa: PLW0108 - the feed is made later
+            verify_feed=self._recheck,
             **{"timeout_seconds": PATIENCE, **store},
         )
         self._canary_seconds = canary_seconds
         self._limits = limits
         self.jumps: list[tuple[Position, str, int | None]] = []
+        self.rechecks = 0
 
     async def open(self) -> None:
         with self.store.allow_slow_replies(PATIENCE):  # as the server starts
@@ -166,6 +167,10 @@ class Node:
         )  # fmt: skip
         self.task = asyncio.create_task(self.feed.run())
         await self.feed.wait_ready()
+
+    async def _recheck(self) -> None:
+        self.rechecks += 1
+        await self.feed.detector.recheck()
 
     async def close(self) -> None:
         self.task.cancel()

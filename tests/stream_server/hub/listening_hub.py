@@ -48,12 +48,11 @@ class ListeningHub:
 
     def start_stream(self, transport: asyncio.Transport) -> StreamConnection:
         """Start a stream, as the server does after the head of the response."""
-        connection = StreamConnection(
-            transport,
-            chunked=True,
-            buffer_bytes=self.world.hub.limits.buffer_bytes,
-            send_buffer_bytes=self.send_buffer_bytes,
-        )
+        if self.send_buffer_bytes:
+            transport.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer_bytes
+            )
+        connection = StreamConnection(transport, chunked=True, buffer_bytes=self.world.hub.limits.buffer_bytes)
         connection.write = self._measured(transport)  # type: ignore[assignment]  # it is handed bytes only
         attach_stream(self.world.hub, StreamPlan(self.next_request(), None), connection, lambda: None)
         self.started += 1
@@ -92,7 +91,7 @@ def resources(world: World) -> dict[str, int]:
         "live": hub.count_live_clients(),
         "groups": len(hub.live.groups()),
         "index": len(hub.index),
-        "viewers": len(hub.viewer_cache) - hub.viewer_cache.kept_count,
+        "viewers": len(hub.viewer_cache) - len(hub.viewer_cache._kept),
         "background tasks": len(hub.background_tasks),
         "clients": sum(isinstance(one, Client) for one in gc.get_objects()),
         "tasks": len(asyncio.all_tasks()),

@@ -8,12 +8,12 @@ import pytest
 from filters.subscription import parse_subscription
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
-from stream_server.hub import preview
+from stream_server.hub import poll as preview
 from stream_server.hub.catchup.reader import MAX_PAGE_ENTRIES
 from stream_server.hub.client import StreamToken, SubscribeRequest
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS
 from stream_server.hub.messages import ROLLED_BACK
-from stream_server.hub.preview import PreviewResult, RulePreview
+from stream_server.hub.poll import PreviewResult, RulePreview
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from tests.stream_server.hub.world import REGISTRY, Graph, World
 from tests.waiting import eventually

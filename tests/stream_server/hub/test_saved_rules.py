@@ -11,7 +11,7 @@ from filters.rule import SavedRules
 from filters.rules.rule import Rule
 from filters.track import Track
 from stream_server.events.position import LOG_START
-from stream_server.hub.saved_rules import MAX_RULES_PER_SLICE, SavedRulesCache
+from stream_server.hub.catchup.reader import MAX_RULES_PER_SLICE, SavedRulesCache
 from stream_server.store.social.saved_rules import StoredRule
 from tests.stream_server.hub.world import Graph, Socket, World, read_rule
 from tests.waiting import eventually

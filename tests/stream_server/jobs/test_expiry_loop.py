@@ -20,8 +20,7 @@ from stream_server.config import config
 from stream_server.config.settings import InvalidSetting
 from stream_server.events.position import LOG_START, created_ms, format_iso_time
 from stream_server.feed.log_reader import LogReader
-from stream_server.jobs.expiry_loop import ExpiryLoop, make_expiry_loop
-from stream_server.jobs.status_archive import ArchiveFailure, StatusArchive
+from stream_server.jobs.expiry_loop import ArchiveFailure, ExpiryLoop, StatusArchive, make_expiry_loop
 from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits

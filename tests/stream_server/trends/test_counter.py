@@ -9,8 +9,7 @@ from stream_server.events.entry import Entry
 from stream_server.events.kinds import PUBLIC_AUDIENCE
 from stream_server.events.position import Position
 from stream_server.hub.hub import Hub
-from stream_server.trends.counter import LATE_MS, PostFields, TrendCounter, terms_of
-from stream_server.trends.sketch import HOUR_MS
+from stream_server.trends.counter import HOUR_MS, LATE_MS, PostFields, TrendCounter, terms_of
 from tests.stream_server.feed.test_invalid_entries import BODIES, DEEP
 from tests.stream_server.hub.world import World
 

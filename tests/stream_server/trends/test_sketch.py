@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from stream_server.trends import sketch
-from stream_server.trends.sketch import HOUR_MS, Term, TermCounts, TrendSketch
+from stream_server.trends import counter as sketch
+from stream_server.trends.counter import HOUR_MS, Term, TermCounts, TrendSketch
 
 SHARED_BITS = 2
 """By how much a count may be too low because pairs of author and term share a bit. Two of 6,000 pairs would be many."""

@@ -6,8 +6,7 @@ import pytest
 
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
-from stream_server.hub.visibility.account_status import AccountStatus
-from stream_server.hub.visibility.viewer import Viewer
+from stream_server.hub.visibility.viewer import AccountStatus, Viewer
 from tests.stream_server.hub.world import Graph, World
 
 USERS = [str(number) for number in range(1, 9)]

@@ -4,8 +4,7 @@ import asyncio
 
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
-from stream_server.hub.visibility.account_status import AccountStatus
-from stream_server.hub.visibility.viewer import VIEWER_WEIGHT
+from stream_server.hub.visibility.viewer import VIEWER_WEIGHT, AccountStatus
 from stream_server.hub.visibility.viewer_cache import ViewerCache
 from tests.stream_server.hub.world import Graph, World, user_json
 from tests.waiting import eventually
@@ -38,7 +37,7 @@ async def test_a_user_who_returns_is_not_read_again() -> None:
     viewers = store.cache(2 * VIEWER_WEIGHT)
     for user in ("1", "2", "1", "2"):
         await viewers.get(user)
-    assert (store.read, len(viewers), viewers.kept_count) == (["1", "2"], 2, 2)
+    assert (store.read, len(viewers), len(viewers._kept)) == (["1", "2"], 2, 2)
 
 
 async def test_the_viewer_that_was_unused_for_longest_is_dropped_first() -> None:
@@ -56,14 +55,14 @@ async def test_a_viewer_with_too_many_relations_lives_only_as_long_as_its_stream
     store.graphs["1"] = Graph(following=dict.fromkeys(map(str, range(VIEWER_WEIGHT + 1)), 1))
     viewers = store.cache(2 * VIEWER_WEIGHT)
     stream_of_1 = await viewers.get("1")
-    assert (len(viewers), viewers.kept_count) == (1, 0)
+    assert (len(viewers), len(viewers._kept)) == (1, 0)
     assert viewers.get_loaded("1") is stream_of_1
     del stream_of_1
     await asyncio.sleep(0)  # the loop lets go of the future that gave it
     assert len(viewers) == 0
     await viewers.get("2")  # the memory of the dropped viewer counts no more
     await viewers.get("3")
-    assert viewers.kept_count == 2
+    assert len(viewers._kept) == 2
 
 
 async def test_callers_of_one_user_share_a_read() -> None:
@@ -101,7 +100,7 @@ async def test_a_read_that_was_begun_ahead_serves_the_caller_that_comes_later() 
     assert viewers.start_reading("1") is read
     await read
     assert (await viewers.get("1")) is read.result()
-    assert (store.read, viewers.kept_count) == (["1"], 1)
+    assert (store.read, len(viewers._kept)) == (["1"], 1)
 
 
 async def test_a_read_that_nobody_uses_leaves_nothing() -> None:
@@ -112,7 +111,7 @@ async def test_a_read_that_nobody_uses_leaves_nothing() -> None:
     store.failures = 1
     viewers.start_reading("2")
     await eventually(lambda: len(viewers) == 0)
-    assert (viewers.kept_count, viewers._reads, store.read) == (0, {}, ["1", "2"])
+    assert (len(viewers._kept), viewers._reads, store.read) == (0, {}, ["1", "2"])
 
 
 async def test_a_viewer_that_is_dropped_while_it_is_read_is_read_again() -> None:
@@ -132,12 +131,12 @@ async def test_viewers_read_from_lost_entries_are_not_kept() -> None:
     for user in ("1", "2"):
         await viewers.get(user)
     viewers.forget_read_between(Position(1, 0, 4), Position(1, 0, 9))
-    assert (viewers.get_loaded("1"), viewers.kept_count) == (None, 1)
+    assert (viewers.get_loaded("1"), len(viewers._kept)) == (None, 1)
     viewers.clear()
-    assert (len(viewers), viewers.kept_count) == (0, 0)
+    assert (len(viewers), len(viewers._kept)) == (0, 0)
     for user in ("3", "4"):
         await viewers.get(user)
-    assert viewers.kept_count == 2
+    assert len(viewers._kept) == 2
 
 
 async def test_viewers_of_which_some_page_may_show_lost_entries_are_read_again() -> None:

@@ -301,7 +301,7 @@ async def test_a_replica_without_data_is_left_although_it_hears_the_bus(
     assert (_ask(replica, "XLEN", keys.LOG, first="READONLY"), router.is_avoiding_replica) == (1, False)
     page = await node.reader.read_page(writer.positions()[0], 10)
     assert [entry.position for entry in page.entries] == writer.positions()[1:]
-    assert node.reader.rechecks == 0
+    assert node.rechecks == 0
     canary.go_on.set()
     await eventually(lambda: router.is_avoiding_replica, what="the replica left")
     assert node.jumps == []

@@ -14,15 +14,15 @@ def table(**settings: object) -> ConnectionTable:
 
 
 def test_an_address_holds_at_most_its_share() -> None:
-    found = table(connections_max=100, connections_per_address=5)
-    assert [found.take("198.51.100.1") for _ in range(5)] == [None] * 5
+    found = table(connections_max=100, streams_per_address=3)
+    assert [found.take("198.51.100.1") for _ in range(6)] == [None] * 6
     refusal = found.take("198.51.100.1")
     assert refusal is not None
     assert refusal.status == 429
     assert found.take("198.51.100.2") is None
     found.release("198.51.100.1")
     assert found.take("198.51.100.1") is None
-    assert (len(found), found.refused) == (6, 1)
+    assert (len(found), found.refused) == (7, 1)
 
 
 @pytest.mark.parametrize(
@@ -34,21 +34,24 @@ def test_an_address_holds_at_most_its_share() -> None:
     ids=["a network of 64 bits", "IPv4 in IPv6"],
 )
 def test_the_addresses_of_one_client_count_together(addresses: tuple[str, ...], other: str) -> None:
-    found = table(connections_max=100, connections_per_address=3)
-    assert [found.take(address) is None for address in addresses] == [True] * 3 + [False]
+    found = table(connections_max=100, streams_per_address=2)
+    for address in (*addresses, *addresses[:3]):
+        assert found.take(address) is None or found.refused
+    assert (len(found), found.refused) == (4, 3)
     assert found.take(other) is None
-    for address in addresses[:3]:
+    for address in addresses[:2]:
         found.release(address)
-    assert [found.take(address) is None for address in addresses] == [True] * 3 + [False]
+    assert [found.take(address) is None for address in addresses] == [True] * 2 + [False] * 2
 
 
 def test_an_address_never_holds_more_than_half() -> None:
-    found = table(connections_max=10)
-    assert [found.take("198.51.100.1") is None for _ in range(6)] == [True] * 5 + [False]
+    for streams in (0, 1000):
+        found = table(connections_max=10, streams_per_address=streams)
+        assert [found.take("198.51.100.1") is None for _ in range(6)] == [True] * 5 + [False]
 
 
 def test_a_trusted_proxy_has_no_share() -> None:
-    found = table(connections_max=100, connections_per_address=5)
+    found = table(connections_max=100, streams_per_address=2)
     assert all(found.take("10.0.0.1") is None for _ in range(100))
 
 
