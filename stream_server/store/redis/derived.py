@@ -26,12 +26,11 @@ from typing import Any, NamedTuple, Protocol
 from redis.exceptions import AskError, MovedError, RedisError, ResponseError, TryAgainError
 
 from stream_server.errors import ApiError, Unavailable
-from stream_server.store.redis import admission, timeout_budget
+from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_topology import CORE_SLOT, ClusterTopology, slot_of
 from stream_server.store.redis.guided_connection import HostPort
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.own_task import enter_task
 from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.refusals import to_api_error, unavailable_error
 
@@ -154,11 +153,7 @@ class DerivedRouter:
 
     async def execute_each(self, *commands: Command) -> list[Any]:
         """Run commands on their nodes. An `ApiError` stands in the place of the reply of each that failed."""
-        request_admission = admission.current_admission()
-        if request_admission is None:
-            return await self._execute_each(commands)
-        async with request_admission.slot():
-            return await self._execute_each(commands)
+        return await self._execute_each(commands)
 
     async def close(self) -> None:
         """Close the connections to all nodes. The client of the truth stays open."""
@@ -206,7 +201,6 @@ class DerivedRouter:
 
     async def _learn_owners(self, deadline: float) -> None:
         """Ask the cluster for its table, unless it was asked just now."""
-        await enter_task()
         with suppress(RedisError, OSError):
             async with asyncio.timeout(deadline - time.monotonic()):
                 await self._topology.recent()

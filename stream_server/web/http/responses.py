@@ -77,6 +77,19 @@ class JsonResponse(web.Response):
         return True
 
 
+class OpenedStream(web.StreamResponse):
+    """Stands for the response of a stream that has left the HTTP server, which must not touch it any more."""
+
+    @property
+    def prepared(self) -> bool:
+        """Whether the head has been sent."""
+        return True
+
+
+OPENED = OpenedStream()
+"""The response that the handler of a stream returns. It has no state, so all streams share it."""
+
+
 def json_response(body: bytes, *, status: int = 200) -> web.Response:
     """Return an HTTP answer with JSON that is already encoded."""
     return JsonResponse(body, status)
