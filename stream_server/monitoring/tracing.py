@@ -189,9 +189,10 @@ class TraceExport:
 
 
 def make_provider(processor: "SpanProcessor", ratio: float, worker: int) -> "TracerProvider":
-    """Return the OpenTelemetry provider.
+    """Return the OpenTelemetry provider that hands finished spans to ``processor``.
 
-    It samples the share ``ratio`` of the requests without a header ``traceparent``.
+    Of the requests without a header ``traceparent`` it traces the share ``ratio``. ``worker`` is the number of the
+    process.
     """
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - only with the extra
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - see above
