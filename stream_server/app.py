@@ -28,11 +28,10 @@ from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenRecheck
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
-from stream_server.jobs.cluster_watch import ClusterWatch
 from stream_server.jobs.expiry_loop import ExpiryLoop, make_expiry_loop
 from stream_server.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoop
 from stream_server.jobs.workers import JobWorkers
-from stream_server.jobs.write_guard import WriteGuard
+from stream_server.jobs.write_guard import ClusterWatch, WriteGuard
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.recent_errors import RecentErrors

@@ -17,9 +17,16 @@ from stream_server.client import Client, ClientFailure
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
-from stream_server.demo.child_processes import ChildProcesses, DemoFault, free_ports
-from stream_server.demo.front import find_nginx, start_front
-from stream_server.demo.local_cluster import HOST, LocalCluster, start_cluster
+from stream_server.demo.local_cluster import (
+    HOST,
+    ChildProcesses,
+    DemoFault,
+    LocalCluster,
+    find_nginx,
+    free_ports,
+    start_cluster,
+    start_front,
+)
 from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.runtime.sign_in_link import make_first_link

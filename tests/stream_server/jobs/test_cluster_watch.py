@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, cast
 
-from stream_server.jobs.cluster_watch import ClusterWatch
+from stream_server.jobs.write_guard import ClusterWatch
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_check import ClusterHealth
 from stream_server.store.redis.guided_connection import HostPort
