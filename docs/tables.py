@@ -18,7 +18,6 @@ from filters.base import Filter
 from filters.registry import Registry
 from stream_server.cli import cli
 from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS
-from stream_server.errors import STATUS_BY_CODE
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.monitoring.metrics import ALL_METRICS
 from stream_server.store.keys import ALL_KEYS
@@ -26,6 +25,7 @@ from stream_server.web.limits.rate_limit import DAY, HOUR, MINUTE, QUARTER_HOUR,
 from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.web.routes import ROUTE_TABLE
+from stream_server.wire.errors import STATUS_BY_CODE
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
@@ -83,7 +83,7 @@ def filters() -> str:
 
 def metrics() -> str:
     """Return the Prometheus metrics of the server."""
-    return _table(("metric", "kind", "meaning"), ((f"`{name}`", kind, text) for name, kind, text in ALL_METRICS))
+    return "".join(f"- `{name}` ({kind}): {text}\n" for name, kind, text in ALL_METRICS)
 
 
 def commands() -> str:
@@ -105,20 +105,17 @@ def _leaf_commands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, 
 
 def keys() -> str:
     """Return the patterns of all Redis keys below what bounds them."""
-    rows = []
+    lists = []
     for bound in dict.fromkeys(key.bound for key in ALL_KEYS):
-        rows += [
-            (f"**{bound}**", ""),
-            *((f"`{key.pattern}` {key.type}", key.description) for key in ALL_KEYS if key.bound == bound),
-        ]
-    return _table(("key and type", "content"), rows)
+        rows = (f"- `{key.pattern}` {key.type}: {key.description}\n" for key in ALL_KEYS if key.bound == bound)
+        lists.append(f"**{bound[0].upper()}{bound[1:]}**\n\n{''.join(rows)}")
+    return "\n".join(lists)
 
 
 def routes() -> str:
     """Return the HTTP routes except streams and dialects. A `?` marks an optional body member."""
     documented = [row for row in ROUTE_TABLE if row.query is not None]
-    rows = ((_format_request(row), f"{operation_summary(row)}{_format_scope(row)}") for row in documented)
-    return _table(("method and path", "purpose"), rows)
+    return "".join(f"- {_format_request(row)}: {operation_summary(row)}{_format_scope(row)}\n" for row in documented)
 
 
 def _format_scope(row: Route) -> str:

@@ -1,6 +1,7 @@
 """Events as filters see them, the filters of streams, and the index that finds the clients of an event.
 
-This package is pure: it does no I/O, does not know asyncio, Redis or HTTP, and imports only the standard library.
+This package is pure: it does no I/O but to read its own tables, does not know asyncio, Redis or HTTP, and imports only
+the standard library.
 
 The one decision: **the index may leave out only subscriptions that certainly do not match.** Each filter names the
 index keys that an event must have to match it (``candidate_keys()``). The index finds candidates by these keys and
@@ -13,10 +14,10 @@ All filters, built-in ones included, are registered by the entry-point group ``s
 Files:
 
 ``event``                 one event, as filters see it
-``entities``              mentions, hashtags, cashtags and links in a text; ``tlds`` lists the top-level domains
+``entities``              mentions, hashtags, cashtags and links in a text
 ``analyzed_text``         the terms of a text and its entities, and the positions of a term
-``tokens``                folding of case and Unicode form, and the words of a text, also of scripts without spaces;
-                          ``unicode_classes`` lists the classes of characters
+``tokens``                folding of case and Unicode form, and the words of a text, also of scripts without spaces
+``tables``                classes of characters, top-level domains and codes of languages, of which the data is in JSON
 ``term_search``           searches a text for terms with punctuation, and for phrases
 ``index_keys``            the strings by which the index connects events and filters, also those of the map
 ``base``                  the contract of a filter; ``error`` has the exception for a refused value
@@ -24,7 +25,7 @@ Files:
 ``follow``                users; it holds the filter of a user's own stream too
 ``location``              boxes on the map
 ``sample``                all public events, or a percentage of them
-``narrowing``             narrows by kind of event, by language (``language_codes`` lists the codes), by part of authors
+``narrowing``             narrows by kind of event, by language, by part of authors
 ``rule``                  the filters for rules; the package ``rules`` holds the rule language
 ``subscription``          all filters of one client together, from the parameters of its stream
 ``registry``              finds built-in and installed filters by name

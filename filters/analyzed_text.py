@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from filters.entities import NO_ENTITIES, Entities, Indices, Url, blank_entities, to_display_url
+from filters.tables import COMBINING_MARKS
 from filters.term_search import SearchedTerm, WordSequence, blank_link_prefixes, find_spans, mark_text, searched_term
 from filters.tokens import blank_emoji, find_runs, find_starts, fold, is_substring_term, tokens, words
-from filters.unicode_classes import COMBINING_MARKS
 
 
 class AnalyzedText:

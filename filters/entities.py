@@ -9,8 +9,15 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from filters.tlds import MAX_TLD_CHARS, TLDS
-from filters.unicode_classes import ACCENTED_LATIN, BIDI_CONTROLS, COMBINING_MARKS, CYRILLIC, NON_DECIMAL_NUMBERS
+from filters.tables import (
+    ACCENTED_LATIN,
+    BIDI_CONTROLS,
+    COMBINING_MARKS,
+    CYRILLIC,
+    MAX_TLD_CHARS,
+    NON_DECIMAL_NUMBERS,
+    TLDS,
+)
 
 _NOT_IN_RUN = rf"""\s\x00-\x1f\x7f!"#$%&'()*+,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{BIDI_CONTROLS}"""
 _RUN_WITH_DOT = re.compile(rf"(?:[{_NOT_IN_RUN}]++|[^.{_NOT_IN_RUN}]++(?!\.))*+([^{_NOT_IN_RUN}]++)")

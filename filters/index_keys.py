@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from math import floor
 from typing import NamedTuple, TypeAlias
 
-from filters.language_codes import MACRO_LANGUAGES, WHOLE_LANGUAGES, present_tag
+from filters.tables import MACRO_LANGUAGES, WHOLE_LANGUAGES, present_tag
 
 Key: TypeAlias = str
 """A term from :attr:`filters.event.Event.terms`, or a string made by this module or by ``grid``."""

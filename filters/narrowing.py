@@ -8,8 +8,8 @@ from filters.base import Filter, Role
 from filters.error import ParameterError, split_list
 from filters.event import Event
 from filters.index_keys import Key, language_keys, wanted_language_keys
-from filters.language_codes import is_known, present_tag, suggest_tags
 from filters.sample import stable_hash
+from filters.tables import is_known, present_tag, suggest_tags
 
 KINDS = (
     "post", "delete", "follow", "unfollow", "like", "unlike", "comment", "uncomment", "user_update", "protect",

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from operator import add
 from typing import NamedTuple
 
-from filters.unicode_classes import COMBINING_MARKS, PICTOGRAPHS, UNSPACED_SCRIPTS, WORD_CHARACTERS, ZERO_WIDTH_JOINERS
+from filters.tables import COMBINING_MARKS, PICTOGRAPHS, UNSPACED_SCRIPTS, WORD_CHARACTERS, ZERO_WIDTH_JOINERS
 
 _CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _STRETCH = re.compile(f"[{UNSPACED_SCRIPTS}][{UNSPACED_SCRIPTS}{COMBINING_MARKS}{ZERO_WIDTH_JOINERS}]*")

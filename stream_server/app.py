@@ -49,9 +49,10 @@ from stream_server.store.store import Store
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
 from stream_server.web.api.server import load_console
-from stream_server.web.http import app_keys, drain, http_connection, middleware
+from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming import protocols
+from stream_server.web.streaming.opener import StreamOpener
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
 
@@ -104,7 +105,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     )  # fmt: skip
     passwords = Passwords(config.password_memory_kib)
     authority = tokens.TokenAuthority(config, config.jwt_secret)
-    app = web.Application(middlewares=middleware.MIDDLEWARES)
+    app = web.Application()
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.HUB] = config, store, hub
     app[app_keys.TOKEN_STATUSES] = _make_token_statuses(store, hub, feed)
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
@@ -149,18 +150,13 @@ async def serve_application(
     ``workers`` sends questions to the other workers of the server.
     """
     async with running_application(config, workers) as app, app[app_keys.OPERATIONS].offered():
-        runner = http_connection.make_runner(app)
-        await runner.setup()
-        listeners = listen().sockets
-        runner.accept_on(listeners)
-        sites = [web.SockSite(runner, listener, backlog=listening.LISTEN_BACKLOG) for listener in listeners]
-        for site in sites:
-            await site.start()
+        door = front_door.make_front_door(app, StreamOpener(app).open_known)
+        await door.open(listen().sockets, listening.LISTEN_BACKLOG)
         gc.freeze()  # existing objects live as long as the process, so no collection needs to visit them
         try:
             yield app
         finally:
-            await drain.drain(app, runner, sites, config.shutdown_seconds)
+            await front_door.drain(app, door, config.shutdown_seconds)
 
 
 def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> Store:

@@ -11,7 +11,7 @@ from stream_server import __version__
 
 DIGEST_DIGITS = 8
 PACKAGES = ("filters", "stream_server")
-CODE_SUFFIXES = {".py", ".lua", ".js", ".css", ".html", ".svg"}
+CODE_SUFFIXES = {".py", ".json", ".lua", ".js", ".css", ".html", ".svg"}
 
 
 @cache

@@ -6,27 +6,7 @@ people and never contain a Redis key, a path or an internal address.
 
 from typing import ClassVar
 
-STATUS_BY_CODE: dict[str, int] = {
-    code: status
-    for status, codes in {
-        400: "invalid_parameter unknown_parameter missing_parameter conflicting_parameters malformed_body "
-        "invalid_cursor",
-        401: "invalid_token token_expired token_revoked",
-        403: "insufficient_scope not_yours suspended unanswered wrong_password origin_not_allowed",
-        404: "not_found",
-        405: "method_not_allowed",
-        406: "not_acceptable",
-        409: "login_taken email_taken duplicate",
-        413: "too_large too_many",
-        415: "unsupported_media_type",
-        426: "upgrade_required",
-        429: "rate_limited",
-        500: "internal",
-        503: "unavailable outcome_unknown",
-    }.items()
-    for code in codes.split()
-}
-"""Every error code of the API with its HTTP status."""
+from stream_server.wire.errors import STATUS_BY_CODE
 
 
 def reason_of(error: BaseException) -> str:

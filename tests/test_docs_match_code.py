@@ -15,7 +15,7 @@ from filters.rules.parser import MAX_RULE_CHARS
 from filters.track import MAX_PHRASE_BYTES, MAX_PHRASES
 from stream_server import __version__
 from stream_server.store import keys
-from stream_server.web.http.http_connection import MAX_REQUEST_LINE_BYTES
+from stream_server.web.http.http_handler import MAX_REQUEST_LINE_BYTES
 from stream_server.web.routes import ROUTE_TABLE
 
 ROOT = Path(__file__).parents[1]

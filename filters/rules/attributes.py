@@ -8,10 +8,10 @@ from filters import index_keys
 from filters.event import Event
 from filters.follow import USER_ID
 from filters.index_keys import UNDETERMINED, Key, wanted_language_keys
-from filters.language_codes import present_tag, suggest_tags
 from filters.narrowing import is_language_tag
 from filters.rules.condition import Condition, KeyCondition, OperatorValue
 from filters.sample import Sample, sample_position
+from filters.tables import present_tag, suggest_tags
 from filters.tokens import fold
 
 FORMS = {"reply": "reply", "retweet": "repost", "repost": "repost", "quote": "quote"}

@@ -10,9 +10,9 @@ from filters.entities import Indices, extract_entities
 from filters.event import Event, bio_words
 from filters.index_keys import Clause, Key, rarest_key
 from filters.rules.condition import Condition, OperatorValue, quote_value
+from filters.tables import WORD_CHARACTERS
 from filters.term_search import WordSequence, searched_term
 from filters.tokens import fold, words_in_order
-from filters.unicode_classes import WORD_CHARACTERS
 
 MAX_DISTANCE = 6  # maximum N of ``"…"~N``
 MAX_PROXIMITY_WORDS = 10  # maximum number of words of ``"…"~N``, so that no text makes it slow

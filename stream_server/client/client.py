@@ -1,42 +1,193 @@
-"""The client of one server: streams, long polling and calls, with one token and one pool of connections."""
+"""The client of one server: streams, long polling and calls, with one token and one pool of connections.
 
+A log-in session gets tokens by a password or a refresh token, again and again. Open streams go on when the token is
+renewed: the new one is put in place of the old one.
+"""
+
+import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import Any, Self, TypedDict, Unpack
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Self, Unpack, cast
+from urllib.parse import quote
+from weakref import WeakSet
 
-from stream_server.client.backoff import Backoff
-from stream_server.client.calls.groups import GroupCalls
-from stream_server.client.calls.lists import ListCalls
-from stream_server.client.calls.notices import NoticeCalls
-from stream_server.client.calls.people import PeopleCalls
-from stream_server.client.calls.rules import RuleCalls
-from stream_server.client.calls.statuses import StatusCalls
-from stream_server.client.calls.talks import TalkCalls
-from stream_server.client.connection import Framing
+from stream_server.client.call import AsyncCaller
+from stream_server.client.calls import Calls
+from stream_server.client.errors import ClientFailure, OutcomeUnknown, RequestRefused, SessionLost, Unreachable
 from stream_server.client.filters import Filters, Since, to_parameters, to_since
-from stream_server.client.log_in import LogIn, LogInSession, SavedSession
 from stream_server.client.poll import Poll
-from stream_server.client.prolonging import StreamProlonger
-from stream_server.client.stream import MAX_SILENCE_SECONDS, Stream, StreamOptions
-from stream_server.client.tokens import NO_TOKEN, FixedToken, RenewedToken, fetch_from
-from stream_server.client.transport import RequestOptions, Transport
+from stream_server.client.stream import Stream, StreamOptions
+from stream_server.client.tokens import (
+    NO_TOKEN,
+    RENEWAL_SHARE,
+    RETRY_SECONDS,
+    FixedToken,
+    Grant,
+    RenewedToken,
+    fetch_from,
+)
+from stream_server.client.transport import Backoff, ClientOptions, Transport
+from stream_server.wire.objects import Session
+
+
+@dataclass(frozen=True, slots=True)
+class LogIn:
+    """The credentials of a user. The client logs in when it first needs a token, and logs out when it is closed.
+
+    ``login`` may be an e-mail address.
+    """
+
+    login: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSession:
+    """A log-in session that goes on from run to run of a program.
+
+    Attributes:
+        refresh_token: The newest refresh token of the session.
+        keep: Called with each new refresh token. It must store it at once: the one before it is used up, and its second
+            use would end the session.
+    """
+
+    refresh_token: str = field(repr=False)
+    keep: Callable[[str], None]
+
+
+class LogInSession:
+    """Fetches access tokens for a :class:`RenewedToken`: first by logging in, then by the refresh token.
+
+    The refresh token is forgotten before it is sent, unless it surely did not arrive: a second use would end the
+    session. If its answer is lost, the client logs in again, or raises :class:`SessionLost` without a password.
+    """
+
+    def __init__(self, transport: Transport, credentials: LogIn | SavedSession) -> None:
+        self._transport = transport
+        self._credentials = credentials
+        self._refresh_token = credentials.refresh_token if isinstance(credentials, SavedSession) else ""
+        self._token = ""
+
+    async def fetch(self) -> Grant:
+        """Return the next access token."""
+        session = await (self._refresh() if self._refresh_token else self._start())
+        self._token, self._refresh_token = session.token, session.refresh_token
+        if isinstance(self._credentials, SavedSession):
+            self._credentials.keep(session.refresh_token)
+        return Grant(session.token, session.expires_in * RENEWAL_SHARE, session.expires_in)
+
+    async def log_out(self) -> None:
+        """End a session that this object began. It is no error if the server does not answer.
+
+        It is none either if the program ends, and Python starts no thread any more that could look up the host.
+        """
+        token, self._token = self._token, ""
+        if token and isinstance(self._credentials, LogIn):
+            self._refresh_token = ""
+            self._transport.tokens.discard(token)
+            with suppress(ClientFailure, RuntimeError):
+                await self._transport.request("DELETE", "/v1/sessions", token=token, attempts=1, seconds=3)
+
+    async def _start(self) -> Session:
+        if isinstance(self._credentials, SavedSession):
+            raise SessionLost("the session cannot be renewed, because its refresh token is used up: log in again")
+        name = "email" if "@" in self._credentials.login else "login"
+        try:
+            return await self._ask({name: self._credentials.login, "password": self._credentials.password})
+        except OutcomeUnknown as unknown:  # of the log-in: the call that needs the token was not sent
+            raise unknown.last from unknown
+
+    async def _refresh(self) -> Session:
+        refresh_token, self._refresh_token = self._refresh_token, ""
+        try:
+            return await self._ask({"refresh_token": refresh_token}, is_once=True)
+        except OutcomeUnknown:
+            return await self._start()
+        except RequestRefused as refused:
+            if refused.status == 401 and isinstance(self._credentials, LogIn):
+                return await self._start()  # the session was ended or forgotten; the password is still good
+            if refused.is_temporary:
+                self._refresh_token = refresh_token
+            raise
+        except Unreachable:  # there was no connection
+            self._refresh_token = refresh_token
+            raise
+
+    async def _ask(self, body: dict[str, str], *, is_once: bool = False) -> Session:
+        return await self._transport.call(Session, "POST", "/v1/sessions", body=body, token="", is_once=is_once)
+
+
+MIN_PAUSE_SECONDS = 0.05
+"""Shortest time between two looks at the token, so that a token of a very short life does not keep the loop busy."""
+
+
+class StreamProlonger:
+    """Gives each open stream the next token when the present one has reached 80 % of its lifetime.
+
+    One task does this for all streams of a client, while there are any. If a stream cannot be prolonged, it ends with
+    its token, and then reconnects with the new one: nothing is lost.
+    """
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._streams: WeakSet[Stream] = WeakSet()
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, stream: Stream) -> None:
+        """Look after a stream that has connected."""
+        self._streams.add(stream)
+        if self._transport.tokens.can_renew and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._run(), name="stream prolonger")
+
+    async def close(self) -> None:
+        """Close all streams, and stop."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await asyncio.gather(*(stream.close() for stream in list(self._streams)))
+
+    async def _run(self) -> None:
+        """Prolong until no stream is open, or the lifetime of the token is unknown."""
+        while self._open():
+            is_done = await self._prolong_all()
+            due_in = self._transport.tokens.seconds_to_renewal() if is_done else RETRY_SECONDS
+            if due_in is None:
+                return
+            await asyncio.sleep(max(due_in, MIN_PAUSE_SECONDS))
+
+    def _open(self) -> list[Stream]:
+        return [stream for stream in self._streams if stream.connection is not None]
+
+    async def _prolong_all(self) -> bool:
+        """Return whether every stream goes on with the present token, or needs no other attempt."""
+        try:
+            token = await self._transport.tokens.get()
+        except Exception:  # noqa: BLE001 - a function of the user may raise anything; the next reconnect tells it
+            return not self._open()
+        return all([await self._prolong(stream, token) for stream in self._open() if stream.token != token])
+
+    async def _prolong(self, stream: Stream, token: str) -> bool:
+        path = f"/v1/streams/{quote(stream.connection or '', safe='')}/token"
+        try:
+            await self._transport.request("POST", path, token=token, attempts=1)
+        except RequestRefused as refused:
+            return not refused.is_temporary  # such as 404: the stream has ended, and reconnects with this token
+        except ClientFailure:
+            return False
+        stream.token = token
+        return True
+
 
 Token = str | Callable[[], str | Awaitable[str]] | LogIn | SavedSession
 """A JWT, a function or coroutine function that returns one, or what is needed to log in."""
 
-class ClientOptions(TypedDict, total=False):
-    """The options of a client; the constructor of :class:`Client` explains each."""
 
-    attempts: int
-    seconds: float
-    connections: int
-    backoff: Backoff | None
+class StreamArguments(Filters, StreamOptions, total=False):
+    """All arguments of a stream but where it begins."""
 
 
-ConnectionCallback = Callable[[str], None]
-
-
-class Client(StatusCalls, PeopleCalls, ListCalls, GroupCalls, TalkCalls, NoticeCalls, RuleCalls):
+class Client(AsyncCaller, Calls):
     """A client of one server, used as an async context manager.
 
         async with Client("http://127.0.0.1:8000", token=LogIn("ada", "a good password")) as client:
@@ -52,16 +203,7 @@ class Client(StatusCalls, PeopleCalls, ListCalls, GroupCalls, TalkCalls, NoticeC
     A token that can be renewed is renewed at 80 % of its lifetime, and open streams go on with the new one.
     """
 
-    def __init__(
-        self,
-        url: str,
-        token: Token | None = None,
-        *,
-        attempts: int = 6,
-        seconds: float = 30.0,
-        connections: int = 100,
-        backoff: Backoff | None = None,
-    ) -> None:
+    def __init__(self, url: str, token: Token | None = None, **options: Unpack[ClientOptions]) -> None:
         """Configure the client; ``async with`` opens it.
 
         Args:
@@ -69,14 +211,9 @@ class Client(StatusCalls, PeopleCalls, ListCalls, GroupCalls, TalkCalls, NoticeC
             token: A JWT; a function or coroutine function that returns one; :class:`LogIn` or :class:`SavedSession`.
                 A function is called when a token is needed, at 80 % of the token's lifetime and after its end. If the
                 token does not tell its lifetime, the function is called for each request.
-            attempts: Most attempts for one call, the first included.
-            seconds: Timeout of one attempt.
-            connections: Most connections open at the same time, apart from streams.
-            backoff: Delays between attempts; by default about 0.1 s, doubling up to 5 s.
+            options: See :class:`ClientOptions`.
         """
-        super().__init__(
-            Transport(url, attempts=attempts, seconds=seconds, connections=connections, backoff=backoff)
-        )
+        self._transport = Transport(url, options)
         self._session: LogInSession | None = None
         if isinstance(token, LogIn | SavedSession):
             self._session = LogInSession(self._transport, token)
@@ -111,53 +248,20 @@ class Client(StatusCalls, PeopleCalls, ListCalls, GroupCalls, TalkCalls, NoticeC
         """The number of requests that were sent again after a temporary failure."""
         return self._transport.repeats
 
-    async def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
-        """Send any request to the API; return the decoded JSON of the answer, or None if its body is empty.
-
-        ``path`` is the path below the server's URL, such as ``/v1/statuses``.
-        """
-        return await self._transport.request(method, path, **options)
-
-    def stream(
-        self,
-        *,
-        since: Since | None = None,
-        control: bool = False,
-        framing: Framing = "sse",
-        silence_seconds: float = MAX_SILENCE_SECONDS,
-        backoff: Backoff | None = None,
-        on_connection_change: ConnectionCallback | None = None,
-        **filters: Unpack[Filters],
-    ) -> Stream:
+    def stream(self, *, since: Since | None = None, **arguments: Unpack[StreamArguments]) -> Stream:
         """Return the stream of the events that match; iterating connects it.
 
         Args:
             since: Start after this cursor, at this time, or at this age such as ``-15m``. None starts with new events.
-            control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``. A ``gap`` is
-                always yielded.
-            framing: ``sse``, ``ndjson`` or ``websocket``; the events are the same.
-            silence_seconds: Reconnect after this time without bytes. Must exceed the server's heartbeat interval.
-            backoff: Delays between reconnects; by default about 0.5 s, doubling up to 30 s.
-            on_connection_change: Called with a sentence for people when the connection is lost or restored.
-            filters: What the stream selects, see :class:`Filters`.
+            arguments: What the stream selects, see :class:`Filters`, and the options of :class:`StreamOptions`.
         """
-        options = _stream_options(control, framing, silence_seconds, backoff, on_connection_change)
-        return self._make_stream("/v1/stream", filters, options, since)
+        return self._make_stream("/v1/stream", since, dict(arguments))
 
     def user_stream(
-        self,
-        *,
-        since: Since | None = None,
-        kinds: str | list[str] | None = None,
-        control: bool = False,
-        framing: Framing = "sse",
-        silence_seconds: float = MAX_SILENCE_SECONDS,
-        backoff: Backoff | None = None,
-        on_connection_change: ConnectionCallback | None = None,
+        self, *, since: Since | None = None, kinds: str | list[str] | None = None, **options: Unpack[StreamOptions]
     ) -> Stream:
         """Return the stream of all that concerns the caller: home timeline, notifications, messages and more."""
-        options = _stream_options(control, framing, silence_seconds, backoff, on_connection_change)
-        return self._make_stream("/v1/stream/user", {} if kinds is None else {"kinds": kinds}, options, since)
+        return self._make_stream("/v1/stream/user", since, {"kinds": kinds, **options})
 
     def poll(
         self,
@@ -175,19 +279,9 @@ class Client(StatusCalls, PeopleCalls, ListCalls, GroupCalls, TalkCalls, NoticeC
         start = None if since is None else to_since(since)
         return Poll(self._transport, to_parameters(filters), since=start, wait=wait, limit=limit, backoff=backoff)
 
-    def _make_stream(self, path: str, filters: Filters, options: StreamOptions, since: Since | None) -> Stream:
+    def _make_stream(self, path: str, since: Since | None, arguments: dict[str, Any]) -> Stream:
+        names = StreamOptions.__annotations__.keys() & arguments
+        options: Any = {name: arguments.pop(name) for name in names}
+        parameters = to_parameters(cast("Filters", arguments))
         start = None if since is None else to_since(since)
-        parameters = to_parameters(filters)
         return Stream(self._transport, path, parameters, options, since=start, on_connect=self._prolonger.add)
-
-
-def _stream_options(
-    control: bool,  # noqa: FBT001 - passed on from the methods above
-    framing: Framing,
-    silence_seconds: float,
-    backoff: Backoff | None,
-    on_connection_change: ConnectionCallback | None,
-) -> StreamOptions:
-    """Return the options; None stands for the default of :class:`StreamOptions`."""
-    options = StreamOptions(control, framing, silence_seconds, backoff or Backoff())
-    return options if on_connection_change is None else replace(options, on_connection_change=on_connection_change)

@@ -1,6 +1,10 @@
-"""One connection of a stream, by HTTP or by WebSocket: it gives the frames that arrive, in order."""
+"""One connection of a stream, by HTTP or by WebSocket: it gives the frames that arrive, in order.
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+The parsers split Server-Sent Events, or one JSON object a line, into frames. A frame becomes a message of ``wire``.
+"""
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlencode
@@ -16,7 +20,161 @@ from stream_server.client.errors import (
     parse_retry_after,
     summary_of,
 )
-from stream_server.client.framing import MAX_MESSAGE_BYTES, Frame, FrameParser, NdjsonParser, SseParser
+from stream_server.wire.errors import STATUS_BY_CODE
+from stream_server.wire.messages import EVENT_TYPES, Control, Event
+
+MAX_MESSAGE_BYTES = 16 * 2**20
+"""Largest message that a parser accepts. Without this limit a stream without line ends would fill the memory."""
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Frame(NamedTuple):
+    """One parsed frame: the JSON of a message or None, and, if given, a cursor (``id``) and a ``retry`` delay."""
+
+    data: bytes | None
+    cursor: str | None = None
+    retry_ms: int | None = None
+
+
+class FrameParser(Protocol):
+    """The interface of a parser for the bytes of one connection. It takes chunks and returns complete frames."""
+
+    media_type: str
+
+    def feed(self, chunk: bytes) -> Iterable[Frame]:
+        """Return the frames that ``chunk`` completes. Raises Malformed for a message over ``MAX_MESSAGE_BYTES``."""
+
+
+class NdjsonParser:
+    """Splits the bytes of one connection into lines of JSON. Ignores empty lines, which keep the connection alive."""
+
+    media_type = "application/x-ndjson"
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[Frame]:
+        """Yield a frame for each line that ``chunk`` completes, except empty lines."""
+        first, *rest = chunk.split(b"\n")
+        self._buffer(first)
+        for line in rest:
+            complete = b"".join(self._parts).strip()
+            self._parts, self._size = [], 0
+            self._buffer(line)
+            if complete:
+                yield Frame(complete)
+
+    def _buffer(self, part: bytes) -> None:
+        """Add bytes to the incomplete line. Raises Malformed if the line exceeds the size limit."""
+        self._size += len(part)
+        if self._size > MAX_MESSAGE_BYTES:
+            raise Malformed(f"a line of more than {MAX_MESSAGE_BYTES} bytes")
+        self._parts.append(part)
+
+
+class SseParser:
+    """Parses Server-Sent Events, blocks that end with an empty line, as WHATWG HTML defines them.
+
+    Lines end with LF, CR or CRLF. A CRLF counts as one line end even if it is split between two chunks. A byte order
+    mark at the start is dropped. The parser ignores fields other than ``data``, ``id`` and ``retry``, and an ``id``
+    that contains a NUL. It ignores ``event`` too, because each message of this server names its kind in the JSON.
+    """
+
+    media_type = "text/event-stream"
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._data: list[bytes] = []
+        self._id: str | None = None
+        self._retry_ms: int | None = None
+        self._size = 0
+        self._after_cr = False
+        self._first = True
+
+    def feed(self, chunk: bytes) -> Iterator[Frame]:
+        """Yield a frame for each block that ``chunk`` completes, also if it has only an ``id`` or ``retry``."""
+        for line in self._lines(chunk):
+            if line:
+                self._read_field(line)
+            elif (frame := self._finish_frame()) is not None:
+                yield frame
+
+    def _lines(self, chunk: bytes) -> Iterator[bytes]:
+        if self._after_cr and chunk:
+            chunk = chunk.removeprefix(b"\n")  # the second half of a CRLF that the network split
+            self._after_cr = False
+        if not chunk:
+            return
+        self._after_cr = chunk.endswith(b"\r")
+        first, *rest = _LINE_END.split(chunk)
+        self._buffer(first)
+        for part in rest:
+            line = b"".join(self._parts)
+            self._parts = []
+            self._buffer(part)
+            if self._first:
+                self._first = False
+                line = line.removeprefix(_BYTE_ORDER_MARK)
+            yield line
+
+    def _buffer(self, part: bytes) -> None:
+        """Add bytes to the incomplete line. Raises Malformed if the block is over ``MAX_MESSAGE_BYTES`` now."""
+        self._size += len(part)
+        if self._size > MAX_MESSAGE_BYTES:
+            raise Malformed(f"a message of more than {MAX_MESSAGE_BYTES} bytes")
+        self._parts.append(part)
+
+    def _read_field(self, line: bytes) -> None:
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            self._data.append(value)
+        elif name == b"id" and b"\0" not in value:
+            self._id = value.decode(errors="replace")
+        elif name == b"retry" and value.isdigit():
+            self._retry_ms = int(value)
+
+    def _finish_frame(self) -> Frame | None:
+        """Return a frame with the fields of the block that ended, or None if it has none. Then forget the fields."""
+        data, cursor, retry_ms = self._data, self._id, self._retry_ms
+        self._data, self._id, self._retry_ms = [], None, None
+        self._size = sum(map(len, self._parts))
+        if not data and cursor is None and retry_ms is None:
+            return None  # a comment or an empty block
+        return Frame(b"\n".join(data) if data else None, cursor, retry_ms)
+
+
+class _Head(msgspec.Struct):
+    kind: str
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+_DECODERS: dict[str, Callable[[bytes], Event]] = {
+    kind: msgspec.json.Decoder(each).decode for kind, each in EVENT_TYPES.items()
+}
+_decode_unknown: Callable[[bytes], Event] = msgspec.json.Decoder(Event).decode
+
+
+def parse_event(raw: bytes) -> Event:
+    """Parse one JSON object into an event. Raises :class:`Malformed` if it is not a message of this server."""
+    try:
+        event = _decode(raw, _decode_head(raw).kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Malformed(f"not a message of a stream-server ({error}): {summary_of(raw)}") from error
+    msgspec.structs.force_setattr(event, "raw", raw)
+    return event
+
+
+def _decode(raw: bytes, kind: str) -> Event:
+    try:
+        return _DECODERS.get(kind, _decode_unknown)(raw)
+    except msgspec.ValidationError:  # repeated from the same cursor, it would end the stream again and again
+        if issubclass(EVENT_TYPES.get(kind, Event), Control):
+            raise
+        return _decode_unknown(raw)
+
 
 Framing = Literal["sse", "ndjson", "websocket"]
 """The formats of messages on the wire; the messages are the same in all framings."""
@@ -35,10 +193,6 @@ CLOSE_SECONDS = 2.0
 
 _FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
 
-_STATUS_BY_CODE = {"rate_limited": 429, "unavailable": 503, "outcome_unknown": 503}
-"""The HTTP status of an error that comes in a message of a WebSocket; 400 for all other codes."""
-
-
 class StreamRequest(NamedTuple):
     """The request of a stream. After ``silence_seconds`` without a byte, the connection counts as broken."""
 
@@ -53,7 +207,7 @@ class StreamRequest(NamedTuple):
 
 
 class Connection(Protocol):
-    """An open connection."""
+    """An open connection of a stream, by HTTP or by WebSocket."""
 
     def arrivals(self) -> AsyncIterator[Iterable[Frame]]:
         """Yield the frames that arrive together. Ends when the server closes the connection."""
@@ -124,7 +278,7 @@ def _has_cursor(data: bytes) -> bool:
         code = str(answer.error.get("code") or "")
         seconds = answer.error.get("retry_after")
         raise RequestRefused(
-            _STATUS_BY_CODE.get(code, 400), code, str(answer.error.get("message") or ""),
+            STATUS_BY_CODE.get(code, 400), code, str(answer.error.get("message") or ""),
             param=answer.error.get("param"), column=answer.error.get("column"),
             retry_after=seconds if isinstance(seconds, int | float) else None,
         )  # fmt: skip

@@ -7,11 +7,9 @@ from typing import Self
 
 import msgspec
 
-from stream_server.client.backoff import Backoff
-from stream_server.client.connection import fits_in_url
+from stream_server.client.connection import fits_in_url, parse_event
 from stream_server.client.errors import RequestRefused, StreamEnded, Unreachable
-from stream_server.client.events import parse_event
-from stream_server.client.transport import Transport
+from stream_server.client.transport import Backoff, Transport
 from stream_server.wire.messages import Event, Gap, Goodbye
 
 MARGIN_SECONDS = 15.0
@@ -130,5 +128,3 @@ class Poll:
 
     def _can_renew(self, goodbye: Goodbye) -> bool:
         return goodbye.code == "token_expired" and self._transport.tokens.can_renew
-
-

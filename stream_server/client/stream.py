@@ -4,18 +4,14 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
-from typing import Self, Unpack
+from typing import Self, TypedDict, Unpack
 
 import aiohttp
 
-from stream_server.client.backoff import Backoff
-from stream_server.client.connection import Connection, Framing, StreamRequest, connect
+from stream_server.client.connection import Connection, Frame, Framing, StreamRequest, connect, parse_event
 from stream_server.client.errors import Malformed, OutcomeUnknown, RequestRefused, StreamEnded, Unreachable
-from stream_server.client.events import parse_event
 from stream_server.client.filters import Filters, to_parameters
-from stream_server.client.framing import Frame
-from stream_server.client.transport import Transport
+from stream_server.client.transport import Backoff, Transport
 from stream_server.wire.messages import Effective, Event, Gap, Goodbye, Hello
 
 MAX_REMEMBERED_CURSORS = 4096
@@ -28,27 +24,19 @@ STEADY_SECONDS = 30.0
 again, such as when a proxy or the server restarts in a loop."""
 
 
-def _say_nothing(_: str) -> None:
-    pass
+class StreamOptions(TypedDict, total=False):
+    """The options of a stream, besides its filters."""
 
-
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
-    """The options of a stream, besides its filters.
-
-    Attributes:
-        control: Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``.
-        framing: ``sse``, ``ndjson`` or ``websocket``; the messages are the same.
-        silence_seconds: Reconnect after this time without bytes. Must exceed the server's heartbeat interval.
-        backoff: Delays between reconnects; by default about 0.5 s, doubling up to 30 s.
-        on_connection_change: Called with a sentence for people when the connection is lost or restored.
-    """
-
-    control: bool = False
-    framing: Framing = "sse"
-    silence_seconds: float = MAX_SILENCE_SECONDS
-    backoff: Backoff = field(default_factory=Backoff)
-    on_connection_change: Callable[[str], None] = _say_nothing
+    control: bool
+    """Also yield ``hello``, ``heartbeat``, ``warning``, ``effective`` and ``goodbye``. A ``gap`` is always yielded."""
+    framing: Framing
+    """``sse`` (the default), ``ndjson`` or ``websocket``; the events are the same."""
+    silence_seconds: float
+    """Reconnect after this time without bytes. Must exceed the server's heartbeat interval."""
+    backoff: Backoff | None
+    """Delays between reconnects; by default about 0.5 s, doubling up to 30 s."""
+    on_connection_change: Callable[[str], None] | None
+    """Called with a sentence for people when the connection is lost or restored."""
 
 
 class Stream:
@@ -93,7 +81,11 @@ class Stream:
         self._transport = transport
         self._url = transport.url + path
         self._parameters = dict(parameters)
-        self._options = options
+        self._yields_control = options.get("control", False)
+        self._framing: Framing = options.get("framing", "sse")
+        self._silence_seconds = options.get("silence_seconds", MAX_SILENCE_SECONDS)
+        self._backoff = options.get("backoff") or Backoff()
+        self._tell = options.get("on_connection_change") or (lambda _: None)
         self._on_connect = on_connect
         self._failures = 0
         self._retry_seconds: float | None = None
@@ -199,9 +191,9 @@ class Stream:
         self.token = await self._transport.tokens.get()
         parameters = self._parameters if self._wanted is None else self._wanted
         query = parameters | ({"since": self._head} if self._head is not None else {})
-        request = StreamRequest(self._url, query, self.token, self._options.silence_seconds)
+        request = StreamRequest(self._url, query, self.token, self._silence_seconds)
         try:
-            async with connect(self._transport.stream_session, request, self._options.framing) as connection:
+            async with connect(self._transport.stream_session, request, self._framing) as connection:
                 self._connected(connection, parameters)
                 if self._wanted is not None:  # it came while this connection was opening
                     await self._request_update(connection, self._wanted)
@@ -226,7 +218,7 @@ class Stream:
         if parameters is self._wanted:
             self._wanted = None
         if self.connections:
-            self._options.on_connection_change("reconnected")
+            self._tell("reconnected")
         self.connections += 1
 
     def _accept_frames(self, frames: Iterable[Frame]) -> Malformed | None:
@@ -256,7 +248,7 @@ class Stream:
         elif isinstance(event, Gap) and event.reason == "rolled_back":
             self._seen = RememberedCursors(MAX_REMEMBERED_CURSORS)  # other entries may take the places of the lost ones
         if event.is_control:
-            self._move(event.cursor, event if self._options.control or isinstance(event, Gap) else None)
+            self._move(event.cursor, event if self._yields_control or isinstance(event, Gap) else None)
         elif self._seen.add(event.cursor):
             self._move(event.cursor, event)
 
@@ -281,9 +273,9 @@ class Stream:
             reason, named = goodbye.reason, goodbye.retry_after
             if named is None and not self._renews_token(goodbye.code):
                 raise StreamEnded(goodbye.code, goodbye.reason)
-        delay = self._options.backoff.delay(self._failures, named)
+        delay = self._backoff.delay(self._failures, named)
         self._failures += 1
-        self._options.on_connection_change(f"connection lost ({reason}), reconnecting in {delay:.1f} s")
+        self._tell(f"connection lost ({reason}), reconnecting in {delay:.1f} s")
         return delay
 
     def _renews_token(self, code: str) -> bool:

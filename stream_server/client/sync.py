@@ -11,13 +11,16 @@ import functools
 import threading
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
+from stream_server.client.call import BlockingCaller
+from stream_server.client.calls import Calls
 from stream_server.client.client import Client as AsyncClient
-from stream_server.client.client import ClientOptions, Token
+from stream_server.client.client import Token
 from stream_server.client.poll import Poll as AsyncPoll
 from stream_server.client.stream import Stream as AsyncStream
+from stream_server.client.transport import ClientOptions
 from stream_server.wire.messages import Event
 
 P = ParamSpec("P")
@@ -169,18 +172,6 @@ class Events:
             self._fetching = None
 
 
-def _blocking(
-    call: Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate["Client", P], R]:
-    """Return the method of the blocking client for a method of the asynchronous one, with the same arguments."""
-
-    def wait(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._thread().run(call(self._client, *args, **kwargs))
-
-    functools.update_wrapper(wait, call)
-    return wait
-
-
 def _iterated(
     call: Callable[Concatenate[AsyncClient, P], AsyncStream | AsyncPoll],
 ) -> Callable[Concatenate["Client", P], Events]:
@@ -196,7 +187,7 @@ def _iterated(
     return iterate
 
 
-class Client:
+class Client(BlockingCaller, Calls):
     """A client of one server that blocks, with the arguments of the asynchronous :class:`~stream_server.client.Client`.
 
         with Client("http://127.0.0.1:8000", token=LogIn("ada", "a good password")) as client:
@@ -243,6 +234,9 @@ class Client:
                 self._finish = weakref.finalize(self, thread.stop, self._client)
             return self._opened
 
+    def _wait_for(self, make: Callable[[AsyncClient], Awaitable[R]]) -> R:
+        return self._thread().run(make(self._client))
+
     @property
     def url(self) -> str:
         """The server's base URL, without a slash at the end."""
@@ -256,65 +250,3 @@ class Client:
     stream = _iterated(AsyncClient.stream)
     user_stream = _iterated(AsyncClient.user_stream)
     poll = _iterated(AsyncClient.poll)
-
-    request = _blocking(AsyncClient.request)
-    post = _blocking(AsyncClient.post)
-    reply = _blocking(AsyncClient.reply)
-    repost = _blocking(AsyncClient.repost)
-    quote = _blocking(AsyncClient.quote)
-    delete = _blocking(AsyncClient.delete)
-    status = _blocking(AsyncClient.status)
-    like = _blocking(AsyncClient.like)
-    unlike = _blocking(AsyncClient.unlike)
-    favorite = _blocking(AsyncClient.favorite)
-    unfavorite = _blocking(AsyncClient.unfavorite)
-    comment = _blocking(AsyncClient.comment)
-    delete_comment = _blocking(AsyncClient.delete_comment)
-    comments = _blocking(AsyncClient.comments)
-    home = _blocking(AsyncClient.home)
-    mentions = _blocking(AsyncClient.mentions)
-    favorites = _blocking(AsyncClient.favorites)
-    posts = _blocking(AsyncClient.posts)
-    sign_up = _blocking(AsyncClient.sign_up)
-    log_in = _blocking(AsyncClient.log_in)
-    me = _blocking(AsyncClient.me)
-    user = _blocking(AsyncClient.user)
-    user_by_login = _blocking(AsyncClient.user_by_login)
-    change_profile = _blocking(AsyncClient.change_profile)
-    follow = _blocking(AsyncClient.follow)
-    unfollow = _blocking(AsyncClient.unfollow)
-    followers = _blocking(AsyncClient.followers)
-    following = _blocking(AsyncClient.following)
-    block = _blocking(AsyncClient.block)
-    unblock = _blocking(AsyncClient.unblock)
-    mute = _blocking(AsyncClient.mute)
-    unmute = _blocking(AsyncClient.unmute)
-    create_users = _blocking(AsyncClient.create_users)
-    create_list = _blocking(AsyncClient.create_list)
-    delete_list = _blocking(AsyncClient.delete_list)
-    add_to_list = _blocking(AsyncClient.add_to_list)
-    remove_from_list = _blocking(AsyncClient.remove_from_list)
-    lists = _blocking(AsyncClient.lists)
-    list_members = _blocking(AsyncClient.list_members)
-    list_posts = _blocking(AsyncClient.list_posts)
-    create_group = _blocking(AsyncClient.create_group)
-    delete_group = _blocking(AsyncClient.delete_group)
-    join_group = _blocking(AsyncClient.join_group)
-    leave_group = _blocking(AsyncClient.leave_group)
-    add_to_group = _blocking(AsyncClient.add_to_group)
-    remove_from_group = _blocking(AsyncClient.remove_from_group)
-    groups = _blocking(AsyncClient.groups)
-    group_members = _blocking(AsyncClient.group_members)
-    group_posts = _blocking(AsyncClient.group_posts)
-    open_talk = _blocking(AsyncClient.open_talk)
-    send = _blocking(AsyncClient.send)
-    mark_talk_read = _blocking(AsyncClient.mark_talk_read)
-    talks = _blocking(AsyncClient.talks)
-    messages = _blocking(AsyncClient.messages)
-    notifications = _blocking(AsyncClient.notifications)
-    mark_notifications_read = _blocking(AsyncClient.mark_notifications_read)
-    rules = _blocking(AsyncClient.rules)
-    save_rules = _blocking(AsyncClient.save_rules)
-    delete_rules = _blocking(AsyncClient.delete_rules)
-    explain_rule = _blocking(AsyncClient.explain_rule)
-    preview_rule = _blocking(AsyncClient.preview_rule)

@@ -130,7 +130,10 @@ class _Claims(msgspec.Struct):
 
 
 def grant_of(token: str, now: float) -> Grant:
-    """Return a grant of this JWT with the times of its claims. ``now`` is Unix time. The signature is not checked."""
+    """Return a token with the times of its renewal and expiry, from its claims.
+
+    ``now`` is Unix time. The signature is not checked.
+    """
     try:
         payload = token.split(".")[1]
         claims = msgspec.json.decode(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)), type=_Claims)

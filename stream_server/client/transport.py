@@ -3,18 +3,21 @@
 The danger: a write whose answer is lost may have happened. Each write carries an ``Idempotency-Key``, so its repetition
 is answered as the first attempt was. If all attempts fail, the caller must know whether one of them may have happened:
 the last failure alone does not tell.
+
+The delays between attempts grow with each failure, and are random so that clients spread out.
 """
 
 import asyncio
+import random
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
-from stream_server.client.backoff import Backoff
 from stream_server.client.errors import (
     InvalidAddress,
     Malformed,
@@ -25,6 +28,35 @@ from stream_server.client.errors import (
     summary_of,
 )
 from stream_server.client.tokens import NO_TOKEN, TokenSource
+
+SERVER_DELAY_JITTER = 0.25
+"""A server's delay is extended by up to this share, because the server may name the same delay to all clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Computes random delays before retries, which grow with the number of failures in a row.
+
+    The upper limit of a delay is ``initial_seconds`` at first. Each failure doubles it, up to ``max_seconds``. The
+    delay is random between half of the limit and the limit. ``random_source`` returns numbers from 0 to 1.
+    """
+
+    initial_seconds: float = 0.5
+    max_seconds: float = 30.0
+    random_source: Callable[[], float] = random.random
+
+    def delay(self, failures: int, server_delay: float | None = None) -> float:
+        """Return the seconds to wait before a retry, after ``failures`` earlier failures in a row.
+
+        If the server asked for a delay (``server_delay``, in seconds), the result is that delay plus 0 to 25 %, or
+        more.
+        """
+        nominal = min(self.max_seconds, self.initial_seconds * 2.0 ** min(failures, 32))
+        delay = nominal * (0.5 + self.random_source() / 2)
+        if server_delay is None:
+            return delay
+        return max(delay, server_delay * (1 + SERVER_DELAY_JITTER * self.random_source()))
+
 
 T = TypeVar("T")
 
@@ -56,6 +88,19 @@ class RequestOptions(TypedDict, total=False):
     """Whether a request that is no ``GET`` changes nothing, such as a question with a body: it has no key then."""
     is_once: bool
     """Whether to stop after an attempt that may have happened, because a repetition would do harm."""
+
+
+class ClientOptions(TypedDict, total=False):
+    """The options of a client."""
+
+    attempts: int
+    """Most attempts for one call, the first included; 6 by default."""
+    seconds: float
+    """Timeout of one attempt, 30 by default."""
+    connections: int
+    """Most connections open at the same time, apart from streams; 100 by default."""
+    backoff: Backoff | None
+    """Delays between attempts; by default about 0.1 s, doubling up to 5 s."""
 
 
 class Request(NamedTuple):
@@ -90,16 +135,14 @@ class Transport:
         repeats: How many requests were sent again after a temporary failure.
     """
 
-    def __init__(
-        self, url: str, *, attempts: int, seconds: float, connections: int, backoff: Backoff | None = None
-    ) -> None:
+    def __init__(self, url: str, options: ClientOptions) -> None:
         self.url = check_address(url)
         self.tokens: TokenSource = NO_TOKEN
         self.repeats = 0
-        self._attempts = attempts
-        self._seconds = seconds
-        self._connections = connections
-        self._backoff = backoff or Backoff(initial_seconds=0.1, max_seconds=5.0)
+        self._attempts = options.get("attempts", 6)
+        self._seconds = options.get("seconds", 30.0)
+        self._connections = options.get("connections", 100)
+        self._backoff = options.get("backoff") or Backoff(initial_seconds=0.1, max_seconds=5.0)
         self._calls: aiohttp.ClientSession | None = None
         self._streams: aiohttp.ClientSession | None = None
 
@@ -124,13 +167,17 @@ class Transport:
 
     async def call(self, kind: type[T], method: str, path: str, **options: Unpack[RequestOptions]) -> T:
         """Send a request, and return its answer as a ``kind``. Raises :class:`Malformed` if it has another form."""
-        found: T = decode_answer(await self._send(self._build(method, path, options)), kind)
+        found: T = decode_answer(await self.request_raw(method, path, **options), kind)
         return found
 
     async def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
         """Send a request; return the decoded JSON of its answer, or None if that is empty."""
-        answer = await self._send(self._build(method, path, options))
+        answer = await self.request_raw(method, path, **options)
         return decode_answer(answer, Any) if answer else None
+
+    async def request_raw(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
+        """Send a request, and return the body of its answer."""
+        return await self._send(self._build(method, path, options))
 
     def _build(self, method: str, path: str, options: RequestOptions) -> Request:
         body = options.get("body")
@@ -216,9 +263,14 @@ def _may_repeat(request: Request, error: RequestRefused | Unreachable, *, may_ha
     return error.is_temporary and is_soon and not (request.is_once and may_have_happened)
 
 
-def decode_answer(answer: bytes, kind: Any) -> Any:
-    """Return the JSON of an answer as a ``kind``. Raises :class:`Malformed` if it has another form."""
+def decode_answer(answer: bytes, kind: Any, member: str = "") -> Any:
+    """Return the JSON of an answer, or of one ``member`` of it, as a ``kind``.
+
+    Raises :class:`Malformed` if it has another form.
+    """
     try:
+        if member:
+            answer = msgspec.json.decode(answer, type=dict[str, msgspec.Raw]).get(member, b"null")
         return msgspec.json.decode(answer, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"not an answer of a stream-server ({error}): {summary_of(answer)}") from error

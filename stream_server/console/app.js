@@ -27,8 +27,8 @@
 //
 // Text of others goes through h() and isolate() of dom.js, and never becomes markup. Colours: only the roles of tokens.css.
 
-import { compose } from "./compose.js";
 import { decoded, fill, h, icon } from "./dom.js";
+import { compose } from "./people/composer.js";
 import { askToReplace, explain, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
 import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";

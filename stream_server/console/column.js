@@ -4,7 +4,7 @@
 import { fill, h, icon } from "./dom.js";
 import { aloneParameters, titleOf, toRule } from "./filter.js";
 import { entry, menu } from "./menu.js";
-import { Plot, showAge, showRate } from "./plot.js";
+import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { Rows } from "./rows.js";
 import { explain } from "./session.js";
@@ -27,7 +27,7 @@ export class Column {
     this.tag = tag;
     this.title = titleOf(filter);
     this.rule = toRule(filter);
-    this.plot = new Plot();
+    this.plot = new RatePlot();
     this.rows = new Rows(`Posts: ${this.title}`, () => {});
     /** @type {import("./client.js").Stream | null} */ this.own = null;
     /** @type {any[] | null} */ this.buffer = null; // arrivals while the pages after a pause are read

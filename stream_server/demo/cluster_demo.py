@@ -1,6 +1,7 @@
 """Runs ``stream-server cluster demo``: six Redis nodes, two servers and nginx, with the content of ``serve --demo``.
 
-All of it is on the loopback, in a temporary folder, and ends with the demo. The servers share one random key of tokens.
+The nodes are three primaries, each with a replica, as docs/cluster.md lays them out. All of it is on the loopback, in a
+temporary folder, and ends with the demo. The servers share one random key of tokens.
 """
 
 import asyncio
@@ -8,7 +9,7 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -17,24 +18,36 @@ from stream_server.client import Client, ClientFailure
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
-from stream_server.demo.local_cluster import (
-    HOST,
-    ChildProcesses,
-    DemoFault,
-    LocalCluster,
-    find_nginx,
-    free_ports,
-    start_cluster,
-    start_front,
-)
+from stream_server.demo.child_processes import POLL_SECONDS, START_SECONDS, ChildProcesses, DemoFault, free_ports
+from stream_server.demo.front import accepts, find_nginx, start_front
+from stream_server.errors import ApiError
 from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.runtime.sign_in_link import make_first_link
 from stream_server.security.tokens import TokenAuthority
+from stream_server.store.redis.client import RedisClient
+from stream_server.store.redis.cluster_nodes import parse_rows
+from stream_server.store.redis.cluster_topology import CORE_SLOT
+from stream_server.store.redis.replies import parse_info
 from stream_server.store.social.sign_ins import SignIn
 
+HOST = "127.0.0.1"
 SERVERS = 2
 TOKEN_SECONDS = 86_400
+REDIS_TIMEOUT_SECONDS = 10.0
+
+SLOTS = ((CORE_SLOT, CORE_SLOT), (0, 8191), (8192, CORE_SLOT - 1, CORE_SLOT + 1, 16_383))
+"""First and last slots of each primary. The first one has the core's slot alone."""
+
+NODES = 2 * len(SLOTS)
+
+NODE_OPTIONS = (
+    "--bind", HOST, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000",
+    "--cluster-require-full-coverage", "no", "--cluster-allow-replica-migration", "yes",
+    "--save", "", "--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction",
+    "--hash-max-listpack-value", "1024", "--client-output-buffer-limit", "pubsub", "256mb", "64mb", "60",
+)  # fmt: skip
+"""As docs/cluster.md advises. A replica goes where none is left."""
 
 NO_NGINX = "nginx is not installed, so nothing spreads clients over the two servers: use either address"
 
@@ -47,22 +60,18 @@ async def run(port: int, print_text: PrintText) -> None:
     Raises `DemoFault` if it cannot start.
     """
     _stop_at_signals()
-    try:
-        binary = find_redis_binary().path
-    except EmbeddedRedisError as error:
-        raise DemoFault(str(error)) from None
     with suppress(asyncio.CancelledError):
         async with AsyncExitStack() as stack:
             private = PrivateFolder()
             stack.callback(private.remove)
             children = await stack.enter_async_context(ChildProcesses(private.path))
             print_text("starting six Redis nodes")
-            cluster = await start_cluster(binary, children, print_text)
-            settings = _settings(private.path, cluster.url)
+            names, core_pid = await _start_cluster(children, print_text)
+            settings = _settings(private.path, f"redis+cluster://{','.join(names)}")
             print_text(f"starting {SERVERS} servers")
             servers = await _start_servers(settings, children)
             address = await _start_front(children, port, servers, print_text)
-            print_text(_guide(address, servers, cluster))
+            print_text(_guide(address, servers, names, core_pid))
             await _run_content(settings, address, print_text)
             await asyncio.Event().wait()
     print_text("stopped")
@@ -72,18 +81,78 @@ def _stop_at_signals() -> None:
     """Cancel the current task at the first SIGINT or SIGTERM. Later ones do nothing: they would break off the stop."""
     task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
-
-    def stop() -> None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, _ignore)
-        task.cancel()
-
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, lambda: task.cancelling() or task.cancel())
 
 
-def _ignore() -> None:
-    """Do nothing at a signal."""
+async def _start_cluster(children: ChildProcesses, print_text: PrintText) -> tuple[list[str], int]:
+    """Start the nodes and make the cluster. Return their addresses and the process of the core's primary.
+
+    The primaries come first, that of the core at the beginning, then their replicas in the same order.
+    """
+    try:
+        binary = (await asyncio.to_thread(find_redis_binary)).path
+    except EmbeddedRedisError as error:
+        raise DemoFault(str(error)) from None
+    ports = free_ports(2 * NODES)
+    names = [f"{HOST}:{port}" for port in ports[:NODES]]
+    async with AsyncExitStack() as stack:
+        clients = [RedisClient(f"redis://{name}", REDIS_TIMEOUT_SECONDS) for name in names]
+        for client in clients:
+            stack.push_async_callback(client.close)
+        pairs = zip(ports[:NODES], ports[NODES:], strict=True)
+        pids = await asyncio.gather(*(_start_node(binary, children, *each) for each in pairs))
+        try:
+            await _join(clients, ports, print_text)
+        except ApiError as error:
+            raise DemoFault(f"the cluster was not made: {error.message}") from error
+    return names, pids[0]
+
+
+async def _start_node(binary: Path, children: ChildProcesses, port: int, bus_port: int) -> int:
+    folder = children.folder / f"redis-{port}"
+    folder.mkdir()
+    command = (binary, "--port", str(port), "--cluster-port", str(bus_port), "--dir", folder, *NODE_OPTIONS)
+    process = await children.start(folder.name, *command)
+    await children.wait_for(folder.name, process, partial(accepts, port))
+    return process.pid
+
+
+async def _join(clients: Sequence[RedisClient], ports: Sequence[int], print_text: PrintText) -> None:
+    """Give the primaries their slots and replicas, and wait until all nodes agree."""
+    ids = []
+    for at, client in enumerate(clients):
+        commands: list[tuple[str | int, ...]] = [("CLUSTER", "MYID"), ("CLUSTER", "SET-CONFIG-EPOCH", at + 1)]
+        if at < len(SLOTS):
+            commands.append(("CLUSTER", "ADDSLOTSRANGE", *SLOTS[at]))
+        # Each meets each other one, because gossip takes seconds.
+        commands += (("CLUSTER", "MEET", HOST, ports[other], ports[NODES + other]) for other in range(at))
+        ids.append((await client.execute(*commands))[0])
+    await _wait(clients, _knows_all, "meet")
+    print_text(f"{NODES} nodes know each other")
+    for client, primary_id in zip(clients[len(SLOTS) :], ids, strict=False):
+        await client.execute(("CLUSTER", "REPLICATE", primary_id))
+    print_text("the replicas copy their primaries")
+    await _wait(clients, _agrees, "agree")
+
+
+async def _wait(clients: Sequence[RedisClient], check: Callable[[Sequence[bytes]], bool], what: str) -> None:
+    end, asked = time.monotonic() + START_SECONDS, (("CLUSTER", "NODES"), ("CLUSTER", "INFO"), ("INFO", "replication"))
+    while not all([check(await client.execute(*asked)) for client in clients]):
+        if time.monotonic() > end:
+            raise DemoFault(f"the nodes of the cluster did not {what}")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _knows_all(told: Sequence[bytes]) -> bool:
+    rows = parse_rows(told[0])
+    return len(rows) == NODES and not any("handshake" in row.flags for row in rows)
+
+
+def _agrees(told: Sequence[bytes]) -> bool:
+    replicas = sum(bool(row.primary) for row in parse_rows(told[0]))
+    is_linked = parse_info(told[2]).get("master_link_status", "up") == "up"
+    return replicas == len(SLOTS) and is_linked and parse_info(told[1])["cluster_state"] == "ok"
 
 
 def _settings(folder: Path, redis_url: str) -> Config:
@@ -146,17 +215,16 @@ async def _run_content(settings: Config, address: str, print_text: PrintText) ->
     await walkthrough.run_demo(address, sign_token, make_link, print_text)
 
 
-def _guide(address: str, servers: list[int], cluster: LocalCluster) -> str:
+def _guide(address: str, servers: list[int], names: list[str], core_pid: int) -> str:
     """Return what runs where, and how to see the cluster recover."""
-    primaries = len(cluster.nodes) // 2
+    count = len(SLOTS)
     program = sys.argv[0] if Path(sys.argv[0]).name == "stream-server" else "stream-server"
-    names = [f"{HOST}:{node.port}" for node in cluster.nodes]
     lines = [
         f"stream-server listening on {address}",
         f"  servers    {', '.join(f'http://{HOST}:{port}' for port in servers)}",
-        f"  core       {names[0]} (process {cluster.core.pid}), replica {names[primaries]}",
-        f"  timelines  {', '.join(names[1:primaries])}, replicas {', '.join(names[primaries + 1 :])}",
+        f"  core       {names[0]} (process {core_pid}), replica {names[count]}",
+        f"  timelines  {', '.join(names[1:count])}, replicas {', '.join(names[count + 1 :])}",
         f"  check      {program} doctor --redis redis+cluster://{names[1]}",
-        f"  fail over  kill -9 {cluster.core.pid}    # posts fail for about four seconds, streams stay open",
+        f"  fail over  kill -9 {core_pid}    # posts fail for about four seconds, streams stay open",
     ]
     return "\n".join(lines)

@@ -2,8 +2,6 @@
 
 Everything goes through the HTTP API, as any other client would do it. The demo users have a known password. That opens
 nothing, because anyone who can reach the server can sign up anyway.
-
-The world of the demo is its users, and one of each thing that users can create.
 """
 
 import asyncio

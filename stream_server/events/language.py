@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from filters.entities import Entities, blank_entities
 from filters.index_keys import UNDETERMINED
-from filters.language_codes import RENAMED
+from filters.tables import RENAMED
 from stream_server.downloads import native
 
 LanguageDetector: TypeAlias = Callable[[str, Entities], str]

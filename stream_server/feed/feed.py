@@ -156,7 +156,7 @@ class Feed:
             await subscription.deliver(self._handle_message, self.hub.flusher.flush_if_due)
 
     def _handle_message(self, message: bytes) -> Work | None:
-        """Publish the entry of one message to the hub. Return the work that must precede the next message, if any.
+        """Publish the entry of one message to the hub. Return a coroutine to await before the next message, or None.
 
         If earlier entries are missing, this work reads them from the log. A message without a valid signature is never
         published: it only lets the log be read, which may have new entries.

@@ -78,7 +78,7 @@ class StreamDescription(msgspec.Struct):
 
 
 class StreamDirectory:
-    """The streams of one process, and the way to those of the others.
+    """Lists, closes and prolongs the open streams of a user, in this process and in the others.
 
     Attributes:
         process: Random id of this process.

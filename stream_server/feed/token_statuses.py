@@ -41,7 +41,7 @@ MAX_UNHEARD_CANARIES = 2
 class TokenSource(Protocol):
     """The store of the truth about tokens, see `Sessions`."""
 
-    async def get_token_status(self, token: TokenId) -> TokenStatus: ...
+    async def get_token_status(self, token: TokenId, *, shared: bool = False) -> TokenStatus: ...
 
 
 class TokenStatuses:
@@ -96,13 +96,14 @@ class TokenStatuses:
         else:
             self._users.pop(user_id, None)
 
-    async def ask(self, token: TokenId) -> TokenStatus:
+    async def ask(self, token: TokenId, *, shared: bool = False) -> TokenStatus:
         """Ask Redis for the status of a token, and remember it if the token is valid.
 
-        Raises `Unavailable` without an answer.
+        With ``shared``, the questions of many streams that open share a round trip. Raises `Unavailable` without an
+        answer.
         """
         changes, asked_at = self._changes, self._monotonic()
-        status = await self._source.get_token_status(token)
+        status = await self._source.get_token_status(token, shared=shared)
         # After a change in the meantime nobody knows whether Redis answered before it or after it.
         if changes == self._changes and status.is_valid:
             self._remember(token, status, asked_at + min(MAX_KNOWN_SECONDS, status.forgotten_in_seconds))

@@ -177,7 +177,7 @@ class Batch:
         self.served_count += len(recipients) - refused_count
 
     def _data_after_own_bytes(self, data: bytes) -> bytes:
-        """Return the batch for a client that has just got bytes of its own, behind which ``data`` may not fit."""
+        """Return the batch in a form that a client can decode which has just got a message of its own."""
         if self._history is None:
             return data
         self._history.forget()

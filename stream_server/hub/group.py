@@ -86,7 +86,7 @@ class WrappedFrames:
         return self._last_data
 
     def clear(self) -> None:
-        """Forget all frames."""
+        """Drop the frames that wait in the group."""
         self._data_by_frame.clear()
         self._last_wrap, self._last_frame, self._last_data = None, b"", b""
 

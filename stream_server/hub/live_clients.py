@@ -56,7 +56,8 @@ class LiveClients:
     def join(self, client: Client) -> None:
         """Make a client live. Its position must equal `head`: do not ``await`` between that check and this call."""
         client.use_private_view_if_needed()
-        group = self._groups.get(client.group_key) or self._open_group(client)
+        key = client.group_key
+        group = self._groups.get(key) or self._open_group(key, client)
         self.flusher.seal_group(group)  # the waiting frames are before the newcomer's position
         group.memberships.add(client)
         client.delivered -= group.memberships.batched
@@ -95,8 +96,8 @@ class LiveClients:
         group = self._group_of.get(client)
         return max(0, client.delivered + (0 if group is None else group.memberships.written))
 
-    def _open_group(self, client: Client) -> ClientGroup:
-        group = ClientGroup(client.group_key, client.subscription, client.request.framing, client.private_view)
+    def _open_group(self, key: Hashable, client: Client) -> ClientGroup:
+        group = ClientGroup(key, client.subscription, client.request.framing, client.private_view)
         group.next_heartbeat_at = self._loop.time() + self.limits.heartbeat_seconds
         self.index.add(group, client.subscription)  # may raise, so before the group can be found by its key
         self._groups[group.key] = group

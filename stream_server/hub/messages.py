@@ -63,18 +63,18 @@ def _build_message(kind: str, position: Position, now_ms: int, **members: object
 
 
 def hello_message(
-    position: Position, now_ms: int, connection_id: str, limits: object, server: str, retry_ms: int | None = None
+    position: Position, now_ms: int, connection_id: str, limits: str, server: str, retry_ms: int | None = None
 ) -> ControlMessage:
     """Return the first message of a stream. The subscription is in force from ``position`` on.
 
-    ``limits`` becomes a JSON object; it may be encoded already (`msgspec.Raw`).
+    ``limits`` is a JSON object. No other text needs an escape in JSON.
     """
-    cursor = position.cursor
-    body = {
-        "kind": "hello", "cursor": cursor, "at": format_iso_time(now_ms), "connection": connection_id,
-        "limits": limits, "server": server,
-    }  # fmt: skip
-    return ControlMessage("hello", cursor, encode_json(body), retry_ms)
+    cursor = f"{position.ms}-{position.seq}.{position.n}"
+    data = (
+        f'{{"kind":"hello","cursor":"{cursor}","at":"{format_iso_time(now_ms)}","connection":"{connection_id}",'
+        f'"limits":{limits},"server":"{server}"}}'
+    )
+    return ControlMessage("hello", cursor, data.encode(), retry_ms)
 
 
 def heartbeat_message(position: Position, now_ms: int, lag_ms: int) -> ControlMessage:

@@ -43,7 +43,7 @@ class StreamSession:
         self._now_ms = now_ms
         self._next_heartbeat_at = 0.0
         self._next_peer_check_at = 0.0
-        self._peer_silence = PeerSilence()
+        self._peer_silence: PeerSilence | None = None
         self._outcome: str | None = LEFT
         self._slow_detector: SlowClientDetector | None = None
         self._task: asyncio.Task[None] | None = None
@@ -300,6 +300,7 @@ class StreamSession:
         now, deadline = _loop_time(), self._hub.limits.write_timeout_seconds
         if now >= self._next_peer_check_at:
             self._next_peer_check_at = now + min(PEER_CHECK_SECONDS, deadline / 8)
+            self._peer_silence = self._peer_silence or PeerSilence()
             if self._peer_silence.measure_seconds(self.client.peer_silent_seconds(), now) >= deadline:
                 raise TimeoutError  # if nothing matches, no buffer fills, so no other check finds a dead peer
 

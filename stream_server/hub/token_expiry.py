@@ -52,12 +52,12 @@ class TokenExpiry:
             return
         ends_at = asyncio.get_running_loop().time() + max(0.0, moment - time.time())
         groups = self._groups.setdefault(moment, [])
-        shared = (one for one in groups if abs(one.ends_at - ends_at) <= SHARED_SECONDS)
-        group = next(shared, None)
-        if group is None:
-            group = ExpiryGroup(ends_at, partial(self._end, moment))
-            groups.append(group)
-        group.clients.add(client)
+        for group in groups:
+            if abs(group.ends_at - ends_at) <= SHARED_SECONDS:
+                group.clients.add(client)
+                return
+        groups.append(ExpiryGroup(ends_at, partial(self._end, moment)))
+        groups[-1].clients.add(client)
 
     def forget(self, client: Client) -> None:
         """Watch a client no longer. Stop the timer that it was the last to need."""

@@ -25,8 +25,8 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from stream_server.build import full_version
-from stream_server.errors import STATUS_BY_CODE
 from stream_server.hub.group import BUCKET_SECONDS, DeliveryTimes
+from stream_server.wire.errors import STATUS_BY_CODE
 
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """Upper bounds of the histogram's buckets in seconds: those of the Prometheus library. Longer times are in one more."""

@@ -14,6 +14,7 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``run_file``        ``server.json`` in the data folder: where a running server is
 ``sign_in_link``    the link that signs a user in to the console
 ``loop_watch``      measures how long the event loop is blocked
+``fair_queue``        lets a limited number of things happen at once, and the others wait in their order
 ``iteration_budget``  limits how long work of one kind takes in one iteration of the event loop
 ``work_thread``     runs long work beside the event loop
 ``logs``            JSON log lines: bounded, redacted and throttled

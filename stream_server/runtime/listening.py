@@ -45,7 +45,7 @@ class Listeners:
 
     @property
     def port(self) -> int:
-        """The TCP port."""
+        """The TCP port on which all sockets listen."""
         port: int = self.sockets[0].getsockname()[1]
         return port
 

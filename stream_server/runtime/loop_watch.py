@@ -36,7 +36,7 @@ class LoopWatch:
         return max(self._longest_now, self._longest_before)
 
     async def run(self) -> None:
-        """Measure until cancelled."""
+        """Measure how long the event loop is blocked, until cancelled."""
         self._schedule()
         try:
             await asyncio.Event().wait()

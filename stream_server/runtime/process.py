@@ -44,11 +44,11 @@ PrintText = Callable[[str], None]
 
 DEMO_TOKEN_SECONDS = 86_400
 
-GC_THRESHOLDS = (10_000, 4, 50)
+GC_THRESHOLDS = (50_000, 1_000, 50)
 """Thresholds of Python's garbage collector, because a collection pauses every stream.
 
-A collection of young objects visits up to 50,000 of them, which takes about 20 ms. A full one visits all objects. It is
-rare, because streams leave no cycles: two million objects must be made and kept since the last one.
+A collection of young objects visits up to 50,000 of them, which takes a few milliseconds. Those of older objects are
+rare, because streams leave no cycles: fifty million objects must be made and kept since the last one.
 """
 
 THREAD_SWITCH_SECONDS = 0.0001

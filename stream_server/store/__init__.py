@@ -14,7 +14,7 @@ counters between them. Reads need no script: they are pipelines of plain command
 ``rate_counters``          the counters behind the rate limits
 ``redis_state``            whether Redis takes writes: its memory, its replicas, and what it says
 ``reads/``                 what a viewer may see, and what a read promises: rows, facts and JSON
-``redis/``                 connections to Redis: client, Sentinel, replica, admission, timeouts, scripts
+``redis/``                 connections to Redis: client, Sentinel, replica, timeouts, scripts
 ``log/``                   the log: reading, subscribing, retention, rollbacks
 ``jobs/``                  the work that follows a write, and repair
 ``social/``                users, statuses and all other nouns of the API

@@ -16,7 +16,6 @@ from stream_server.store.log.event_log import EventLog, nothing_to_verify
 from stream_server.store.log.retention import Retention
 from stream_server.store.log.rollbacks import Rollbacks
 from stream_server.store.rate_counters import RateCounters
-from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_check import ClusterHealth
 from stream_server.store.redis.cluster_topology import NotACluster
@@ -70,11 +69,7 @@ class UnusableRedis(RuntimeError):
 
 
 class Store:
-    """All data in one Redis, with one attribute for each kind of data. Call :meth:`open` before use.
-
-    Attributes:
-        read_admission: Limits how many Redis calls of opening streams run at once in this server process.
-    """
+    """All data in one Redis, with one attribute for each kind of data. Call :meth:`open` before use."""
 
     def __init__(
         self,
@@ -97,7 +92,6 @@ class Store:
         signs published entries.
         """
         self.detect_language = detect_language
-        self.read_admission = ReadAdmission()
         self._redis = RedisClient(url, timeout_seconds)
         self._derived = route_derived(self._redis, url)
         self._replica_router = _route_replica(self._redis, replica_url)

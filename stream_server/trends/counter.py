@@ -14,7 +14,7 @@ from zlib import crc32
 
 import msgspec
 
-from filters.language_codes import present_tag
+from filters.tables import present_tag
 from filters.tokens import blank_unspaced, fold, has_unspaced
 from stream_server.events.entry import Entry
 from stream_server.events.kinds import PUBLIC_AUDIENCE
@@ -240,7 +240,7 @@ class TrendCounter:
         return self._reports[question]
 
     async def run(self) -> None:
-        """Count until cancelled."""
+        """Count the new posts once a second, until cancelled."""
         await self._may_begin.wait()
         while True:
             await self.count_new_posts()

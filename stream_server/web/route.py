@@ -64,7 +64,7 @@ class Route:
         works_when_full: Whether a write is accepted while Redis is nearly full, because it adds little or frees memory.
         websocket: The handler of a GET request that asks for a WebSocket, or None if the route has none.
         dialect: The foreign protocol that the route speaks, or None. A dialect ignores unknown parameters.
-        name: The operation's name, such as ``lists_get``. Empty takes the handler's, behind that of its module.
+        name: The operation's name, such as ``lists.get``. Empty takes the handler's, behind that of its module.
         summary: What the route does. Empty takes the first sentence of the handler.
         rate_limits: The rate limits of the route: its own, else those of anonymous requests, connects, reads or writes.
         grows_data: Whether a request may add data for good. Such a request is refused while Redis is nearly full.

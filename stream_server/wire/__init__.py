@@ -8,4 +8,5 @@ The package imports msgspec and nothing of the project, because the client is in
 
 ``objects``   statuses, users and the other objects of the API
 ``messages``  the messages of a stream
+``errors``    refusals, and the error codes with their HTTP statuses
 """

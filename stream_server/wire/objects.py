@@ -288,9 +288,7 @@ class ExplainedPart(Answer, frozen=True):
     text: str
     column: Annotated[
         int,
-        Meta(
-            description="where the part begins in the rule as sent, in code points", extra_json_schema={"minimum": 1}
-        ),
+        Meta(description="where the part begins in the rule as sent, in code points", extra_json_schema={"minimum": 1}),
     ]
     matched: bool
     why: str

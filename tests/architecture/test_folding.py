@@ -11,7 +11,7 @@ CODES = {
     "filters.tokens": "the ASCII half of the one normalisation",
     "filters.entities": "hosts and top-level domains",
     "filters.index_keys": "tags of languages",
-    "filters.language_codes": "tags of languages",
+    "filters.tables": "tags of languages",
     "filters.event": "codes of countries",
     "filters.rule": "names of operators",
     "filters.rules.parser": "names of operators",

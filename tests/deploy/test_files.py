@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from stream_server.config.settings import SETTINGS
-from stream_server.demo.local_cluster import CONFIGURATION
+from stream_server.demo.front import CONFIGURATION
 from stream_server.web.routes import ROUTE_TABLE
 from stream_server.web.streaming.long_poll import WAIT_SECONDS_BOUNDS
 from tests.deploy.files import documents, paths, text, unknown_options, unknown_variables

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from stream_server.demo.local_cluster import CONFIGURATION, find_nginx
+from stream_server.demo.front import CONFIGURATION, find_nginx
 from tests.deploy.files import text
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer

@@ -4,13 +4,12 @@
 table differs from the packages of the lock file.
 """
 
-import re
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
-from textwrap import fill
 
 import langcodes
 import regex  # type: ignore[import-untyped]  # it has no types
@@ -24,10 +23,9 @@ CLASSES = {
     "NON_DECIMAL_NUMBERS": r"[\p{Nl}\p{No}]",
     "PICTOGRAPHS": r"[\p{So}\p{Extended_Pictographic}\p{Emoji_Modifier}]",
 }
-"""The classes of characters in `filters/unicode_classes.py`, as the package `regex` names them."""
+"""The classes of characters in `filters/tables.json`, as the package `regex` names them."""
 
 CODE_POINTS = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
-_ASSIGNMENT = r'(?ms)^{} = (?:\(\n.*?^\)|"""\n.*?^""")'
 
 
 def members(name: str) -> list[int]:
@@ -83,54 +81,21 @@ def _escape(code: int) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _class_lines(name: str) -> str:
-    line, lines = "", []
-    for piece in _ranges(members(name)):
-        if len(line) + len(piece) > 110:
-            lines.append(line)
-            line = ""
-        line += piece
-    return "(\n" + "".join(f'    r"{each}"\n' for each in (*lines, line)) + ")"
-
-
-def _word_lines(words: Iterable[str], width: int = 119) -> str:
-    text = fill(" ".join(words), width, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
-    return f'"""\n{text}\n"""'
-
-
-def _pairs(table: dict[str, str]) -> Iterator[str]:
-    return (f"{old}={new}" for old, new in sorted(table.items()))
-
-
-def _write(file: str, tables: dict[str, str]) -> None:
-    path = FOLDER / file
-    text = path.read_text(encoding="utf-8")
-    for name, lines in tables.items():
-        before, after = re.split(_ASSIGNMENT.format(name), text, maxsplit=1)
-        text = f"{before}{name} = {lines}{after}"
-    path.write_text(text, encoding="utf-8")
+def _pairs(table: dict[str, str]) -> str:
+    return " ".join(f"{old}={new}" for old, new in sorted(table.items()))
 
 
 def main() -> None:
-    """Write all tables."""
+    """Write all tables but that of the retired domains, which stays."""
+    path = FOLDER / "tables.json"
+    made = json.loads(path.read_text(encoding="utf-8"))
+    made |= {name.lower(): "".join(_ranges(members(name))) for name in CLASSES}
     zone = root_zone()
-    _write("unicode_classes.py", {name: _class_lines(name) for name in CLASSES})
-    _write(
-        "tlds.py",
-        {
-            "_ASCII": _word_lines(sorted(filter(str.isascii, zone))),
-            "_INTERNATIONAL": _word_lines(sorted(name for name in zone if not name.isascii()), 60),
-        },
-    )
-    _write(
-        "language_codes.py",
-        {
-            "_TWO_LETTERS": _word_lines(sorted(two_letter_languages())),
-            "_RENAMED": _word_lines(_pairs(renamed_languages())),
-            "_SHORT": _word_lines(_pairs(short_languages())),
-            "_MACRO": _word_lines(_pairs(macro_languages())),
-        },
-    )
+    made["top_level_domains"] = " ".join(sorted(zone, key=lambda name: (not name.isascii(), name)))
+    made["two_letter_codes"] = " ".join(sorted(two_letter_languages()))
+    made["renamed"], made["short_codes"] = _pairs(renamed_languages()), _pairs(short_languages())
+    made["macro_languages"] = _pairs(macro_languages())
+    path.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

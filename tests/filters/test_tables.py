@@ -4,30 +4,29 @@ import re
 
 import pytest
 
-from filters import language_codes, unicode_classes
-from filters.tlds import TLDS
+from filters import tables as read
 from tests.filters import tables
 
 
 @pytest.mark.parametrize("name", tables.CLASSES)
 def test_a_class_of_characters_is_current(name: str) -> None:
-    pattern = re.compile(f"[{getattr(unicode_classes, name)}]")
+    pattern = re.compile(f"[{getattr(read, name)}]")
     assert [code for code in tables.CODE_POINTS if pattern.match(chr(code))] == tables.members(name)
 
 
 def test_every_domain_of_the_root_zone_is_known() -> None:
-    assert tables.root_zone() - TLDS == set()
+    assert tables.root_zone() - read.TLDS == set()
 
 
 def test_the_codes_of_languages_are_current() -> None:
-    assert tables.two_letter_languages() == language_codes.TWO_LETTER_CODES
-    assert tables.renamed_languages() == language_codes.RENAMED
-    assert tables.short_languages() == language_codes.SHORT_CODES
-    assert tables.macro_languages() == language_codes.MACRO_LANGUAGES
+    assert tables.two_letter_languages() == read.TWO_LETTER_CODES
+    assert tables.renamed_languages() == read.RENAMED
+    assert tables.short_languages() == read.SHORT_CODES
+    assert tables.macro_languages() == read.MACRO_LANGUAGES
 
 
 def test_no_letter_is_an_emoji_but_one() -> None:
     """The patterns of words leave out the sign for information, which is the only letter among the emoji."""
-    pictographs = re.compile(f"[{unicode_classes.PICTOGRAPHS}]")
+    pictographs = re.compile(f"[{read.PICTOGRAPHS}]")
     letters = [chr(code) for code in tables.CODE_POINTS if re.match(r"\w", chr(code))]
     assert [letter for letter in letters if pictographs.match(letter)] == ["\u2139"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.entities import find_dotted_run, find_urls
-from filters.unicode_classes import BIDI_CONTROLS
+from filters.tables import BIDI_CONTROLS
 
 SEPARATOR = re.compile(rf"""[\s\x00-\x1f\x7f!"#$%&'()*+,/:;<=>?@\[\\\]^`{{|}}~\ufffe\ufeff\uffff{BIDI_CONTROLS}]""")
 PIECES = [

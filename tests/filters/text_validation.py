@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from filters.entities import Indices, extract_entities, find_mentions_and_lists
-from filters.unicode_classes import CYRILLIC
+from filters.tables import CYRILLIC
 
 _URL = re.compile(r"(?:([^:/?#]+)://)?([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _PORT = re.compile(r":[0-9]{1,5}\Z")

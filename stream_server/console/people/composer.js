@@ -5,7 +5,6 @@ import { ApiError } from "../client.js";
 import { fill, h } from "../dom.js";
 import { explain } from "../session.js";
 import { RetryKey } from "./site.js";
-import { messageLimit } from "./limits.js";
 
 /** @typedef {Record<string, any>} Json */
 /**
@@ -179,4 +178,28 @@ function degrees(text, param) {
   const value = Number(text.replace(",", "."));
   if (text.trim() !== "" && Number.isFinite(value)) return value;
   throw new ApiError(400, { code: "invalid_parameter", message: "a place on the map needs two numbers of degrees", param });
+}
+
+/** The window that writes a post, from any view; see `app.compose` in app.js. @param {any} app @param {Record<string, any>} [draft] `message`, `in_reply_to`, `origin`, `group`, `location` */
+export function compose(app, draft = {}) {
+  const title = draft.origin ? "Quote" : draft.in_reply_to ? "Reply" : "Write a post";
+  const composer = new Composer(app, draft, {
+    onPosted: () => {
+      window.close();
+      app.say("Posted");
+    },
+  });
+  const window = app.dialog(title, composer.root);
+  composer.focus();
+}
+
+/** @type {Promise<number> | null} */
+let asked = null;
+
+/** Return the longest message that the server takes, in code points and asked once, or 0 while the server does not say. @param {import("../client.js").Client} client */
+function messageLimit(client) {
+  asked ??= client.request("GET", "/", { open: true }).then(
+    (index) => index?.message_max_chars ?? 0,
+    () => { asked = null; return 0; });
+  return asked;
 }

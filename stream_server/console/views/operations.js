@@ -4,9 +4,9 @@
 import { fill, h } from "../dom.js";
 import { ApiError } from "../client.js";
 import { History } from "../operations/history.js";
-import { Plot } from "../operations/plot.js";
 import { errors, kinds, limits, logAge, refusals, slowClients, workers } from "../operations/tables.js";
 import { bytes, milliseconds, plain, rate, share } from "../operations/units.js";
+import { LinePlot } from "../plot.js";
 import { explain } from "../session.js";
 
 /** @typedef {Record<string, any>} Json */
@@ -46,7 +46,7 @@ class Tile {
     this.noteOf = note;
     this.value = h("strong", { class: "ops-value" }, "–");
     this.note = h("p", { class: "ops-note" });
-    this.plot = new Plot(name, title, write);
+    this.plot = new LinePlot(name, title, write);
     this.root = h("section", { class: "card ops-tile", dataset: { tile: name } }, h("h2", {}, title), this.value, this.note, this.plot.root);
   }
 

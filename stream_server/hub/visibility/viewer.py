@@ -194,7 +194,7 @@ class Viewer:
 
     @property
     def sees_public_view(self) -> bool:
-        """Whether this user sees the public view.
+        """Whether this user sees the public view, which is the same for all users without special relations.
 
         The user has no blocks and no mutes, is not protected, and neither follows nor followed a protected user.
         """

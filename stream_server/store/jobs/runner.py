@@ -188,9 +188,10 @@ class JobRunner:
         return read_outcome(advanced)
 
     async def _write_what_answers_and_advance(self, commands: Sequence[Command], result: PassResult) -> PassOutcome:
-        """Change those timelines whose servers answer, then record the result of the pass.
+        """Change the timelines whose Redis servers answer, then record the result of the pass.
 
-        If there are others, the job starts again at its end. A fan-out without a hash stays for a worker instead.
+        If some servers do not answer, the job starts again at its end. A fan-out that is only a member of the queue
+        stays for a job worker instead.
         """
         has_failed = bool(await self._write_what_answers(commands))
         if has_failed and result.job.fence == NO_HASH:
@@ -268,7 +269,10 @@ class JobRunner:
         return outcome
 
     async def _delete_home(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
-        """Delete a home timeline that is asleep. If its user has come back, the refill runs again after this pass."""
+        """Delete a home timeline that is not kept any more, because its user stays away.
+
+        If the user has come back meanwhile, the refill runs again after this pass.
+        """
         await self._execute([("UNLINK", keys.home_timeline(job_pass.subject))])
         (outcome,) = await self._queue.advance(PassResult(job))
         return outcome

@@ -17,20 +17,12 @@ _HEAD = (
     b'{"id":"%b","uid":"%b","login":"%b","message":%b,"posted":"%b",%b,"lang":"%b","entities":%b,%b,"conversation":"%b"'
 )
 _JSON = b'%b,"likes":%b,"comments":%b,"reposts":%b}'
+_WHOLE = _HEAD + _JSON.removeprefix(b"%b")
 
 _USUAL_PLACE = b'"location":null,"place":null'
 _USUAL_ENTITIES = b'{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
 _USUAL_LINKS = b'"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
 """What most statuses have in their JSON. The row of a status has nothing in its place (``lua/status.lua``)."""
-
-_USUAL_JSON = _JSON.replace(
-    b"%b",
-    b'{"id":"%b","uid":"%b","login":"%b","message":%b,"posted":"%b",' + _USUAL_PLACE + b',"lang":"%b","entities":'
-    + _USUAL_ENTITIES + b"," + _USUAL_LINKS + b',"conversation":"%b"', 1,
-)  # fmt: skip
-
-USUAL_VALUES = 4
-"""Values of the row of a usual status: no place, no tag, no link, no reply, repost or quote, and in no group."""
 
 MAX_ROWS = 200
 """Most rows of one pipeline. Redis answers them in about half a millisecond, and others in between the next ones."""
@@ -94,18 +86,25 @@ def parse_row(status_id: bytes, values: Values) -> StatusRow | None:
     row, author, likes, comments, reposts, group, origin = values
     if row is None or author is None or likes is None or comments is None or reposts is None:
         return None
-    login, message, posted, lang, *unusual = row.split(b"\1")
-    place, entities, links, conversation, foreign_id = unusual or (b"",) * 5
-    conversation = conversation or status_id
-    named = b'%b","foreign_id":"%b' % (status_id, foreign_id) if foreign_id else status_id
-    head = _HEAD % (
-        named, author, login, message, posted, place or _USUAL_PLACE, lang, entities or _USUAL_ENTITIES,
-        links or _USUAL_LINKS, conversation,
-    )  # fmt: skip
-    is_plain_repost = origin is not None and message == b'""'
+    values = _head_values(status_id, author, row)
+    is_plain_repost = origin is not None and values[3] == b'""'
     return StatusRow(
-        head, author, likes, comments, reposts, group or b"", origin or b"", is_plain_repost, posted, conversation
-    )
+        _HEAD % values, author, likes, comments, reposts, group or b"", origin or b"", is_plain_repost, values[4],
+        values[-1],
+    )  # fmt: skip
+
+
+def _head_values(status_id: bytes, author: bytes, row: bytes) -> tuple[bytes, ...]:
+    """Return the values of `_HEAD` from the field ``row`` of a status."""
+    login, message, posted, lang, *unusual = row.split(b"\1")
+    if not unusual:
+        return (status_id, author, login, message, posted, _USUAL_PLACE, lang, _USUAL_ENTITIES, _USUAL_LINKS, status_id)
+    place, entities, links, conversation, foreign_id = unusual
+    named = b'%b","foreign_id":"%b' % (status_id, foreign_id) if foreign_id else status_id
+    return (
+        named, author, login, message, posted, place or _USUAL_PLACE, lang, entities or _USUAL_ENTITIES,
+        links or _USUAL_LINKS, conversation or status_id,
+    )  # fmt: skip
 
 
 Originals = Mapping[bytes, StatusRow | None]
@@ -148,25 +147,18 @@ def shown_json(sight: Sight, row: StatusRow | None, originals: Originals, least:
 async def show(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[bytes | None]:
     """Return the statuses with these ids as JSON, None for one below the visibility ``least`` and for no status.
 
-    Most statuses have a row of four values. They need no `StatusRow`, whose making costs as much as reading.
+    Most statuses are in no group and have no original. They need no `StatusRow`, whose making costs as much as reading.
     """
     found = await _read_values(sight.redis, ids)
-    rows = dict[int, StatusRow | None]()
-    usual = dict[int, list[bytes]]()
-    for at, (row, *_) in enumerate(found):
-        values = [] if row is None else row.split(b"\1")
-        if len(values) == USUAL_VALUES:
-            usual[at] = values
-        else:
-            rows[at] = parse_row(ids[at], found[at])
+    rows = {at: parse_row(ids[at], each) for at, each in enumerate(found) if each[5] is not None or each[6] is not None}
     originals = await read_originals(sight.redis, rows.values()) if rows else {}
     await learn(sight, rows.values(), originals, [author for _, author, *_ in found if author is not None])
     of = sight.of
     return [
         shown_json(sight, rows[at], originals, least) if at in rows
-        else None if author is None or of(author) < least
-        else _USUAL_JSON % (ids[at], author, *usual[at], ids[at], likes, comments, reposts)
-        for at, (_, author, likes, comments, reposts, _, _) in enumerate(found)
+        else None if row is None or author is None or of(author) < least
+        else _WHOLE % (*_head_values(status_id, author, row), likes, comments, reposts)
+        for at, (status_id, (row, author, likes, comments, reposts, _, _)) in enumerate(zip(ids, found, strict=True))
     ]  # fmt: skip
 
 

@@ -12,13 +12,13 @@ from contextvars import Context
 from functools import partial
 from typing import Generic, TypeVar
 
-from stream_server.store.redis.admission import ReadAdmission
+from stream_server.runtime.fair_queue import FairQueue
 
 MAX_CALLS = 3
 """Most calls of one kind at the same time."""
 
-MAX_QUESTIONS = 14
-"""Most questions of one call. With `MAX_CALLS`, Redis has 42 at a time, which it answers well within the timeout."""
+MAX_QUESTIONS = 32
+"""Most questions of one call. With `MAX_CALLS`, Redis has about a hundred at a time, which it answers well in time."""
 
 Question = TypeVar("Question")
 Answer = TypeVar("Answer")
@@ -28,12 +28,12 @@ class BatchedReads(Generic[Question, Answer]):
     """Answers questions of one kind by ``read``, which returns the answers to several questions in their order.
 
     In the place of an answer ``read`` may return its future: then only the one who asked this question waits for it.
-    Questions wait in the order in which they came. `ReadAdmission` decides how long, and when Redis counts as down.
+    Questions wait in the order in which they came, in a `FairQueue`.
     """
 
     def __init__(self, read: Callable[[list[Question]], Awaitable[Sequence[Answer | asyncio.Future[Answer]]]]) -> None:
         self._read = read
-        self._admission = ReadAdmission(MAX_CALLS)
+        self._queue = FairQueue(MAX_CALLS, "too many streams are being opened; try again")
         self._waiting: deque[tuple[Question, asyncio.Future[Answer]]] = deque()
         self._waiting_calls = 0
         self._calls: set[asyncio.Task[None]] = set()
@@ -59,7 +59,7 @@ class BatchedReads(Generic[Question, Answer]):
     async def _call(self) -> None:
         batch = None
         try:
-            async with self._admission.slot(0):
+            async with self._queue.place():
                 batch = self._take_batch()
                 answers = await self._read([question for question, _ in batch]) if batch else ()
         except Exception as error:  # noqa: BLE001 - it belongs to those who asked
@@ -74,7 +74,7 @@ class BatchedReads(Generic[Question, Answer]):
                 answer.set_result(found)
 
     def _take_batch(self) -> list[tuple[Question, "asyncio.Future[Answer]"]]:
-        """Take the questions of one call from those that wait, without those whose askers have left."""
+        """Return the questions for one call from the waiting ones, without those that nobody waits for any more."""
         self._waiting_calls -= 1
         batch: list[tuple[Question, asyncio.Future[Answer]]] = []
         while self._waiting and len(batch) < MAX_QUESTIONS:

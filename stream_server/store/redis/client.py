@@ -18,7 +18,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
 from stream_server.errors import ApiError, Unavailable
-from stream_server.store.redis import address, admission, moved_commands, timeout_budget
+from stream_server.store.redis import address, moved_commands, timeout_budget
 from stream_server.store.redis.cluster_topology import ClusterTopology, CoreOwnerGuide, CoreReplicaGuide, NodeGuide
 from stream_server.store.redis.connections import LaneConnections
 from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, Guide, HostPort, guided_pool_arguments
@@ -207,16 +207,8 @@ class RedisClient:
     async def run_pipeline(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
         """Send commands once and return their replies in order. The list contains an exception for each error reply.
 
-        A call of an opening stream first waits for a slot of `ReadAdmission`. Raises `Unavailable` if the commands were
-        not sent, and :class:`NoReply` if they were sent and not answered.
+        Raises `Unavailable` if the commands were not sent, and :class:`NoReply` if they were sent and not answered.
         """
-        request_admission = admission.current_admission()
-        if request_admission is None:
-            return await self._run_pipeline(commands, timeout_seconds)
-        async with request_admission.slot():
-            return await self._run_pipeline(commands, timeout_seconds)
-
-    async def _run_pipeline(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
         start, budget, allowed_seconds = time.monotonic(), timeout_budget.current_budget(), timeout_seconds
         if budget is not None:
             allowed_seconds = min(allowed_seconds, budget.remaining_seconds)

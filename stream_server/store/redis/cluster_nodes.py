@@ -38,7 +38,7 @@ class NodeRow(NamedTuple):
 
     @property
     def has_failed(self) -> bool:
-        """Whether most primaries agree that it does not answer."""
+        """Whether most primaries agree that the node does not answer."""
         return "fail" in self.flags
 
     @property
@@ -72,14 +72,6 @@ def parse_rows(nodes_text: bytes) -> list[NodeRow]:
     return [_parse_row(line) for line in nodes_text.decode().splitlines() if line]
 
 
-def states(rows: Iterable[NodeRow]) -> frozenset[tuple[object, ...]]:
-    """Return what in CLUSTER NODES makes a new table necessary: owners, epochs, and who failed or may be replaced."""
-    rows = list(rows)
-    return frozenset(
-        (row.id, row.epoch, row.ranges, row.has_failed, _may_be_replaced(row, rows)) for row in rows if row.ranges
-    )
-
-
 def parse_claims(slot_rows: Iterable[Any], rows: Iterable[NodeRow], asked: HostPort) -> Iterator[Claim]:
     """Yield the claims in the reply of CLUSTER SLOTS. ``asked`` is the address of the node that answered.
 
@@ -96,12 +88,10 @@ def parse_claims(slot_rows: Iterable[Any], rows: Iterable[NodeRow], asked: HostP
             last_slot=last_slot,
             primary=_parse_address(primary, asked),
             replicas=tuple(_parse_address(replica, asked) for replica in replicas),
-            is_failing_over=row is not None and row.has_failed and _may_be_replaced(row, row_by_id.values()),
+            is_failing_over=row is not None
+            and row.has_failed
+            and any(each.primary == node_id and not each.has_failed for each in row_by_id.values()),
         )
-
-
-def _may_be_replaced(primary: NodeRow, rows: Iterable[NodeRow]) -> bool:
-    return any(row.primary == primary.id and not row.has_failed for row in rows)
 
 
 def _parse_row(line: str) -> NodeRow:

@@ -4,13 +4,12 @@ Several nodes are asked at once, and for each slot the answer with the highest c
 off, or stood still, names the old owner until it hears from the others. So its own word is not enough: a former primary
 that wakes up confirms writes and then loses them.
 
-The table is asked for when connections open, and when a node refuses a command. While connections exist, a few nodes
-are also asked every 0.1 s whether another node owns slots or a primary failed, and every 2 s for the whole table.
+The table is asked for when connections open, when a node refuses a command, and every 0.1 s while connections exist.
 """
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,21 +20,15 @@ from redis.exceptions import RedisError, ResponseError
 
 from stream_server.store import keys
 from stream_server.store.redis.address import ClusterSeeds
-from stream_server.store.redis.cluster_nodes import Claim, parse_claims, parse_rows, states
+from stream_server.store.redis.cluster_nodes import Claim, parse_claims, parse_rows
 from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, HostPort
 from stream_server.store.redis.shared_query import SharedQuery, query_all
 
 MAX_ASKED_NODES = 3
 """Most nodes that are asked at once. They stay the same while they answer, so a large cluster costs few connections."""
 
-MAX_TABLE_AGE_SECONDS = 2.0
-"""Time in seconds after which the table is asked for again, because a replica came or went. Nobody waits for that."""
-
 NO_CLUSTER_TEXT = "cluster support disabled"
 """Text of the refusal of CLUSTER by a Redis that is not in a cluster."""
-
-
-States = frozenset[tuple[object, ...]]
 
 
 class NotACluster(RedisError):
@@ -49,11 +42,8 @@ class Shard(NamedTuple):
     replicas: tuple[HostPort, ...]
 
 
-class Answer(NamedTuple):
-    """The report of one node: the state of the nodes with slots, and the claims on slots."""
-
-    states: States
-    claims: tuple[Claim, ...]
+Answer = tuple[Claim, ...]
+"""The claims on slots by the word of one node."""
 
 
 def slot_of(key: str) -> int:
@@ -70,7 +60,7 @@ class ClusterTopology:
 
     Attributes:
         on_core_shard: Called with the nodes of the core's shard, its primary first, when they have changed.
-        on_table: Called when there is a new table.
+        on_table: Called when the table has changed.
         timeout_seconds: Longest wait in seconds for a node's answer.
     """
 
@@ -80,15 +70,15 @@ class ClusterTopology:
         self.on_core_shard: Callable[[tuple[HostPort, ...]], None] = _ignore_core_shard
         self.on_table: Callable[[], None] = _ignore_table
         self._shard_by_slot: list[Shard | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
+        self._shards: list[Shard] = []
         self._is_core_failing_over = False
         self._core_nodes: tuple[HostPort, ...] = ()
-        self._known_states: set[States] = set()
+        self._answers: list[Answer] = []
         self._clients: dict[HostPort, Redis] = {}
         self._silent: set[HostPort] = set()
         self._asked: list[HostPort] = []
         self._hints: list[HostPort] = []
         self._query = SharedQuery(self._ask, self._take)
-        self._taken_at = 0.0
         self._requested: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
@@ -117,7 +107,7 @@ class ClusterTopology:
 
     def primaries(self) -> list[HostPort]:
         """Return all primaries that own slots, in the order of their first slots."""
-        return list(dict.fromkeys(shard.primary for shard in self._shard_by_slot if shard is not None))
+        return list(dict.fromkeys(shard.primary for shard in self._shards))
 
     async def recent(self) -> None:
         """Let the table be at most 0.1 s old. Raises as :meth:`refresh`."""
@@ -139,8 +129,8 @@ class ClusterTopology:
             self._requested = asyncio.create_task(self._refresh_quietly(moved_to), name="cluster refresh")
 
     def start_polling(self) -> None:
-        """Start a task that looks every 0.1 s whether the table has changed, until :meth:`close`."""
-        self._query.start_polling(self._poll)
+        """Start a task that asks every 0.1 s, until :meth:`close`."""
+        self._query.start_polling()
 
     async def close(self) -> None:
         """Stop polling, cancel a running question, and close the connections to the nodes."""
@@ -168,18 +158,10 @@ class ClusterTopology:
         with suppress(RedisError, OSError):
             await self.refresh(moved_to)
 
-    async def _poll(self) -> None:
-        """Ask a few nodes who has which slots. Make a new table if one reports something new, or the table is old."""
-        if asyncio.get_running_loop().time() - self._taken_at > MAX_TABLE_AGE_SECONDS:
-            await self._query.next()
-            return
-        answers = await query_all(self._asked, self._query_states, self.timeout_seconds)
-        if any(answer is None or answer not in self._known_states for answer in answers) or not answers:
-            await self._query.next()
-
     async def _ask(self) -> list[Answer]:
         """Ask some nodes, or all that are known if none of these answers. Raises as :meth:`refresh`."""
-        known = list(dict.fromkeys([*self._asked, *self._nodes(), *self.service.seeds]))
+        listed = (node for shard in self._shards for node in (shard.primary, *shard.replicas))
+        known = list(dict.fromkeys([*self._asked, *listed, *self.service.seeds]))
         chosen = self._choose(known)
         hints, self._hints = self._hints, []  # one that comes meanwhile is for the next question
         answers = await self._ask_nodes([*chosen, *(hint for hint in hints if hint not in chosen)])
@@ -220,11 +202,7 @@ class ClusterTopology:
                 if NO_CLUSTER_TEXT in str(error):
                     return (None,)
                 raise
-        rows = parse_rows(nodes_text)
-        return (Answer(states(rows), tuple(parse_claims(slot_rows, rows, node))),)
-
-    async def _query_states(self, node: HostPort) -> States:
-        return states(parse_rows(await self._client(node).execute_command("CLUSTER", "NODES")))  # type: ignore[no-untyped-call]  # redis-py
+        return (tuple(parse_claims(slot_rows, parse_rows(nodes_text), node)),)
 
     def _client(self, node: HostPort) -> Redis:
         client = self._clients.get(node)
@@ -237,24 +215,19 @@ class ClusterTopology:
         for node in self._clients.keys() - set(self._asked):
             await self._clients.pop(node).aclose()
 
-    def _nodes(self) -> Iterable[HostPort]:
-        for shard in dict.fromkeys(shard for shard in self._shard_by_slot if shard is not None):
-            yield shard.primary
-            yield from shard.replicas
-
     def _take(self, answers: list[Answer] | Exception) -> None:
-        """Make the table from the answers."""
-        if isinstance(answers, Exception):
+        """Make the table from the answers, if they are not the last ones."""
+        if isinstance(answers, Exception) or answers == self._answers:
             return
-        self._taken_at = asyncio.get_running_loop().time()
-        self._known_states = {answer.states for answer in answers}
+        self._answers = answers
         # Where two nodes have the same epoch, Redis gives a higher one to the node with the smaller id.
-        claims = sorted((claim for answer in answers for claim in answer.claims), key=_by_id, reverse=True)
+        claims = sorted((claim for answer in answers for claim in answer), key=_by_id, reverse=True)
         table: list[Shard | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         for claim in sorted(claims, key=_by_epoch):
             size = claim.last_slot - claim.first_slot + 1
             table[claim.first_slot : claim.last_slot + 1] = [Shard(claim.primary, claim.replicas)] * size
         self._shard_by_slot = table
+        self._shards = list(dict.fromkeys(shard for shard in table if shard is not None))
         self._is_core_failing_over = _is_failing_over(claims, self.owner(CORE_SLOT))
         core = table[CORE_SLOT]
         nodes = () if core is None else (core.primary, *core.replicas)

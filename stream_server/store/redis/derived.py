@@ -26,12 +26,11 @@ from typing import Any, NamedTuple, Protocol
 from redis.exceptions import AskError, MovedError, RedisError, ResponseError, TryAgainError
 
 from stream_server.errors import ApiError, Unavailable
-from stream_server.store.redis import admission, timeout_budget
+from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_topology import CORE_SLOT, ClusterTopology, slot_of
 from stream_server.store.redis.guided_connection import HostPort
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.own_task import enter_task
 from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.refusals import to_api_error, unavailable_error
 
@@ -65,40 +64,33 @@ class DerivedRedis(Protocol):
     @property
     def primaries(self) -> Sequence[RedisClient]:
         """The servers that together have all keys, for a scan. With a cluster, one may have the keys of the truth."""
-        ...
 
     @property
     def unreachable_nodes(self) -> Sequence[HostPort]:
         """The servers that do not answer. Commands for their keys fail at once until they do."""
-        ...
 
     @property
     def nodes_returned(self) -> int:
         """How many times a server that did not answer came back, or another one took its place."""
-        ...
 
     @property
     def follow_ups(self) -> Mapping[str, int]:
         """How many commands were sent again, by the refusal of the server: ``moved``, ``ask``, ``tryagain``."""
-        ...
 
     async def execute(self, *commands: Command) -> list[Any]:
         """Run commands and return their replies in order. Raises the API error of one that failed.
 
         The others have run nevertheless, unless their servers failed too.
         """
-        ...
 
     async def execute_each(self, *commands: Command) -> list[Any]:
         """Run commands and return their replies in order. An `ApiError` stands in the place of each that failed.
 
         It is `Unavailable` if the server of the key did not answer or takes no writes now.
         """
-        ...
 
     async def close(self) -> None:
         """Close all connections."""
-        ...
 
 
 class Target(NamedTuple):
@@ -115,11 +107,10 @@ class Node:
         client: Its client, made anew after it was away.
         is_away: Whether calls fail at once, because the node does not answer.
         is_suspect: Whether the node must show by PING that it answers.
-        was_listed: Whether the table of the cluster has named it as a primary.
     """
 
-    def __init__(self, address: HostPort, client: RedisClient, *, was_listed: bool) -> None:
-        self.address, self.client, self.was_listed = address, client, was_listed
+    def __init__(self, address: HostPort, client: RedisClient) -> None:
+        self.address, self.client = address, client
         self.is_away = self.is_suspect = False
 
 
@@ -127,10 +118,6 @@ class DerivedRouter:
     """The derived data of a Redis Cluster: each command goes to the node that has its key. See `DerivedRedis`.
 
     The time limit of a request and its turn among opening streams count a call once, however many nodes it needs.
-
-    Attributes:
-        nodes_returned: How many times a node that did not answer came back, or another one took its place.
-        follow_ups: How many commands were sent again, by the refusal of the node: ``moved``, ``ask``, ``tryagain``.
     """
 
     def __init__(self, core: RedisClient, topology: ClusterTopology, url: str) -> None:
@@ -154,7 +141,7 @@ class DerivedRouter:
     @property
     def unreachable_nodes(self) -> Sequence[HostPort]:
         """The primaries that do not answer, in order, as far as this process has used them."""
-        return sorted(node.address for node in self._nodes.values() if node.is_away and node.was_listed)
+        return sorted(node.address for node in self._nodes.values() if node.is_away)
 
     async def execute(self, *commands: Command) -> list[Any]:
         """Run commands on their nodes, and return their replies in order. Raises the API error of the first failure."""
@@ -166,11 +153,7 @@ class DerivedRouter:
 
     async def execute_each(self, *commands: Command) -> list[Any]:
         """Run commands on their nodes. An `ApiError` stands in the place of the reply of each that failed."""
-        request_admission = admission.current_admission()
-        if request_admission is None:
-            return await self._execute_each(commands)
-        async with request_admission.slot():
-            return await self._execute_each(commands)
+        return await self._execute_each(commands)
 
     async def close(self) -> None:
         """Close the connections to all nodes. The client of the truth stays open."""
@@ -210,14 +193,14 @@ class DerivedRouter:
 
     def _group(self, commands: Sequence[Command]) -> dict[HostPort | None, list[int]]:
         """Return the indexes of the commands by the owner of their key. None stands for an unknown owner."""
-        groups = defaultdict[HostPort | None, list[int]](list)
+        groups: dict[HostPort | None, list[int]] = defaultdict(list)
+        find_owner = self._topology.owner
         for index, command in enumerate(commands):
-            groups[self._topology.owner(slot_of(str(command[1])))].append(index)
+            groups[find_owner(slot_of(str(command[1])))].append(index)
         return groups
 
     async def _learn_owners(self, deadline: float) -> None:
         """Ask the cluster for its table, unless it was asked just now."""
-        await enter_task()
         with suppress(RedisError, OSError):
             async with asyncio.timeout(deadline - time.monotonic()):
                 await self._topology.recent()
@@ -269,7 +252,7 @@ class DerivedRouter:
         The commands of one key keep their order. So the later ones of a refused key are sent again behind it, even if
         the node has run them, because the key may have come to this node between the two.
         """
-        refused = defaultdict[Target, list[int]](list)
+        refused: dict[Target, list[int]] = defaultdict(list)
         for target, indexes in sent.items():
             next_of_key: dict[str | bytes | int, Target] = {}
             for index in indexes:
@@ -302,8 +285,7 @@ class DerivedRouter:
     def _node(self, address: HostPort) -> Node:
         node = self._nodes.get(address)
         if node is None:
-            was_listed = address in self._topology.primaries()
-            node = self._nodes[address] = Node(address, self._make_client(node=address), was_listed=was_listed)
+            node = self._nodes[address] = Node(address, self._make_client(node=address))
         return node
 
     def _suspect(self, node: Node) -> None:
@@ -320,11 +302,16 @@ class DerivedRouter:
             await asyncio.sleep(PING_PAUSE_SECONDS)
 
     async def _ping(self, node: Node) -> None:
-        """Ask a node. If it is silent, the calls that wait for it fail."""
+        """Ask a node. If it is silent, the calls that wait for it fail.
+
+        A silent node that is no primary by the table was named by a node that was late, and is forgotten.
+        """
         try:
             await node.client.send((("PING",),), time.monotonic() + SUSPECT_SHARE * self._core.timeout_seconds)
         except (Unavailable, NoReply):
-            if not node.is_away:
+            if node.address not in self._topology.primaries():
+                self._let_go(node)
+            elif not node.is_away:
                 node.is_away = True
                 logger.warning("the Redis node %s:%d does not answer; requests for its keys fail", *node.address)
                 silent, node.client = node.client, self._make_client(node=node.address)
@@ -336,23 +323,20 @@ class DerivedRouter:
         node.is_away = node.is_suspect = False
 
     def _follow_table(self) -> None:
-        """Let go the nodes that are no primaries any more. A node that gets its first slot is not one yet.
+        """Let go the nodes that are no primaries any more."""
+        for node in [node for address, node in self._nodes.items() if address not in self._topology.primaries()]:
+            self.nodes_returned += node.is_away
+            self._let_go(node)
 
-        A node that is away and was none is an address by the word of a node that was late.
-        """
-        primaries = set(self._topology.primaries())
-        for address, node in [*self._nodes.items()]:
-            if address in primaries:
-                node.was_listed = True
-            elif node.was_listed or node.is_away:
-                del self._nodes[address]
-                self.nodes_returned += node.is_away and node.was_listed
-                task = asyncio.create_task(self._close_later(node), name="closing of a Redis node")
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
+    def _let_go(self, node: Node) -> None:
+        """Forget a node, and close its connections when its last calls have ended. A later call makes it anew."""
+        if self._nodes.get(node.address) is node:
+            del self._nodes[node.address]
+            task = asyncio.create_task(self._close_later(node), name="closing of a Redis node")
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     async def _close_later(self, node: Node) -> None:
-        """Close a node when its last calls have ended."""
         try:
             await asyncio.sleep(self._core.timeout_seconds)
         finally:

@@ -36,7 +36,7 @@ class ShardScripts:
         self._take_nodes(self._topology.core_nodes)
 
     async def close(self) -> None:
-        """Stop loading."""
+        """Stop loading the scripts into the nodes."""
         self._topology.on_core_shard = _ignore_nodes
         if self._loading is not None:
             self._loading.cancel()

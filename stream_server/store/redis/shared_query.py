@@ -50,10 +50,10 @@ class SharedQuery(Generic[Answer]):
             await asyncio.wait([earlier])
         return await asyncio.shield(self._running or self._start())
 
-    def start_polling(self, poll: Callable[[], Awaitable[Any]] | None = None) -> None:
-        """Await ``poll``, or ask, every 0.1 s until :meth:`close`. Do nothing if this runs already."""
+    def start_polling(self) -> None:
+        """Ask every 0.1 s until :meth:`close`. Do nothing if this runs already."""
         if self._polling is None or self._polling.done():
-            self._polling = asyncio.create_task(_repeat(poll or self.recent), name="Redis address polling")
+            self._polling = asyncio.create_task(self._poll(), name="Redis address polling")
 
     async def close(self) -> None:
         """Stop polling, and cancel a running query."""
@@ -66,6 +66,13 @@ class SharedQuery(Generic[Answer]):
         self._running = asyncio.create_task(self._ask(), name="Redis address query")
         self._running.add_done_callback(self._on_end)
         return self._running
+
+    async def _poll(self) -> None:
+        """Ask again and again. If no server answers, keep what is known, because silence does not show a failover."""
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            with suppress(RedisError, OSError):
+                await self.recent()
 
     async def _ask(self) -> Answer:
         return await self._query()
@@ -81,14 +88,6 @@ class SharedQuery(Generic[Answer]):
         elif isinstance(error, Exception):
             self._answer = None
             self._on_done(error)
-
-
-async def _repeat(poll: Callable[[], Awaitable[Any]]) -> None:
-    """Poll every 0.1 s. If no server answers, keep what is known, because silence does not show a failover."""
-    while True:
-        await asyncio.sleep(POLL_SECONDS)
-        with suppress(RedisError, OSError):
-            await poll()
 
 
 async def query_all(

@@ -87,7 +87,7 @@ class _Subjects:
         self._known: dict[bytes, bytes | None] = {}
 
     async def find(self, names: Sequence[bytes]) -> list[bytes | None]:
-        """Return for each name the status and the comment as JSON members, with a comma before each.
+        """Return for each notification's name its status and comment as JSON members, with a comma before each.
 
         None stands for a notification that the receiver may not see, or whose subject is deleted.
         """

@@ -11,7 +11,6 @@ import msgspec
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.reads.users import USER_FIELDS, UserRow
-from stream_server.store.redis.admission import current_admission
 from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
@@ -59,7 +58,7 @@ class TokenId(NamedTuple):
 
 
 class RefreshSecrets(NamedTuple):
-    """The SHA-256 of a session's family secret, which all of its refresh tokens contain, and of one refresh token."""
+    """Two SHA-256 digests of a session: of the secret that all of its refresh tokens contain, and of one token."""
 
     family: str
     token: str
@@ -100,12 +99,12 @@ class Sessions(Noun):
         super().__init__(redis, scripts, syndication)
         self._statuses = BatchedReads(self.get_token_statuses)
 
-    async def get_token_status(self, token: TokenId) -> TokenStatus:
+    async def get_token_status(self, token: TokenId, *, shared: bool = False) -> TokenStatus:
         """Return whether an access token is revoked, and whether its user exists and is suspended.
 
-        The tokens of streams that open at the same time share a round trip.
+        With ``shared``, the questions of many callers share a round trip, which no timeout of one caller cuts short.
         """
-        if current_admission() is not None:
+        if shared:
             return await self._statuses.ask(token)
         return (await self.get_token_statuses([token]))[0]
 

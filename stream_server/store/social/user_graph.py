@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from stream_server.errors import ApiError
 from stream_server.events.position import Position
+from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store import keys
-from stream_server.store.redis.admission import ReadAdmission
 from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import READ_NEWEST_ENTRY
@@ -71,7 +71,7 @@ class UserGraphs(Noun):
     def __init__(self, redis: RedisClient, scripts: Scripts, syndication: Syndication) -> None:
         super().__init__(redis, scripts, syndication)
         self._graphs = BatchedReads(self._read_graphs)
-        self._large_admission = ReadAdmission(MAX_LARGE_READS)
+        self._large_queue = FairQueue(MAX_LARGE_READS, "too many streams are being opened; try again")
         self._large_reads: set[asyncio.Task[UserGraph]] = set()
 
     def get_graph(self, uid: str) -> "asyncio.Future[UserGraph]":
@@ -124,7 +124,7 @@ class UserGraphs(Noun):
 
     async def _read_large_graph(self, uid: str, applied_from: Position) -> UserGraph:
         """Read a graph in pages. The log's head was ``applied_from`` before that."""
-        async with self._large_admission.slot(0):
+        async with self._large_queue.place():
             relations = [await self._scan_set("ZSCAN", keys.key_for(name, uid)) for name in RELATIONS]
             return _make_graph([*map(_times_by_id, relations)], applied_from, await self._read_head())
 

@@ -16,7 +16,7 @@ USERS_PER_CALL = 100
 
 
 class IdleHomes:
-    """Finds home timelines, and lets those fall asleep whose users do not come (``lua/timeline.lua``)."""
+    """Finds and deletes the home timelines whose users have not come for a while (``lua/timeline.lua``)."""
 
     def __init__(self, core: RedisClient, derived: DerivedRedis, scripts: Scripts) -> None:
         self._core = core

@@ -18,7 +18,7 @@ from stream_server.web.api.statuses import MAX_MEDIA, GeoPoint, MediaLink, Named
 from stream_server.web.http import fields, validation
 from stream_server.web.http.body import normalise_json
 from stream_server.web.http.fields import DisplayName, ForeignId, Id, Language, Login
-from stream_server.web.http.responses import ErrorDetail
+from stream_server.wire.errors import ErrorDetail
 
 MAX_FUTURE_SECONDS = 60
 """Seconds by which the clock of the site may be ahead of this server's."""

@@ -1,12 +1,13 @@
 """Makes the rows of the URL table whose handlers only read the path, make one call of the store, and answer with it.
 
-A row names its operation, such as ``lists_get``. The first word is the operation's tag in the OpenAPI document.
-``call`` takes the store and returns the method that does the work: it gets the caller's user id, the ids in the path,
-and what the row adds to these. A path parameter that is no id needs a handler of its own.
+A row's ``name`` is that of the operation and of the store's method that does the work, such as ``lists.get``. The
+method gets the caller's user id, the ids in the path, and what the row adds to these. A path parameter that is no id
+needs a handler of its own.
 """
 
 import re
 from collections.abc import Awaitable, Callable
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -21,8 +22,6 @@ from stream_server.web.http.paging import PageAnswer, PageQuery, read_page_reque
 from stream_server.web.http.responses import encode_response, json_response, page_response
 from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES
 from stream_server.web.route import RedisRoundTrips, Route
-
-Call = Callable[[Store], Callable[..., Awaitable[Any]]]
 
 PASSWORD_TRIPS = RedisRoundTrips(2, "one before and one after hashing the password, which costs more than Redis")
 LOG_IN_TRIPS = RedisRoundTrips(3, "the id of the login, then its password; and the session")
@@ -40,6 +39,11 @@ CONTACT_LIMITS = (WRITES, WRITE_BYTES, FOLLOWS)
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 
 
+def _call_of(name: str) -> Callable[[Store], Callable[..., Awaitable[Any]]]:
+    """Return what takes the method ``name``, such as ``lists.get``, from a store."""
+    return attrgetter(name)
+
+
 def caller_and_ids(request: web.Request, names: tuple[str, ...], me_parameter: str = "") -> list[str]:
     """Return the caller's user id and the ids in the path, of the parameters ``names``.
 
@@ -55,9 +59,9 @@ def read_trips(most: int) -> RedisRoundTrips:
     return RedisRoundTrips(most, READ_TRIPS_REASON if most > 1 else "")
 
 
-def get(path: str, name: str, summary: str, call: Call, response: type[msgspec.Struct], trips: int = 1) -> Route:
-    """Return a row for reading one object. ``call`` returns it as JSON after at most ``trips`` round trips to Redis."""
-    names = tuple(_PATH_PARAMETER.findall(path))
+def get(path: str, name: str, summary: str, response: type[msgspec.Struct], trips: int = 1) -> Route:
+    """Return a row for reading one object. The method returns it as JSON, after ``trips`` round trips at most."""
+    names, call = tuple(_PATH_PARAMETER.findall(path)), _call_of(name)
 
     async def answer(request: web.Request) -> web.Response:
         return json_response(await call(request.app[STORE])(*caller_and_ids(request, names)))
@@ -67,14 +71,15 @@ def get(path: str, name: str, summary: str, call: Call, response: type[msgspec.S
 
 
 def page(
-    path: str, name: str, summary: str, call: Call, response: type[PageAnswer], trips: int = 1, **options: Any
+    path: str, name: str, summary: str, response: type[PageAnswer], trips: int = 1, **options: Any
 ) -> Route:
-    """Return a row for reading one page of a list. ``call`` gets the page request too, and returns a page.
+    """Return a row for reading one page of a list. The method gets the page request too, and returns a page.
 
     It takes at most ``trips`` round trips to Redis, unless much is hidden. The last member of ``response`` is the list.
     ``options`` are further attributes of the :class:`Route`.
     """
-    names, member = tuple(_PATH_PARAMETER.findall(path)), response.__struct_encode_fields__[-1]
+    names, call = tuple(_PATH_PARAMETER.findall(path)), _call_of(name)
+    member = response.__struct_encode_fields__[-1]
 
     async def answer(request: web.Request) -> web.Response:
         asked, read_page = read_page_request(request), call(request.app[STORE])
@@ -89,18 +94,18 @@ def write(
     path: str,
     name: str,
     summary: str,
-    call: Call,
     done: msgspec.Struct | None = None,
     *,
     response: type[msgspec.Struct] | None = None,
     scope: str = "write",
     **options: Any,
 ) -> Route:
-    """Return a row for a write without a body. ``call`` gets the idempotency key too.
+    """Return a row for a write without a body. The method gets the idempotency key too.
 
-    The answer is ``done``, or with ``response`` the JSON that ``call`` returns. Without both it is empty, with 204.
+    The answer is ``done``, or with ``response`` the JSON that the method returns. Without both it is empty, with 204.
     """
-    names, me_parameter = tuple(_PATH_PARAMETER.findall(path)), options.get("me_parameter", "")
+    names, call = tuple(_PATH_PARAMETER.findall(path)), _call_of(name)
+    me_parameter = options.get("me_parameter", "")
 
     async def answer(request: web.Request) -> web.Response:
         ids = caller_and_ids(request, names, me_parameter)
@@ -115,10 +120,10 @@ def write(
 
 
 def update(
-    path: str, name: str, summary: str, call: Call, body: type[PatchBody], response: type[msgspec.Struct]
+    path: str, name: str, summary: str, body: type[PatchBody], response: type[msgspec.Struct]
 ) -> Route:
-    """Return a row for changing members of an object. ``call`` gets those that were sent, and the idempotency key."""
-    names = tuple(_PATH_PARAMETER.findall(path))
+    """Return a row for changing members of an object. The method gets those that were sent, and the key."""
+    names, call = tuple(_PATH_PARAMETER.findall(path)), _call_of(name)
 
     async def answer(request: web.Request) -> web.Response:
         ids = caller_and_ids(request, names)

@@ -20,7 +20,7 @@ from stream_server.web.api.rows import write
 from stream_server.web.api.rule_trial import TrialStatus, load_trial_event
 from stream_server.web.api.statuses import check_message_text
 from stream_server.web.http import query, validation
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, OPENING, STORE
 from stream_server.web.http.fields import Body, Id
 from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.request_limits import LIMITS
@@ -154,6 +154,7 @@ async def preview(request: web.Request) -> web.Response:
     """``POST /v1/rules/preview``: count the statuses of the last ``minutes`` that a rule matches, and show examples."""
     asked, _ = await validation.read_body_as(PreviewBody, request)
     limits = request.app[LIMITS]
+    request[OPENING].give_back()
     with limits.running(request, limits.previews):
         return encode_response(await _run_preview(request, await _parse_rule(request, asked.rule), asked.minutes))
 
@@ -247,8 +248,7 @@ ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/rules", list_saved, "stream", RulesQuery, response=RuleList),
     Route("POST", "/v1/rules", add, "stream", body=NewRules, response=CreatedRules, status=201, other_statuses=(200,),
           extra_error_statuses=(409, 413)),
-    write("DELETE", "/v1/rules/{id}", "rules_delete", "Delete one of the caller's rules.",
-          lambda store: store.rules.remove_one, scope="stream"),
+    write("DELETE", "/v1/rules/{id}", "rules.remove_one", "Delete one of the caller's rules.", scope="stream"),
     Route("POST", "/v1/rules/delete", delete_many, "stream", body=RuleDeletion, response=DeletedRules,
           works_when_full=True),
     Route("POST", "/v1/rules/explain", explain, "stream", body=ExplainBody, response=RuleExplanation, is_write=False,

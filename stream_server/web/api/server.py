@@ -17,11 +17,12 @@ from stream_server.monitoring.metrics import CONTENT_TYPE
 from stream_server.web.http import operations_access
 from stream_server.web.http.app_keys import CONFIG, CONSOLE_FILES, HUB, OPERATIONS, READINESS_CHECK, ROUTES
 from stream_server.web.http.fields import NonNegativeInt
-from stream_server.web.http.responses import ErrorDetail, encode_response, json_response
+from stream_server.web.http.responses import encode_response, json_response
 from stream_server.web.http.static_files import StaticFile, file_response, load_files
 from stream_server.web.limits.rate_limit import FILES
 from stream_server.web.openapi.document import encoded_document
 from stream_server.web.route import NO_TOKEN, Route
+from stream_server.wire.errors import ErrorDetail
 
 _VERSION = "the version with a digest of the code, which differs between two builds"
 _LAG = "how far this server is behind the log, in milliseconds"
@@ -183,11 +184,11 @@ def _answer(request: web.Request, path: str) -> web.Response:
 
 # fmt: off
 ROWS: tuple[Route, ...] = (
-    Route("GET", "/", index, NO_TOKEN, response=ServerIndex, name="console_index"),
-    Route("GET", "/docs", docs, NO_TOKEN, media_type="text/html", limits=(FILES,), name="console_docs"),
-    Route("GET", "/console/{file}", file, NO_TOKEN, media_type="text/javascript", limits=(FILES,), name="console_file"),
+    Route("GET", "/", index, NO_TOKEN, response=ServerIndex, name="console.index"),
+    Route("GET", "/docs", docs, NO_TOKEN, media_type="text/html", limits=(FILES,), name="console.docs"),
+    Route("GET", "/console/{file}", file, NO_TOKEN, media_type="text/javascript", limits=(FILES,), name="console.file"),
     Route("GET", "/console/{folder}/{file}", folder_file, NO_TOKEN, media_type="text/javascript", limits=(FILES,),
-          name="console_folder_file"),
+          name="console.folder_file"),
     Route("GET", "/healthz", liveness, NO_TOKEN, response=LivenessAnswer, limits=()),
     Route("GET", "/readyz", readiness, NO_TOKEN, response=ReadinessAnswer, extra_error_statuses=(503,), limits=()),
     Route("GET", "/metrics", metrics, NO_TOKEN, media_type="text/plain", extra_error_statuses=(401, 403), limits=()),

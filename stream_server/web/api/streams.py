@@ -26,7 +26,7 @@ STREAM_TRIPS = RedisRoundTrips(3, "none for a stream of this process; else two l
 
 
 class OpenStream(msgspec.Struct):
-    """One open stream."""
+    """One open stream of the caller, as the list of streams shows it."""
 
     connection: Annotated[str, Meta(description="the `connection` of the stream's `hello`")]
     path: str
@@ -105,8 +105,8 @@ async def issue_ticket(request: web.Request) -> web.Response:
 # fmt: off
 ROWS: tuple[Route, ...] = (
     Route("POST", "/v1/streams/ticket", issue_ticket, "stream", response=Ticket, status=201, is_write=False,
-          limits=(TICKETS,), name="tickets_issue_ticket"),
-    Route("GET", "/v1/streams", list_streams, "stream", response=OpenStreamList, name="streams_list_open"),
+          limits=(TICKETS,), name="tickets.issue_ticket"),
+    Route("GET", "/v1/streams", list_streams, "stream", response=OpenStreamList, name="streams.list_open"),
     Route("DELETE", "/v1/streams/{connection}", close, "stream", status=204, round_trips=STREAM_TRIPS),
     Route("POST", "/v1/streams/{connection}/token", prolong, "stream", response=ProlongedStream, is_write=False,
           round_trips=STREAM_TRIPS),

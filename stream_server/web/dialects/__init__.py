@@ -7,12 +7,9 @@ serves the stream like any other, and a framing encodes each message in the dial
 ``connect_limit``    limits how often a user connects
 ``v1``               handlers of the v1.1 streams
 ``v1_parameters``    reads the token and the parameters of v1.1
-``v1_framing``       encodes messages in v1.1 format
-``v1_status``        renders statuses and users in v1.1 format
+``v1_framing``       renders statuses and users, and encodes messages, in v1.1 format
 ``v2``               handlers of the v2 streams
-``v2_parameters``    reads the query of a v2 request, and which members of Tweets a client wants
-``v2_problem``       renders errors in v2 format
-``v2_framing``       encodes messages in v2 format
-``v2_status``        renders a status as a Tweet of v2
+``v2_parameters``    reads the query of a v2 request, and renders errors in v2 format
+``v2_framing``       renders a status as a Tweet of v2, and encodes messages in v2 format
 ``v2_rules``         handlers for saved rules, and their answers
 """

@@ -4,14 +4,30 @@ A repost shows its original: its text is ``RT @login: `` and the original's text
 """
 
 import hashlib
+import logging
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
+
+from stream_server.events.entry import Entry
+from stream_server.events.one_line import encode_json
+
+logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
 REPOST_PREFIX = "RT @{}: "
 """Begins the text of a repost; filled with the login of the original's author."""
+
+
+def encode_or_log(entry: Entry, version: str, render: Callable[[Json, Entry], Json]) -> bytes:
+    """Return what ``render`` makes of the status of a log entry, as JSON. For a faulty entry, log this, return b""."""
+    try:
+        return encode_json(render(msgspec.json.decode(entry.wire)["status"], entry))
+    except (LookupError, TypeError, ValueError) as error:
+        logger.warning("cannot render log entry %s in %s: %r", entry.position.cursor, version, error)
+        return b""
 
 
 class StatusText(NamedTuple):

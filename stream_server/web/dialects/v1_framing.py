@@ -1,25 +1,255 @@
-r"""Encodes messages in Twitter's v1.1 format: one JSON object and ``\r\n``. A heartbeat is ``\r\n`` alone.
+r"""Renders statuses and encodes messages in Twitter's v1.1 format: JSON and ``\r\n``. A heartbeat is ``\r\n``.
 
 Encoded JSON contains no carriage return, so clients can split messages at ``\r\n``. With ``delimited=length`` a line
-before each message has the number of its bytes, including its ``\r\n``.
+before each message has the number of its bytes, including its ``\r\n``. Texts stay as written: ``&`` is not escaped and
+no text is truncated. Indices count code points. Members of users that this server does not know have Twitter's
+defaults: no picture, no time zone, the initial colours, and 0 for counts.
 """
 
-import logging
-from functools import cache
+from functools import cache, lru_cache
+from time import gmtime
 from typing import NamedTuple
 
 import msgspec
 
+from filters.entities import Url, extract_entities
 from stream_server.events.entry import Entry
+from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.events.one_line import encode_json
-from stream_server.events.position import parse_iso_ms
+from stream_server.events.position import created_ms, parse_iso_ms
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
-from stream_server.web.dialects.status_text import Json
-from stream_server.web.dialects.v1_status import render_delete, render_tweet
+from stream_server.web.dialects.status_text import (
+    Json,
+    StatusText,
+    answered_user,
+    encode_or_log,
+    media_id,
+    place_id,
+    reposted_status,
+    shown_media,
+    status_text,
+)
 from stream_server.web.streaming.framing import wrap_chunk, wrap_raw
 
-logger = logging.getLogger(__name__)
+SOURCE = "web"
+"""The app that posted a status. This server does not record it."""
+
+FILTER_LEVEL = "low"
+"""``filter_level`` of every status, because this server does not rate statuses."""
+
+MEDIA_TYPES = {"image": "photo", "video": "video", "gif": "animated_gif"}
+MEDIA_SIZES = ("thumb", "small", "medium", "large")
+"""Sizes that Twitter's v1.1 clients expect. Their width and height are 0, because the server does not fetch media."""
+
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+MAX_CACHED_BIOS = 1024
+"""Descriptions whose links are cached, because authors post repeatedly."""
+
+DEFAULT_USER_MEMBERS: Json = {
+    "listed_count": 0, "favourites_count": 0,
+    "utc_offset": None, "time_zone": None, "geo_enabled": True, "verified": False,
+    "contributors_enabled": False, "is_translator": False, "is_translation_enabled": False,
+    "profile_background_color": "C0DEED", "profile_background_image_url": "",
+    "profile_background_image_url_https": "", "profile_background_tile": False,
+    "profile_image_url": "", "profile_image_url_https": "", "profile_link_color": "1DA1F2",
+    "profile_sidebar_border_color": "C0DEED", "profile_sidebar_fill_color": "DDEEF6",
+    "profile_text_color": "333333", "profile_use_background_image": True,
+    "default_profile": True, "default_profile_image": True,
+    "following": None, "follow_request_sent": None, "notifications": None,
+}  # fmt: skip
+"""Members that are equal for all users. Twitter's last three depend on the viewer; here all clients share the bytes."""
+
+
+def render_tweet(status: Json, facts: EntryFacts) -> Json:
+    """Return a posted status in v1.1 format. ``facts`` has what its native JSON lacks, such as its author's profile."""
+    tweet = _render_status(status, facts.author, facts.reply_to_login)
+    original = status.get("original")
+    if original:
+        member = "quoted_status" if status["message"] else "retweeted_status"
+        tweet[member] = _render_status(original, facts.original_author, None)
+    tweet["timestamp_ms"] = str(parse_iso_ms(status["posted"]))
+    return tweet
+
+
+def render_delete(status: Json, deleted_ms: int) -> Json:
+    """Return v1.1's ``delete`` message, which has ids only. ``deleted_ms`` is the time of deletion (ms since 1970)."""
+    ids = {**_id_members("id", status["id"]), **_id_members("user_id", status["uid"])}
+    return {"delete": {"status": ids, "timestamp_ms": str(deleted_ms)}}
+
+
+def _render_status(status: Json, author: AuthorSnapshot | None, reply_to_login: str | None) -> Json:
+    """Return a status in v1.1 format without its original. ``reply_to_login``: login of the user whom it answers."""
+    words = status_text(status)
+    return {
+        "created_at": format_timestamp(parse_iso_ms(status["posted"])),
+        **_id_members("id", status["id"]),
+        "text": words.text,
+        "source": SOURCE,
+        "truncated": False,
+        **_reply_members(status, reply_to_login),
+        "user": render_user(status["uid"], status["login"], author),
+        **_geo_members(status),
+        "contributors": None,
+        **_quote_members(reposted_status(status) or status),
+        "quote_count": 0,
+        "reply_count": status["comments"],
+        "retweet_count": status["reposts"],
+        "favorite_count": status["likes"],
+        **_render_entities(status, words),
+        "favorited": False,
+        "retweeted": False,
+        "filter_level": FILTER_LEVEL,
+        "lang": status["lang"],
+    }
+
+
+def _reply_members(status: Json, reply_to_login: str | None) -> Json:
+    """Return the five ``in_reply_to_…`` members."""
+    answered = answered_user(status, reply_to_login)
+    return {
+        **_id_members("in_reply_to_status_id", status["in_reply_to"]),
+        **_id_members("in_reply_to_user_id", None if answered is None else answered.uid),
+        "in_reply_to_screen_name": None if answered is None else answered.login,
+    }
+
+
+def _quote_members(shown: Json) -> Json:
+    """Return whether a status quotes another, and which. ``shown`` is the original if the status is a repost."""
+    if shown["origin"] is None or not shown["message"]:
+        return {"is_quote_status": False}
+    return {"is_quote_status": True, **_id_members("quoted_status_id", shown["origin"])}
+
+
+def _id_members(name: str, text: str | None) -> Json:
+    """Return the two members by which v1.1 writes an id: ``{name}`` with a number, ``{name}_str`` with the text."""
+    return {name: None if text is None else int(text), f"{name}_str": text}
+
+
+def _geo_members(status: Json) -> Json:
+    """Return where a status was posted: ``geo`` has latitude, longitude; ``coordinates`` has longitude, latitude."""
+    geo = coordinates = None
+    if status["location"]:
+        lon, lat = status["location"]["lon"], status["location"]["lat"]
+        geo = {"type": "Point", "coordinates": [lat, lon]}
+        coordinates = {"type": "Point", "coordinates": [lon, lat]}
+    place = None if not status["place"] else _render_place(status["place"])
+    return {"geo": geo, "coordinates": coordinates, "place": place}
+
+
+def _render_place(place: Json) -> Json:
+    country, box, region = place.get("country") or "", place.get("box"), None
+    if box is not None:
+        west, south, east, north = box
+        region = {"type": "Polygon", "coordinates": [[[west, south], [east, south], [east, north], [west, north]]]}
+    return {
+        "id": place_id(place),
+        "url": "",
+        "place_type": "poi",
+        "name": place["name"],
+        "full_name": place["name"],
+        "country_code": country.upper(),
+        "country": country.upper(),
+        "contained_within": [],
+        "bounding_box": region,
+        "attributes": {},
+    }
+
+
+def _render_entities(status: Json, status_words: StatusText) -> Json:
+    """Return the entities and media of a status. Mentions of logins that no user has are left out."""
+    found, text_length = status_words.entities, len(status_words.text)
+    original = reposted_status(status)
+    source = {} if original is None else _source_members(original)
+    shown = [medium for medium in shown_media(status) if medium["type"] in MEDIA_TYPES]
+    media = [_render_media(medium, text_length) | source for medium in shown]
+    entities: Json = {
+        "hashtags": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["hashtags"]],
+        "symbols": [{"text": tag["text"], "indices": tag["indices"]} for tag in found["cashtags"]],
+        "urls": found["urls"],
+        "user_mentions": [_render_mention(mention) for mention in found["mentions"] if mention.get("id") is not None],
+    }
+    members: Json = {"entities": entities}
+    if media:
+        entities["media"] = [{**medium, "type": "photo"} for medium in media]
+        members["extended_entities"] = {"media": media}
+    if media or found["urls"]:
+        members["possibly_sensitive"] = False
+    return members
+
+
+def _render_mention(mention: Json) -> Json:
+    """Return a mention in v1.1 format. Log entries have no names of mentioned users, so ``name`` is the login."""
+    login, indices = mention["login"], mention["indices"]
+    return {"screen_name": login, "name": login, **_id_members("id", mention["id"]), "indices": indices}
+
+
+def _render_media(medium: Json, text_length: int) -> Json:
+    """Return a media link in v1.1 format. It is not in the text, so both indices point to the end of the text."""
+    url = medium["url"]
+    return {
+        **_id_members("id", str(media_id(url))),
+        "indices": [text_length, text_length],
+        **dict.fromkeys(("media_url", "media_url_https", "url", "expanded_url"), url),
+        "display_url": url.partition("://")[2],
+        "type": MEDIA_TYPES[medium["type"]],
+        "sizes": {size: {"w": 0, "h": 0, "resize": "fit"} for size in MEDIA_SIZES},
+    }
+
+
+def _source_members(original: Json) -> Json:
+    """Return the members that say whose media a repost shows."""
+    return _id_members("source_status_id", original["id"]) | _id_members("source_user_id", original["uid"])
+
+
+def render_user(uid: str, login: str, person: AuthorSnapshot | None) -> Json:
+    """Return a user in v1.1 format. ``person`` is the profile that the user had at the time of the rendered status."""
+    known = AuthorSnapshot(uid, login, login) if person is None else person
+    return {
+        **_id_members("id", uid),
+        "name": known.name,
+        "screen_name": login,
+        "location": known.place or "",
+        "description": known.bio or "",
+        "url": known.url,
+        "entities": _user_entities(known),
+        "protected": known.protected,
+        "followers_count": known.followers,
+        "friends_count": known.following,
+        "statuses_count": known.posts,
+        "lang": known.lang,
+        "created_at": format_timestamp(parse_iso_ms(known.signup) if known.signup else created_ms(int(uid))),
+        **DEFAULT_USER_MEMBERS,
+    }
+
+
+def format_timestamp(ms: int) -> str:
+    """Return a time in ms since 1970 as ``Wed Aug 27 13:08:45 +0000 2008``, in English for every locale."""
+    utc = gmtime(ms // 1000)
+    clock = f"{utc.tm_hour:02}:{utc.tm_min:02}:{utc.tm_sec:02}"
+    return f"{DAYS[utc.tm_wday]} {MONTHS[utc.tm_mon - 1]} {utc.tm_mday:02} {clock} +0000 {utc.tm_year}"
+
+
+def _render_link(link: Url) -> Json:
+    members = {"url": link.url, "expanded_url": link.expanded_url, "display_url": link.display_url}
+    return {**members, "indices": list(link.indices)}
+
+
+def _user_entities(person: AuthorSnapshot) -> Json:
+    entities: Json = {"description": {"urls": [_render_link(link) for link in _bio_links(person.bio or "")]}}
+    if person.url is not None:
+        shown = person.url.partition("://")[2].removeprefix("www.").rstrip("/")
+        own = Url(person.url, shown, person.url, (0, len(person.url)))
+        entities["url"] = {"urls": [_render_link(own)]}
+    return entities
+
+
+@lru_cache(MAX_CACHED_BIOS)
+def _bio_links(bio: str) -> tuple[Url, ...]:
+    return extract_entities(bio).urls
+
 
 LINE_END = b"\r\n"
 
@@ -77,13 +307,11 @@ def _encode_body(entry: Entry) -> bytes:
     """Return a log entry as v1.1 JSON: empty for kinds other than post and delete, and if the entry lacks a member."""
     if entry.kind not in {"post", "delete"}:
         return b""
-    try:
-        status = msgspec.json.decode(entry.wire)["status"]
-        post = entry.kind == "post"
-        return encode_json(render_tweet(status, entry.facts) if post else render_delete(status, entry.position.ms))
-    except (LookupError, TypeError, ValueError) as error:
-        logger.warning("cannot render log entry %s in v1.1: %r", entry.position.cursor, error)
-        return b""
+    return encode_or_log(entry, "v1.1", _render_entry)
+
+
+def _render_entry(status: Json, entry: Entry) -> Json:
+    return render_tweet(status, entry.facts) if entry.kind == "post" else render_delete(status, entry.position.ms)
 
 
 class V1ControlEncoder:

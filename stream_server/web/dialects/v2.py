@@ -13,11 +13,18 @@ from aiohttp import web
 
 from filters.rule import SavedRules
 from stream_server.errors import BadRequest
-from stream_server.web.dialects import v2_problem
 from stream_server.web.dialects.connect_limit import count_connect
 from stream_server.web.dialects.v2_framing import MEDIA_TYPE, select_v2_framing
-from stream_server.web.dialects.v2_parameters import read_fields, read_int, read_v2_query
-from stream_server.web.dialects.v2_problem import InvalidValue, error_response, rate_limit_headers
+from stream_server.web.dialects.v2_parameters import (
+    NO_RULES_PROBLEM,
+    InvalidValue,
+    error_response,
+    problem_response,
+    rate_limit_headers,
+    read_fields,
+    read_int,
+    read_v2_query,
+)
 from stream_server.web.http.app_keys import HUB, STORE
 from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.http.request_limits import ALLOWANCE
@@ -61,7 +68,7 @@ async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.S
         plan = await plan_stream(request, parameters, framing, impersonal=True)
     saved = plan.subscribe_request.subscription.find_base(SavedRules.name)
     if isinstance(saved, SavedRules) and not len(saved):
-        return v2_problem.problem_response(v2_problem.NO_RULES_PROBLEM, 409)
+        return problem_response(NO_RULES_PROBLEM, 409)
     headers = rate_limit_headers(request[ALLOWANCE]) if ALLOWANCE in request else {}
     return await open_stream(request, await _with_end_time(request, plan, v2_query), MEDIA_TYPE, headers)
 

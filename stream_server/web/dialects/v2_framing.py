@@ -1,26 +1,238 @@
-"""Encodes messages in Twitter's v2 format: one JSON object and a line end. A heartbeat is a line end alone.
+"""Renders Tweets and encodes messages in Twitter's v2 format: JSON and a line end. A heartbeat is a line end alone.
 
-As at Twitter, the streams send Tweets but not the deletion of Tweets, which other APIs of Twitter report.
+As at Twitter, the streams send Tweets but not the deletion of Tweets, which other APIs of Twitter report. Null and
+empty members are left out. Indices count code points. Texts stay as written, without escapes.
 """
 
-import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 
 from stream_server.events.entry import Entry
+from stream_server.events.entry_fields import AuthorSnapshot
 from stream_server.events.one_line import encode_json
 from stream_server.hub.client import FILTER_DISABLED, FILTER_TOO_COSTLY
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
-from stream_server.web.dialects.status_text import Json
-from stream_server.web.dialects.v2_parameters import FieldSelection
-from stream_server.web.dialects.v2_problem import PROBLEM_TYPE_PREFIX
-from stream_server.web.dialects.v2_status import KnownUsers, render_includes, render_tweet
+from stream_server.web.dialects.status_text import (
+    Json,
+    answered_user,
+    encode_or_log,
+    media_id,
+    place_id,
+    shown_media,
+    status_text,
+)
+from stream_server.web.dialects.v2_parameters import PROBLEM_TYPE_PREFIX, FieldSelection
 from stream_server.web.streaming.framing import wrap_chunk, wrap_raw
 
-logger = logging.getLogger(__name__)
+_MEDIA_TYPES = {
+    "image": ("3", "photo"),
+    "gif": ("16", "animated_gif"),
+    "video": ("7", "video"),
+    "audio": ("7", "audio"),
+}
+"""For each media type the first number of X's media key, and X's type. X has none for audio, so it becomes video."""
+
+_URL_MEMBERS = ("url", "expanded_url", "display_url")
+
+
+class KnownUsers(NamedTuple):
+    """Profiles of a status's author and its original's author, and the login of the user whom it replies to."""
+
+    author: AuthorSnapshot | None = None
+    original: AuthorSnapshot | None = None
+    reply_to_login: str | None = None
+
+
+def render_tweet(status: Json, fields: frozenset[str]) -> Json:
+    """Return a status as a Tweet with the members in ``fields``. ``status`` is its JSON in the native API."""
+    return _select_members(_TWEET_MEMBERS, status, fields)
+
+
+def render_includes(status: Json, known_users: KnownUsers, fields: FieldSelection) -> dict[str, list[Json]]:
+    """Return the users, Tweets, places and media that the client's expansions request, as far as they are known."""
+    expansions, original, place = fields.expansions, status.get("original"), status["place"]
+    users: dict[str, Json] = {}
+    for user in _included_users(status, known_users, expansions):
+        users.setdefault(user[0], render_user(*user, fields.user))
+    includes = {
+        "users": list(users.values()),
+        "tweets": [render_tweet(original, fields.tweet)] if original and "referenced_tweets.id" in expansions else [],
+        "places": [render_place(place, fields.place)] if place and "geo.place_id" in expansions else [],
+        "media": [render_media(*media, fields.media) for media in _included_media(status, expansions).items()],
+    }
+    return {name: objects for name, objects in includes.items() if objects}
+
+
+def render_user(uid: str, login: str, author: AuthorSnapshot | None, fields: frozenset[str]) -> Json:
+    """Return a user, with the profile at the time of posting. Without a profile, ``name`` is the login."""
+    known: Json = {"id": uid, "name": login, "username": login}
+    if author is not None:
+        known["name"] = author.name or login
+        known |= _select_members(_USER_MEMBERS, author, fields)
+    return known
+
+
+def render_place(place_members: Json, fields: frozenset[str]) -> Json:
+    """Return a place with the members in ``fields``. A place has one name, so ``name`` and ``full_name`` are equal."""
+    return _select_members(_PLACE_MEMBERS, place_members, fields)
+
+
+def render_media(key: str, attached: Json, fields: frozenset[str]) -> Json:
+    """Return a media attachment. An image has a ``url``; a video, GIF or sound has one variant with the URL."""
+    return _select_members(_MEDIA_MEMBERS, {**attached, "key": key}, fields)
+
+
+def _select_members(members: Mapping[str, Callable[[Any], object]], source: object, fields: frozenset[str]) -> Json:
+    """Return the members in ``fields``, without empty ones. ``members`` has a function of ``source`` for each."""
+    values = {name: member(source) for name, member in members.items() if name in fields}
+    return {name: value for name, value in values.items() if value not in (None, [], {})}
+
+
+def _included_users(
+    status: Json, known_users: KnownUsers, expansions: frozenset[str]
+) -> Iterable[tuple[str, str, AuthorSnapshot | None]]:
+    """Yield id, login and profile of each user to include. If a user comes twice, the one with profile is first."""
+    original, answered = status.get("original"), answered_user(status, known_users.reply_to_login)
+    if "author_id" in expansions:
+        yield status["uid"], status["login"], known_users.author
+    if original and "referenced_tweets.id.author_id" in expansions:
+        yield original["uid"], original["login"], known_users.original
+    if answered is not None and answered.login is not None and "in_reply_to_user_id" in expansions:
+        yield answered.uid, answered.login, known_users.author if answered.uid == status["uid"] else None
+    if "entities.mentions.username" in expansions:
+        for mention in status_text(status).entities["mentions"]:
+            if "id" in mention:
+                yield mention["id"], mention["login"], None
+
+
+def _included_media(status: Json, expansions: frozenset[str]) -> Json:
+    """Return the JSON of each media attachment that the expansions request, by its media key."""
+    found = _media_by_key(status) if "attachments.media_keys" in expansions else {}
+    original = status.get("original")
+    if original and "referenced_tweets.id.attachments.media_keys" in expansions:
+        found |= _media_by_key(original)
+    return found
+
+
+def _media_by_key(status: Json) -> Json:
+    """Return the attachments of a status, those of its original for a repost, by media key.
+
+    A media key, such as ``3_7450050662383796``, has the type, ``_``, and the media id of v1.1. So it is the same
+    wherever the same link occurs.
+    """
+    return {f"{_MEDIA_TYPES[media['type']][0]}_{media_id(media['url'])}": media for media in shown_media(status)}
+
+
+def _render_entities(status: Json) -> Json:
+    """Return the entities (mentions, hashtags, cashtags, links) of a status in v2 format, without empty lists."""
+    found = status_text(status).entities
+    entities = {
+        "mentions": [
+            _render_span(user, username=user["login"], **({"id": user["id"]} if "id" in user else {}))
+            for user in found["mentions"]
+        ],
+        "hashtags": [_render_span(tag, tag=tag["text"]) for tag in found["hashtags"]],
+        "cashtags": [_render_span(tag, tag=tag["text"]) for tag in found["cashtags"]],
+        "urls": [_render_span(url, **{name: url[name] for name in _URL_MEMBERS}) for url in found["urls"]],
+    }
+    return {name: items for name, items in entities.items() if items}
+
+
+def _render_span(entity: Json, **members: str) -> Json:
+    """Return one entity in v2 format: its start and end in code points, and its other members from ``members``."""
+    start, end = entity["indices"]
+    return {"start": start, "end": end, **members}
+
+
+def _render_geo(status: Json) -> Json:
+    """Return the status's point and place id. A member is absent if the status does not have it."""
+    geo: Json = {}
+    if status["location"]:
+        point = [status["location"]["lon"], status["location"]["lat"]]
+        geo["coordinates"] = {"type": "Point", "coordinates": point}
+    if status["place"]:
+        geo["place_id"] = place_id(status["place"])
+    return geo
+
+
+def _referenced_tweets(status: Json) -> list[Json]:
+    """Return type and id of each status that this status reposts, quotes or replies to."""
+    references = []
+    if status["origin"]:
+        references.append({"type": "quoted" if status["message"] else "retweeted", "id": status["origin"]})
+    if status["in_reply_to"]:
+        references.append({"type": "replied_to", "id": status["in_reply_to"]})
+    return references
+
+
+def _public_metrics(status: Json) -> Json:
+    """Return a status's counts. Its reposts have two members, as v2 renamed them. Counts that we do not keep are 0."""
+    reposts = {"retweet_count": status["reposts"], "repost_count": status["reposts"]}
+    known = {**reposts, "reply_count": status["comments"], "like_count": status["likes"]}
+    return {**known, "quote_count": 0, "bookmark_count": 0, "impression_count": 0}
+
+
+def _user_metrics(author: AuthorSnapshot) -> Json:
+    """Return a user's counts. Counts that the server does not keep are 0."""
+    follows = {"followers_count": author.followers, "following_count": author.following}
+    return {**follows, "tweet_count": author.posts, "post_count": author.posts, "listed_count": 0}
+
+
+def _render_box(place_members: Json) -> Json | None:
+    """Return the box of a place as GeoJSON. In a box across longitude 180 the west is greater than the east."""
+    box = place_members.get("box")
+    return None if box is None else {"type": "Feature", "bbox": list(box), "properties": {}}
+
+
+_TWEET_MEMBERS: dict[str, Callable[[Json], object]] = {
+    "id": lambda s: s["id"],
+    "text": lambda s: status_text(s).text,
+    "edit_history_tweet_ids": lambda s: [s["id"]],
+    "attachments": lambda s: {"media_keys": list(_media_by_key(s))} if shown_media(s) else None,
+    "author_id": lambda s: s["uid"],
+    "conversation_id": lambda s: s["conversation"],
+    "created_at": lambda s: s["posted"],
+    "display_text_range": lambda s: [0, len(status_text(s).text)],
+    "edit_controls": lambda s: {"edits_remaining": 0, "is_edit_eligible": False, "editable_until": s["posted"]},
+    "entities": _render_entities,
+    "geo": _render_geo,
+    "in_reply_to_user_id": lambda s: (answered_user(s, None) or (None,))[0],
+    "lang": lambda s: s["lang"],
+    "public_metrics": _public_metrics,
+    "referenced_tweets": _referenced_tweets,
+    "reply_settings": lambda _: "everyone",
+}
+"""Twitter's name of each Tweet member that this server knows, and the function that computes it."""
+
+_USER_MEMBERS: dict[str, Callable[[AuthorSnapshot], object]] = {
+    "created_at": lambda a: a.signup or None,
+    "description": lambda a: a.bio,
+    "location": lambda a: a.place,
+    "url": lambda a: a.url,
+    "protected": lambda a: a.protected,
+    "public_metrics": _user_metrics,
+}
+
+_PLACE_MEMBERS: dict[str, Callable[[Json], object]] = {
+    "id": place_id,
+    "full_name": lambda p: p["name"],
+    "name": lambda p: p["name"],
+    "country_code": lambda p: p.get("country"),
+    "geo": _render_box,
+}
+
+_MEDIA_MEMBERS: dict[str, Callable[[Json], object]] = {
+    "media_key": lambda m: m["key"],
+    "type": lambda m: _MEDIA_TYPES[m["type"]][1],
+    "url": lambda m: m["url"] if m["type"] == "image" else None,
+    "variants": lambda m: None if m["type"] == "image" else [{"url": m["url"]}],
+}
+
 
 LINE_END = b"\r\n"
 
@@ -65,14 +277,11 @@ class TweetEncoder:
 
     def _encode_shared(self, entry: Entry) -> bytes:
         """Return a post as all clients get it, without ``matching_rules``. For a faulty post, log this, return b""."""
-        try:
-            return encode_json(self._render(entry)) + LINE_END
-        except (LookupError, TypeError, ValueError) as error:
-            logger.warning("cannot render log entry %s in v2: %r", entry.position.cursor, error)
-            return b""
+        body = encode_or_log(entry, "v2", self._render)
+        return body and body + LINE_END
 
-    def _render(self, entry: Entry) -> Json:
-        status, facts = msgspec.json.decode(entry.wire)["status"], entry.facts
+    def _render(self, status: Json, entry: Entry) -> Json:
+        facts = entry.facts
         known_users = KnownUsers(facts.author, facts.original_author, facts.reply_to_login)
         data = {"data": render_tweet(status, self.fields.tweet)}
         includes = render_includes(status, known_users, self.fields) if self.fields.expansions else {}

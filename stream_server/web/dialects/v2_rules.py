@@ -16,8 +16,13 @@ from stream_server.events.position import Position, format_iso_time
 from stream_server.store.social.saved_rules import MAX_RULES_PER_USER, AddRuleOutcome, StoredRule
 from stream_server.web.api.rules import RuleTag
 from stream_server.web.dialects.status_text import Json
-from stream_server.web.dialects.v2_parameters import read_bool, read_int, read_v2_query
-from stream_server.web.dialects.v2_problem import PROBLEM_TYPE_PREFIX, InvalidValue
+from stream_server.web.dialects.v2_parameters import (
+    PROBLEM_TYPE_PREFIX,
+    InvalidValue,
+    read_bool,
+    read_int,
+    read_v2_query,
+)
 from stream_server.web.http import validation
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.body import MAX_BODY_BYTES, read_json_body

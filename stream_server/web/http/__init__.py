@@ -4,18 +4,18 @@ The one decision: **each concern of HTTP is implemented once, and before the han
 whose query, token and scope are checked. It returns a response or raises an `ApiError`, which the middleware turns into
 the one error shape. This package imports neither `streaming` nor `api`, `openapi` or `dialects`.
 
-``parse_errors``       makes the record of bytes that are not HTTP small
-``http_connection``    one connection: parse errors, deadlines for reading and writing; its server and its runner
-``held_heads``         holds half a request head, within a number of bytes for the whole process
-``acceptor``           accepts the connections that the event loop leaves waiting
+``front_door``           accepts connections, opens streams, hands other requests to aiohttp; stops a server
+``connection``           one accepted socket: heads, deadlines, and its end
+``stream_request``       reads the usual request for a stream without aiohttp
+``http_handler``         aiohttp's part of a connection, with the server's errors and its way to the routes
+``chunks``               reads the chunks of a body, and makes fewer of them
+``held_heads``           counts the bytes of heads that are not whole
+``acceptor``             accepts the connections that the event loop leaves waiting
 ``connection_timeouts``  the time limits of one connection
-``early_start``        handles a request without a task until the handler must wait
-``start_queue``        lets requests begin in turn, for a few milliseconds in each iteration of the event loop
+``start_queue``          lets streams begin in turn, for a few milliseconds in each iteration of the event loop
 ``tcp_peer``           what the kernel knows of the client's machine: unacknowledged bytes, silence
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
-``dispatch``           finds the route of a request by one look-up if its path has no parameters
 ``authentication``     checks a bearer token or a ticket, and returns its claims
-``request_target``     replaces a path that no route can have, before the router walks up it
 ``request_limits``     applies the limits of a route to a request, and makes the ``RateLimit`` headers
 ``operations_access``  who may read metrics, details of the readiness, and the version
 ``cors``               lets pages of other origins read and write
@@ -29,7 +29,6 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``date_header``        the time of an answer
 ``paging``             the query parameters and answers of paged lists
 ``random_ids``         random ids of requests and streams
-``drain``              shutdown of a server without lost answers
 ``static_files``       the files of the console in memory
 ``app_keys``           typed keys of the values that an app and a request carry
 """

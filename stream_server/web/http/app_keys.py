@@ -15,6 +15,7 @@ from stream_server.hub.visibility.viewer import Viewer
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.tracing import Tracing
+from stream_server.runtime.fair_queue import Place
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import Claims, TokenAuthority
@@ -68,6 +69,9 @@ CLAIMS = web.RequestKey("claims", Claims)
 
 TURN = web.RequestKey("turn", Turn)
 """The request's turn among those of its address. Absent if the route or the server has no limits."""
+
+OPENING = web.RequestKey("opening", Place)
+"""The place of a request among the streams that open. A request that goes on for long must give it back before."""
 
 VIEWER_READ: "web.RequestKey[asyncio.Future[Viewer | None]]" = web.RequestKey("viewer_read")
 """The reading of the caller's relations, which keeps them in memory until a stream has them. Absent if they were."""

@@ -64,7 +64,7 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
     if token_status is None:
         if stream_request is not None:
             _read_relations_meanwhile(stream_request, token.uid)
-        token_status = await statuses.ask(token)
+        token_status = await statuses.ask(token, shared=stream_request is not None)
     refuse_invalid_token(token_status)
     if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
         return replace(claims, scopes=claims.scopes | token_status.granted)

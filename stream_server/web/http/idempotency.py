@@ -10,7 +10,6 @@ from stream_server.errors import BadRequest
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.http.app_keys import CLAIMS
 from stream_server.web.http.query import read_path_id
-from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import BodyType, read_body_as
 
 IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
@@ -46,9 +45,3 @@ async def read_keyed_body(body_type: type[BodyType], request: web.Request) -> tu
 async def write_by_path_id(request: web.Request, write: Write[Result]) -> Result:
     """Call ``write`` with the caller's id, the id in the path and the idempotency key, and return its result."""
     return await write(request[CLAIMS].sub, read_path_id(request), read_idempotency_key(request))
-
-
-async def answer_write(request: web.Request, write: Write[object], **answer: bool) -> web.Response:
-    """Call ``write`` for the id in the path. Then answer with ``answer`` as JSON, or with 204 without ``answer``."""
-    await write_by_path_id(request, write)
-    return encode_response(answer) if answer else web.Response(status=204)

@@ -12,18 +12,9 @@ from aiohttp import hdrs, web
 
 from filters.error import ParameterError
 from filters.rules.condition import RuleError
-from stream_server.errors import (
-    STATUS_BY_CODE,
-    ApiError,
-    BadRequest,
-    Forbidden,
-    InternalError,
-    NotFound,
-    RateLimited,
-    TooLarge,
-)
+from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, NotFound, RateLimited, TooLarge
 from stream_server.monitoring.tracing import TracedRequest, Tracing
-from stream_server.store.redis import admission, timeout_budget
+from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.request_trace import RequestTrace
 from stream_server.web.http.app_keys import (
     CLAIMS,
@@ -31,19 +22,18 @@ from stream_server.web.http.app_keys import (
     FIXED_PATHS,
     HUB,
     METRICS,
+    OPENING,
     QUERY,
     REFUSE_WRITES,
     REQUEST_ID,
     ROUTES,
-    STORE,
     TRACING,
 )
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
-from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.random_ids import random_id
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers, reject_when_draining
 from stream_server.web.http.responses import (
     SAFETY_HEADERS,
     JsonResponse,
@@ -53,6 +43,7 @@ from stream_server.web.http.responses import (
 from stream_server.web.limits.rate_limit import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
+from stream_server.wire.errors import STATUS_BY_CODE
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +65,6 @@ UNDECLARED_ROUTE = Route("*", "(undeclared)", _refuse_undeclared_route, scope="(
 """Stands for each route that is missing from the URL table. No token has its scope, so the request is refused."""
 
 
-@web.middleware
 async def handle_request(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give the request an id, check it, turn every exception into an error answer, and record the metrics.
 
@@ -83,9 +73,7 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
     started_at = time.monotonic()
     app = request.app
     route = app[ROUTES].get(request.match_info.route)
-    client_id = request.headers.get(X_REQUEST_ID)
-    is_valid_id = client_id is not None and _REQUEST_ID_PATTERN.fullmatch(client_id)
-    request[REQUEST_ID] = client_id if client_id is not None and is_valid_id else random_id()
+    request[REQUEST_ID] = read_request_id(request.headers.get(X_REQUEST_ID))
     tracing = app.get(TRACING)
     trace = None if tracing is None else _begin_trace(request, route, tracing)
     status = CLIENT_LEFT
@@ -99,9 +87,6 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
         _complete_headers(request, route, response)
     _record_metrics(request, route, response.status, time.monotonic() - started_at)
     return response
-
-
-MIDDLEWARES = (handle_request,)
 
 
 async def _answer(
@@ -131,6 +116,11 @@ async def _count_refusal(request: web.Request, error: Exception) -> Exception:
     if isinstance(error, RateLimited):
         await limits.delay_refusal(request)
     return error
+
+
+def read_request_id(sent: str | None) -> str:
+    """Return the id of a request: the one that the client sent, if it is valid, else a random one."""
+    return sent if sent is not None and _REQUEST_ID_PATTERN.fullmatch(sent) else random_id()
 
 
 def _begin_trace(request: web.Request, route: Route | None, tracing: Tracing) -> TracedRequest | None:
@@ -164,8 +154,8 @@ async def _check_and_answer(
     """Check the query and the token against the route's row in the URL table, then call the handler.
 
     The function checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
-    error. It checks parameter values after the token, so a client without access sees no error about values. While a
-    stream opens, its Redis calls wait in a queue (admission). On other routes, the requests of an address take
+    error. It checks parameter values after the token, so a client without access sees no error about values. A
+    limited number of streams opens at once. On other routes, the requests of an address take
     turns, and one timeout limits all Redis calls of a request together.
     """
     if request.method == "OPTIONS" and (preflight := answer_preflight(request)) is not None:
@@ -177,10 +167,13 @@ async def _check_and_answer(
         if request.match_info.http_exception is not None:
             return await handler(request)
         route = UNDECLARED_ROUTE
-    if route.is_streaming:
-        with admission.admit_through(app[STORE].read_admission):
-            return await _check_and_handle(request, app, route, handler)
     limits = app[LIMITS]
+    if route.is_streaming:
+        place = request[OPENING] = request.get(OPENING) or limits.openings.place()
+        if request.can_read_body:  # a sender may be slow, and the others must not wait for it
+            return await _check_and_handle(request, app, route, handler)
+        async with place:
+            return await _check_and_handle(request, app, route, handler)
     with timeout_budget.limit_total_wait(app[CONFIG].redis_timeout_seconds, trace):
         # A route without limits, such as a probe of the server's health, must not wait for other requests.
         if not route.rate_limits or not limits.are_on:

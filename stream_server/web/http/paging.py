@@ -1,6 +1,5 @@
 """Paged lists: the query parameters and answer members that many routes share, and how a handler answers one page."""
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import msgspec
@@ -10,9 +9,7 @@ from msgspec import Meta
 from stream_server.errors import BadRequest
 from stream_server.store import pagination as pages
 from stream_server.web.http import query
-from stream_server.web.http.app_keys import CLAIMS
 from stream_server.web.http.fields import Cursor, Id
-from stream_server.web.http.responses import page_response
 
 MAX_IDS = 200
 """Most ids in the query of one request, and most items on one page."""
@@ -69,21 +66,3 @@ class PageAnswer(msgspec.Struct):
 def read_page_request(request: web.Request) -> pages.PageRequest:
     """Return the page request in the query. Raises TypeError unless the route's query is a :class:`PageQuery`."""
     return query.parsed_query(request, PageQuery).page_request()
-
-
-ReadPageOf = Callable[[str, str, pages.PageRequest], Awaitable[pages.Page]]
-"""A function that reads one page of an object's list. It takes the ids of caller and object, and the page request."""
-
-ReadOwnPage = Callable[[str, pages.PageRequest], Awaitable[pages.Page]]
-"""A function that reads one page of the caller's own list. It takes the caller's user id and the page request."""
-
-
-async def page_of_path_id(request: web.Request, member: str, read_page: ReadPageOf) -> web.Response:
-    """Return one page of a list that belongs to the object in the path. ``member`` is the list's name in JSON."""
-    page, owner = read_page_request(request), query.read_path_id(request)
-    return page_response(member, *await read_page(request[CLAIMS].sub, owner, page))
-
-
-async def page_of_caller(request: web.Request, member: str, read_page: ReadOwnPage) -> web.Response:
-    """Return one page of a list that belongs to the caller. ``member`` is the name of the list in JSON."""
-    return page_response(member, *await read_page(request[CLAIMS].sub, read_page_request(request)))

@@ -15,10 +15,12 @@ from hashlib import sha256
 from aiohttp import hdrs, web
 
 from stream_server.config.settings import Config, parse_limits
-from stream_server.errors import RateLimited
+from stream_server.errors import RateLimited, Unavailable
 from stream_server.monitoring.limit_hits import LimitHits
+from stream_server.runtime.fair_queue import FairQueue
+from stream_server.security.tokens import Claims
 from stream_server.store.rate_counters import RateCounters
-from stream_server.web.http.app_keys import CLAIMS, TURN
+from stream_server.web.http.app_keys import CLAIMS, HUB, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.concurrency import Concurrency
@@ -42,6 +44,9 @@ MAX_CONCURRENT_POLLS = 32
 
 MAX_CONCURRENT_INGESTS = 8
 """Most ingests of one user at the same time in one process. Each holds two batches of lines in memory."""
+
+MAX_OPENINGS = 128
+"""Most streams that open at the same time in one process and ask Redis something. Redis answers so many in time."""
 
 STREAM_RETRY_SECONDS = 10.0
 """Seconds after which a client may try again to open a stream that had no room."""
@@ -108,6 +113,7 @@ class RequestLimits:
         unproven: The WebSockets and forms by address whose token has not come yet.
         turns: The requests of each address that run or wait for their turn.
         refusal_delay: Counts the refusals of each address in this second.
+        openings: The streams that open and ask Redis something.
         proxies: The proxies that are believed when they name a client's address.
         hits: The limits that were met.
         redis_bytes: Returns the memory that Redis may use, 0 if it is not known.
@@ -127,6 +133,7 @@ class RequestLimits:
         self.unproven: Counter[str] = Counter()
         self.turns = Turns()
         self.refusal_delay = RefusalDelay()
+        self.openings = FairQueue(MAX_OPENINGS, "too many streams are being opened; try again")
         self.connections = ConnectionTable(config, self.proxies.is_trusted, self.hits)
 
     @property
@@ -162,6 +169,22 @@ class RequestLimits:
             message = f"at most {of_address} open streams from one address"
             raise RateLimited(message, limit="streams_per_address", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.streams, address)
+
+    def has_stream_room(self, request: web.Request) -> bool:
+        """Return whether :meth:`take_stream` would succeed now."""
+        of_address = self._config.streams_per_address
+        return not (self.are_on and of_address) or self.streams[self.address_of(request)] < of_address
+
+    def use_known(self, request: web.Request, limit: RateLimit, claims: Claims) -> bool:
+        """Count one use of a user's limit if that takes no question to Redis and it is not reached."""
+        maximum = self._maximum(limit)
+        if not self.are_on or not maximum or UNLIMITED_SCOPE in claims.scopes:
+            return True
+        allowance = self._limiter.use_known(limit, claims.sub, maximum)
+        if allowance is None or not allowance.admitted:
+            return False
+        request[ALLOWANCE] = allowance
+        return True
 
     def take_unproven(self, request: web.Request) -> "StreamPlace":
         """Count a WebSocket, or a form of v1.1, whose token has not come yet. Return its place.
@@ -236,6 +259,13 @@ class RequestLimits:
             return self.address_of(request)
         account = sha256(login.lower().encode()).hexdigest()[:32]
         return account if limit.subject is Subject.LOGIN else f"{account}@{self.address_of(request)}"
+
+
+def reject_when_draining(request: web.Request) -> None:
+    """Raise Unavailable for a new stream or long poll while the server shuts down, because shutdown would end it."""
+    if request.app[HUB].is_stopping:
+        message = "this server is shutting down; retry, another server will answer"
+        raise Unavailable(message, retry_after=request.app[SHUTDOWN].next_retry_after())
 
 
 def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:

@@ -2,14 +2,12 @@
 
 import math
 from collections.abc import Iterable
-from typing import Annotated
 
 import msgspec
 from aiohttp import HttpVersion11, hdrs, web
-from msgspec import UNSET, Meta, UnsetType
 from multidict import CIMultiDict
 
-from stream_server.errors import STATUS_BY_CODE, ApiError, BadRequest, MethodNotAllowed, NotFound, TooLarge
+from stream_server.errors import ApiError, BadRequest, MethodNotAllowed, NotFound, TooLarge
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.web.http.date_header import date_header
 
@@ -31,22 +29,6 @@ WEBSOCKET_VERSION = "13"
 
 BEARER_ERRORS = {401: "invalid_token", 403: "insufficient_scope"}
 """The error name of RFC 6750 §3.1 for each status that carries a `WWW-Authenticate` challenge."""
-
-
-class ErrorDetail(msgspec.Struct):
-    """One error. Programs read ``code``, people ``message``. ``param`` names the wrong parameter, member or header."""
-
-    code: Annotated[str, Meta(extra_json_schema={"enum": list(STATUS_BY_CODE)})]
-    message: str
-    param: Annotated[str, Meta(description="a query parameter, a body member or a header")] | UnsetType = UNSET
-    column: Annotated[int, Meta(ge=1, description="where in a rule, in code points")] | UnsetType = UNSET
-    retry_after: Annotated[float, Meta(ge=0, description="seconds to wait before the next try")] | UnsetType = UNSET
-
-
-class ErrorResponse(msgspec.Struct):
-    """The body of every answer with a status other than 2xx."""
-
-    error: ErrorDetail
 
 
 class _CreatedObject(msgspec.Struct):
@@ -93,6 +75,19 @@ class JsonResponse(web.Response):
         await writer.write_headers(f"HTTP/1.1 {self.status} {self.reason}", headers)
         await writer.write_eof(body)
         return True
+
+
+class OpenedStream(web.StreamResponse):
+    """Stands for the response of a stream that has left the HTTP server, which must not touch it any more."""
+
+    @property
+    def prepared(self) -> bool:
+        """Whether the head has been sent."""
+        return True
+
+
+OPENED = OpenedStream()
+"""The response that the handler of a stream returns. It has no state, so all streams share it."""
 
 
 def json_response(body: bytes, *, status: int = 200) -> web.Response:

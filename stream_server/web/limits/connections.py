@@ -49,7 +49,10 @@ class Refusal(NamedTuple):
 
 
 class ConnectionPlace:
-    """The place of one connection in the table. A call gives it back; further calls do nothing. It takes few bytes."""
+    """The place of one connection in the table of connections.
+
+    A call gives the place back; further calls do nothing. The object takes few bytes.
+    """
 
     __slots__ = ("_address", "_table")
 

@@ -114,7 +114,10 @@ class Turns:
 
 
 class Turn:
-    """The turn of one request, as a context manager. Entering it waits for the turn."""
+    """A context manager of one request.
+
+    Entering it waits until the request may run; leaving it lets another one run.
+    """
 
     __slots__ = ("_address", "_is_held", "_turns")
 

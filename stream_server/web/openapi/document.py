@@ -21,11 +21,13 @@ API_DESCRIPTION = (
 TAG_TITLES = {
     "users": "Users: sign-up, look-up and changes; accounts that an administrator creates in bulk.",
     "follows": "Following users, and requests to follow protected users. Unfollowing also withdraws an open request.",
+    "follow_requests": "Requests to follow protected users.",
     "relations": "The relationship of two users, and the users they have in common.",
-    "blocks": "Blocks and mutes. A block hides two users from each other. A mute hides a user, "
-    "who does not learn of the mute.",
+    "blocks": "Blocks. A block hides two users from each other.",
+    "mutes": "Mutes. A mute hides a user, who does not learn of it.",
     "comments": "Comments under statuses.",
-    "likes": "Likes, which other users see, and favorites, which only their user sees.",
+    "likes": "Likes, which other users see.",
+    "favorites": "Favorites, which only their user sees.",
     "timelines": "Timelines: lists of statuses. Each page has only the statuses that the caller may see.",
     "trends": "Trends: the tags and words that more people use than an hour ago.",
     "lists": "Lists of users, and their members.",
@@ -89,7 +91,9 @@ def _dialect_route(row: Route) -> Json:
 
 def _operation_ids(rows: tuple[Route, ...]) -> dict[Route, str]:
     """Return each row's operationId, such as ``statuses_create``. If rows share a handler, the method is appended."""
-    plain = {row: row.name or f"{operation.operation_tag(row)}_{row.handler.__name__}" for row in rows}
+    plain = {
+        row: row.name.replace(".", "_") or f"{operation.operation_tag(row)}_{row.handler.__name__}" for row in rows
+    }
     uses = Counter(plain.values())
     return {row: f"{name}_{row.method.lower()}" if uses[name] > 1 else name for row, name in plain.items()}
 

@@ -6,15 +6,14 @@ from typing import Any
 
 import msgspec
 
-from stream_server.errors import STATUS_BY_CODE
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.fields import Id, Login
 from stream_server.web.http.idempotency import IDEMPOTENCY_KEY_HEADER
-from stream_server.web.http.responses import ErrorResponse
 from stream_server.web.openapi import stream_parameters
 from stream_server.web.openapi.stream_parameters import Json
 from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, Route
 from stream_server.web.streaming.framing import NDJSON, SSE
+from stream_server.wire.errors import STATUS_BY_CODE, ErrorResponse
 from stream_server.wire.objects import Answer
 
 SCHEMA_REF = "#/components/schemas/{name}"
@@ -33,8 +32,8 @@ def operation_summary(row: Route) -> str:
 
 
 def operation_tag(row: Route) -> str:
-    """Return the OpenAPI tag of a route: the first word of its name, else the name of its handler's module."""
-    return row.name.partition("_")[0] or row.handler.__module__.rpartition(".")[2]
+    """Return the OpenAPI tag of a route: the noun of its name, else the name of its handler's module."""
+    return row.name.partition(".")[0] or row.handler.__module__.rpartition(".")[2]
 
 
 def component_schemas(rows: tuple[Route, ...]) -> dict[str, Json]:

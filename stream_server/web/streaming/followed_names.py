@@ -4,6 +4,8 @@ When a stream opens, those in ``follow`` become ids, and an unknown name is refu
 A login never changes and an id of another site never names another user, so the ids hold for the whole stream.
 """
 
+from collections.abc import Mapping
+
 from filters.error import ParameterError, split_list
 from filters.follow import MAX_IDS, ME, USER_ID
 from filters.rule import Rules
@@ -22,13 +24,10 @@ async def resolve_followed(users: Users, parameters: dict[str, str]) -> None:
 
     Raises ParameterError for an entry of another form, for an unknown name, and for too many entries.
     """
-    text = parameters.get(PARAMETER)
-    if text is None or text.replace(",", "").isdecimal():
-        return
-    items = split_list(text, param=PARAMETER, max_items=MAX_IDS, noun="ids")
-    names = [item for item in items if item != ME and not USER_ID.fullmatch(item)]
+    names = find_names(parameters)
     if not names:
         return
+    items = split_list(parameters[PARAMETER], param=PARAMETER, max_items=MAX_IDS, noun="ids")
     for name in names:
         _check_form(name)
     logins = [name for name in names if not name.startswith(FOREIGN)]
@@ -37,6 +36,15 @@ async def resolve_followed(users: Users, parameters: dict[str, str]) -> None:
     known = {name: by_login.get(name.lower()) for name in logins}
     known |= {FOREIGN + foreign_id: by_foreign_id.get(foreign_id) for foreign_id in foreign_ids}
     parameters[PARAMETER] = ",".join(_known_id(item, known) if item in known else item for item in items)
+
+
+def find_names(parameters: Mapping[str, str]) -> list[str]:
+    """Return the entries of ``follow`` that are no ids. Raises ParameterError for too many entries."""
+    text = parameters.get(PARAMETER)
+    if text is None or text.replace(",", "").isdecimal():
+        return []
+    items = split_list(text, param=PARAMETER, max_items=MAX_IDS, noun="ids")
+    return [item for item in items if item != ME and not USER_ID.fullmatch(item)]
 
 
 def _check_form(name: str) -> None:

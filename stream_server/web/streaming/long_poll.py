@@ -11,11 +11,10 @@ from stream_server.hub import messages
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.messages import Gap, StreamNotice
 from stream_server.hub.poll import LongPoll, PollResult
-from stream_server.web.http.app_keys import HUB
+from stream_server.web.http.app_keys import HUB, OPENING
 from stream_server.web.http.body import MAX_BODY_BYTES
-from stream_server.web.http.drain import reject_when_draining
 from stream_server.web.http.fields import Cursor
-from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.streaming.compression import GZIP
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
@@ -65,6 +64,7 @@ async def poll_events(request: web.Request) -> web.Response:
     asked = plan.subscribe_request
     warnings = filter_warnings(asked.subscription, asked.position) if is_first else []
     limits = request.app[LIMITS]
+    request[OPENING].give_back()
     with limits.running(request, limits.polls):
         polled = await poll.run(0 if warnings or request.method == hdrs.METH_HEAD else wait)
     headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}

@@ -30,6 +30,11 @@ async def read_stream_parameters(request: web.Request, max_bytes: int, separator
     pairs = ((name, value) for name, value in pairs if name not in left_out)
     if request.method == "POST" and request.body_exists:
         pairs = [*pairs, *await _read_body_pairs(request, max_bytes, separators)]
+    return join_parameters(pairs, separators)
+
+
+def join_parameters(pairs: Iterable[tuple[str, str]], separators: Mapping[str, str]) -> dict[str, str]:
+    """Return one text for each parameter. Raises BadRequest if one is repeated that has no separator."""
     parameters: dict[str, str] = {}
     for name, value in pairs:
         if name in parameters and name in separators:

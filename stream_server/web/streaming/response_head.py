@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from aiohttp import HttpVersion, hdrs, web
+from aiohttp import HttpVersion, hdrs
 
 from stream_server.hub.framing import IDENTITY
 from stream_server.web.http.cors import merge_cors_headers
@@ -91,16 +91,3 @@ def encode_head(version: HttpVersion, headers: Mapping[str, str], date: str) -> 
     if not head.count("\r") == head.count("\n") == len(lines) - 1:
         raise ValueError("a header has a line break")
     return head.encode()
-
-
-class OpenedStream(web.StreamResponse):
-    """Stands for the response of a stream that has left the HTTP server, which must not touch it any more."""
-
-    @property
-    def prepared(self) -> bool:
-        """Whether the head has been sent."""
-        return True
-
-
-OPENED = OpenedStream()
-"""The response that the handler of a stream returns. It has no state, so all streams share it."""

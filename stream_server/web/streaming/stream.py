@@ -22,14 +22,19 @@ from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
 from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.http.cors import cors_headers
 from stream_server.web.http.date_header import date_header
-from stream_server.web.http.drain import reject_when_draining
-from stream_server.web.http.http_connection import HttpConnection
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, StreamPlace, rate_limit_headers
-from stream_server.web.http.responses import SERVER_NAME
+from stream_server.web.http.request_limits import (
+    ALLOWANCE,
+    LIMITS,
+    StreamPlace,
+    rate_limit_headers,
+    reject_when_draining,
+)
+from stream_server.web.http.responses import OPENED, SERVER_NAME
+from stream_server.web.http.stream_request import connection_of
 from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing, wrap_chunk, wrap_raw
 from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.response_head import OPENED, HeadKind, encode_head, encode_usual_head
+from stream_server.web.streaming.response_head import HeadKind, encode_head, encode_usual_head
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, plan_user_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -40,7 +45,7 @@ STREAM_BODY_FACTOR = 4
 Planner = Callable[[web.Request, dict[str, str], Framing], Awaitable[StreamPlan]]
 """Turns a request, its parameters and a framing into a plan; raises for each refusal."""
 
-HELLO_LIMITS = msgspec.Raw(msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "locations": MAX_BOXES}))
+HELLO_LIMITS = msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "locations": MAX_BOXES}).decode()
 """Limits that `hello` reports, encoded: most phrases, ids and boxes of one stream."""
 
 HELLO_SERVER = f"{SERVER_NAME}/{__version__}"
@@ -110,32 +115,32 @@ async def open_stream(
     to shut down after planning, and RateLimited if the address has too many streams.
     """
     reject_when_draining(request)
+    if request.method != hdrs.METH_HEAD:
+        open_stream_now(request, stream_plan, content_type, extra_headers)
+        return OPENED
+    request.app[LIMITS].take_stream(request)()
+    kind = _head_kind(request, stream_plan.subscribe_request.framing.content_coding, content_type)
+    # The middleware adds the headers for pages of other origins.
+    return web.StreamResponse(headers=kind._replace(cors=()).headers(request[REQUEST_ID], {}, {}))
+
+
+def open_stream_now(
+    request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None = None
+) -> None:
+    """Send the response head and `hello` in one write, and let the hub have the connection.
+
+    Raises RateLimited if the address has too many streams, and ConnectionError if the client has left.
+    """
     place = request.app[LIMITS].take_stream(request)
     try:
-        if request.method == hdrs.METH_HEAD:
-            kind = _head_kind(request, stream_plan.subscribe_request.framing.content_coding, content_type)
-            place()
-            # The middleware adds the headers for pages of other origins.
-            return web.StreamResponse(headers=kind._replace(cors=()).headers(request[REQUEST_ID], {}, {}))
-        return _send_head_and_hand_over(request, stream_plan, content_type, extra_headers, place)
+        framing = stream_plan.subscribe_request.framing
+        head = _encode_head(request, framing.content_coding, content_type, extra_headers)
+        wrap = wrap_chunk if supports_chunked(request) else wrap_raw
+        first = wrap(begin_body(framing, hello_bytes(request.app, stream_plan)))
+        connection_of(request).hand_over(partial(_make_connection, request, stream_plan, place, head + first))
     except BaseException:
         place()
         raise
-
-
-def _send_head_and_hand_over(
-    request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None,
-    place: StreamPlace,
-) -> web.StreamResponse:  # fmt: skip
-    framing = stream_plan.subscribe_request.framing
-    head = _encode_head(request, framing.content_coding, content_type, extra_headers)
-    wrap = wrap_chunk if supports_chunked(request) else wrap_raw
-    first = wrap(begin_body(framing, hello_bytes(request.app, stream_plan)))
-    protocol = request.protocol
-    if not isinstance(protocol, HttpConnection):
-        raise TypeError("streams need web.http.http_connection.HttpRunner")
-    protocol.hand_over(partial(_make_connection, request, stream_plan, place, head + first))
-    return OPENED
 
 
 def _encode_head(
@@ -188,9 +193,10 @@ def _make_connection(
     ``first_bytes`` are the head of the response and the first messages.
     The stream gives ``place`` and, by ``release``, that of the connection back when the connection has ended.
     """
-    hub, limits = request.app[HUB], request.app[HUB].limits
-    sizes = {"buffer_bytes": limits.buffer_bytes, "send_buffer_bytes": limits.send_buffer_bytes}
-    connection = StreamConnection(transport, chunked=supports_chunked(request), **sizes)
+    hub = request.app[HUB]
+    connection = StreamConnection(
+        transport, chunked=supports_chunked(request), buffer_bytes=hub.limits.buffer_bytes
+    )
     connection.write(first_bytes)
     place.release = release
     attach_stream(hub, stream_plan, connection, place)

@@ -5,7 +5,6 @@ needed again. So the HTTP server gives the transport away after the response hea
 """
 
 import asyncio
-import socket
 from collections.abc import Callable
 
 from stream_server.hub.disconnect import DisconnectReason
@@ -25,29 +24,21 @@ class StreamConnection(asyncio.Protocol):
     Attributes:
         write: The transport's own method that sends bytes. The hub calls it so often that a wrapper would cost time.
         buffered_bytes: Function that returns the number of unsent bytes in this process.
-        kernel_unacked_bytes: Function that returns the bytes in the kernel's send buffer without acknowledgement.
-        peer_silent_seconds: Function: seconds since the client acknowledged bytes; 0 if it has acknowledged all.
         on_lost: Function that the connection calls once, when it is closed or lost.
     """
 
     __slots__ = (
-        "_chunked", "_full", "_peer", "_transport", "_waiter", "buffered_bytes",
-        "kernel_unacked_bytes", "on_lost", "peer_silent_seconds", "write",
+        "_chunked", "_full", "_peer", "_transport", "_waiter", "buffered_bytes", "on_lost", "write",
     )  # fmt: skip
 
-    def __init__(
-        self, transport: asyncio.Transport, *, chunked: bool, buffer_bytes: int, send_buffer_bytes: int
-    ) -> None:
-        """Use ``transport`` for this stream, and set the sizes of its buffers.
+    def __init__(self, transport: asyncio.Transport, *, chunked: bool, buffer_bytes: int) -> None:
+        """Use ``transport`` for this stream.
 
-        ``buffer_bytes`` is the hub's limit for a client's unsent bytes in this process. ``send_buffer_bytes`` sets the
-        size of the kernel's send buffer; 0 keeps the system's size.
+        ``buffer_bytes`` is the hub's limit for a client's unsent bytes in this process.
         """
         self.write = transport.write
         self.buffered_bytes = transport.get_write_buffer_size
-        self._peer = TcpPeer(transport)
-        self.kernel_unacked_bytes = self._peer.unacknowledged_bytes
-        self.peer_silent_seconds = self._peer.silence_seconds
+        self._peer: TcpPeer | None = None
         self.on_lost: Callable[[], None] = _ignore_close
         self._transport = transport
         self._chunked = chunked
@@ -55,16 +46,26 @@ class StreamConnection(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         high = min(HIGH_WATER_BYTES, buffer_bytes // 2)
         transport.set_write_buffer_limits(high=high, low=int(high * LOW_WATER_SHARE))
-        connection = transport.get_extra_info("socket")
-        if send_buffer_bytes and connection is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+
+    def kernel_unacked_bytes(self) -> float:
+        """Return the bytes in the kernel's send buffer that the client has not acknowledged (a system call)."""
+        return self._known_peer().unacknowledged_bytes()
+
+    def peer_silent_seconds(self) -> float:
+        """Return the seconds since the client acknowledged bytes, 0 if it has acknowledged all (a system call)."""
+        return self._known_peer().silence_seconds()
+
+    def _known_peer(self) -> TcpPeer:
+        if self._peer is None:  # most streams never need it
+            self._peer = TcpPeer(self._transport)
+        return self._peer
 
     def data_received(self, data: bytes) -> None:
         """Ignore what the client sends: a client has nothing to send on an open stream."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Raise an error in the task that waits in ``wait_writable``, if any. Call ``on_lost`` once."""
-        self._peer.forget()
+        self._known_peer().forget()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(exc or ConnectionResetError("the client left"))
         on_lost, self.on_lost = self.on_lost, _ignore_close

@@ -23,7 +23,6 @@ from stream_server.hub.messages import Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
-from stream_server.store.redis.own_task import enter_task
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.random_ids import random_id
@@ -121,7 +120,7 @@ async def bind_filters(
     subscription, rules_read_at = await _with_saved_rules(app, uid, subscription)
     personal = None
     if viewer is not None and subscription.uses_me:
-        personal, following = _make_private_view(app, viewer, position)
+        personal, following = make_private_view(app, viewer, position)
         subscription = subscription.with_following(following)
     return BoundFilters(subscription, viewer, personal, rules_read_at)
 
@@ -140,7 +139,7 @@ async def plan_user_stream(request: web.Request, parameters: dict[str, str], fra
 
 def bind_user_filters(app: web.Application, kinds: Kinds, viewer: Viewer, position: Position) -> BoundFilters:
     """Return the filters of a user's own stream, which begins after ``position``."""
-    personal, following = _make_private_view(app, viewer, position, is_user_stream=True)
+    personal, following = make_private_view(app, viewer, position, is_user_stream=True)
     return BoundFilters(Subscription([Home(viewer.user_id, following)], [kinds]), viewer, personal)
 
 
@@ -191,7 +190,7 @@ async def _pin_position(request: web.Request, start: StreamStart | None) -> Posi
     return position
 
 
-def _make_private_view(
+def make_private_view(
     app: web.Application, viewer: Viewer, position: Position, *, is_user_stream: bool = False
 ) -> tuple[PrivateView, set[str]]:
     """Return a private view (what the caller may see) for one stream, and the set of the users whom the caller follows.
@@ -258,7 +257,6 @@ async def wait_for_head(hub: Hub, position: Position) -> None:
     """Wait until this server's hub has reached ``position``. Raises Unavailable after :data:`HEAD_WAIT_SECONDS`."""
     if hub.head.n >= position.n:
         return
-    await enter_task()
     try:
         async with asyncio.timeout(HEAD_WAIT_SECONDS):
             while hub.head.n < position.n:  # noqa: ASYNC110 - rare and short; an asyncio.Event would cost time for each entry

@@ -76,6 +76,12 @@ async def resolve_start(
     return await _start_at_time(value, log, param, await now_ms())
 
 
+def parse_cursor(text: str) -> Position | None:
+    """Return the position that a cursor names, or None if the text is no cursor or lacks the number in the log."""
+    cursor = _CURSOR_PATTERN.fullmatch(text)
+    return None if cursor is None or cursor[3] is None else Position(int(cursor[1]), int(cursor[2]), int(cursor[3]))
+
+
 async def _start_at_cursor(
     cursor: _ParsedCursor, log: EventLog, now_ms: Callable[[], Awaitable[int]], param: str
 ) -> StreamStart:

@@ -49,11 +49,20 @@ class SubscriptionParser:
         With ``explain`` each message says which filters matched. ``impersonal`` says whether every caller gets the same
         messages; with None the filters determine this.
         """
+        short = self.parse_short(parameters, explain=explain, impersonal=impersonal)
+        if short is not None:
+            return short
         pairs = tuple(sorted(parameters.items()))
-        short = sum(len(name) + len(value) for name, value in pairs) <= MAX_CACHED_SUBSCRIPTION_CHARS
-        if short:
-            return self._parse_cached(pairs, explain, impersonal)
         return await self.thread.run(lambda: self._parse(pairs, explain, impersonal))
+
+    def parse_short(
+        self, parameters: dict[str, str], *, explain: bool = False, impersonal: bool | None = None
+    ) -> Subscription | None:
+        """Do as :meth:`parse` for short parameters. Return None for long ones, which need a thread."""
+        pairs = tuple(sorted(parameters.items()))
+        if sum(len(name) + len(value) for name, value in pairs) > MAX_CACHED_SUBSCRIPTION_CHARS:
+            return None
+        return self._parse_cached(pairs, explain, impersonal)
 
     def _parse(
         self,

@@ -85,10 +85,10 @@ class WebSocketConnection(StreamConnection):
     receiver: Receiver
 
     def __init__(
-        self, transport: asyncio.Transport, *, buffer_bytes: int, send_buffer_bytes: int, compresses: bool
+        self, transport: asyncio.Transport, *, buffer_bytes: int, compresses: bool
     ) -> None:
-        """``compresses`` is whether compression was agreed on. For the sizes see `StreamConnection`."""
-        super().__init__(transport, chunked=False, buffer_bytes=buffer_bytes, send_buffer_bytes=send_buffer_bytes)
+        """``compresses`` is whether compression was agreed on. For the size see `StreamConnection`."""
+        super().__init__(transport, chunked=False, buffer_bytes=buffer_bytes)
         self._compresses = compresses
         self._has_sent_close = False
         self._is_busy = False

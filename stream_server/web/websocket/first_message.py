@@ -12,10 +12,8 @@ from aiohttp import web
 from stream_server.errors import ApiError, BadRequest, Unauthorized
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.token_expiry import EMPTY_CONTEXT
-from stream_server.store.redis import admission
-from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
-from stream_server.web.http.drain import reject_when_draining
-from stream_server.web.http.request_limits import LIMITS, StreamPlace
+from stream_server.web.http.app_keys import CLAIMS, HUB
+from stream_server.web.http.request_limits import LIMITS, StreamPlace, reject_when_draining
 from stream_server.web.limits.rate_limit import CONNECTS
 from stream_server.web.streaming.stream import hello_bytes
 from stream_server.web.streaming.stream_plan import StreamPlan
@@ -77,7 +75,7 @@ class FirstMessage:
 
     async def _prove(self, operation: Operation) -> None:
         try:
-            with admission.admit_through(self._app[STORE].read_admission):
+            async with self._app[LIMITS].openings.place():
                 await self._start(operation)
         except Exception as error:  # noqa: BLE001 - the client is told
             self._refuse(as_refusal(error), operation.echo)

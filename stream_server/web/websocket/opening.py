@@ -9,11 +9,16 @@ from aiohttp import web
 
 from stream_server.hub.framing import Framing
 from stream_server.web.http.app_keys import CLAIMS, HUB, REQUEST_ID
-from stream_server.web.http.drain import reject_when_draining
-from stream_server.web.http.http_connection import HttpConnection
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, StreamPlace, rate_limit_headers
+from stream_server.web.http.request_limits import (
+    ALLOWANCE,
+    LIMITS,
+    StreamPlace,
+    rate_limit_headers,
+    reject_when_draining,
+)
+from stream_server.web.http.responses import OPENED
+from stream_server.web.http.stream_request import connection_of
 from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.response_head import OPENED
 from stream_server.web.streaming.stream import Planner, hello_bytes
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, plan_user_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -82,16 +87,13 @@ def _hand_over(
     request: web.Request, place: StreamPlace, start: Callable[[StreamPlace, asyncio.Transport], WebSocketConnection]
 ) -> None:
     """Let ``start`` take the transport over from the HTTP server. Give the place back if the client has left."""
-    protocol = request.protocol
-    if not isinstance(protocol, HttpConnection):
-        raise TypeError("streams need web.http.http_connection.HttpRunner")
 
     def take_over(transport: asyncio.Transport, release: Callable[[], None]) -> WebSocketConnection:
         place.release = release
         return start(place, transport)
 
     try:
-        protocol.hand_over(take_over)
+        connection_of(request).hand_over(take_over)
     except BaseException:
         place()
         raise
@@ -103,8 +105,5 @@ def _head(request: web.Request, socket: _Socket) -> bytes:
 
 
 def _make_connection(request: web.Request, transport: asyncio.Transport, socket: _Socket) -> WebSocketConnection:
-    limits = request.app[HUB].limits
-    return WebSocketConnection(
-        transport, buffer_bytes=limits.buffer_bytes, send_buffer_bytes=limits.send_buffer_bytes,
-        compresses=socket.compresses,
-    )  # fmt: skip
+    buffer_bytes = request.app[HUB].limits.buffer_bytes
+    return WebSocketConnection(transport, buffer_bytes=buffer_bytes, compresses=socket.compresses)

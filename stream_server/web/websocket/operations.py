@@ -20,8 +20,7 @@ from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from stream_server.security.tokens import Claims
-from stream_server.store.redis import admission
-from stream_server.web.http.app_keys import HUB, METRICS, STORE
+from stream_server.web.http.app_keys import HUB, METRICS
 from stream_server.web.http.authentication import authenticate_token
 from stream_server.web.http.body import decode_object
 from stream_server.web.http.middleware import to_api_error
@@ -185,7 +184,7 @@ class Operations:
 
     async def _run(self, handle: Callable[[Operation], Awaitable[None]], operation: Operation) -> None:
         try:
-            with admission.admit_through(self._app[STORE].read_admission):
+            async with self._app[LIMITS].openings.place():
                 await handle(operation)
         except Exception as error:  # noqa: BLE001 - the stream goes on
             self._answer_error(as_refusal(error), operation.echo)

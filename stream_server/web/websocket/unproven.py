@@ -9,7 +9,7 @@ class Closable(Protocol):
     """A socket that can be closed because the server stops."""
 
     def go_away(self) -> None:
-        """Close the socket."""
+        """Close the socket, because the server stops."""
 
 
 class UnprovenSockets:

@@ -1,6 +1,6 @@
 """The delays between reconnects."""
 
-from stream_server.client.backoff import Backoff
+from stream_server.client.transport import Backoff
 
 
 def test_the_delay_doubles_up_to_its_maximum() -> None:

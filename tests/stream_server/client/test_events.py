@@ -7,7 +7,7 @@ import pytest
 
 from filters.narrowing import KINDS, PERSONAL_KINDS
 from stream_server.client import Delete, Event, Gap, Malformed, Post
-from stream_server.client.events import parse_event
+from stream_server.client.connection import parse_event
 from stream_server.wire.messages import EVENT_TYPES, Control
 from tests.stream_server.client.scripted_server import message, status
 

@@ -4,8 +4,8 @@ from itertools import chain
 
 import pytest
 
+from stream_server.client.connection import MAX_MESSAGE_BYTES, Frame, NdjsonParser
 from stream_server.client.errors import Malformed
-from stream_server.client.framing import MAX_MESSAGE_BYTES, Frame, NdjsonParser
 
 
 def test_a_line_is_one_frame_wherever_chunks_end() -> None:

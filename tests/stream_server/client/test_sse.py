@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stream_server.client.connection import MAX_MESSAGE_BYTES, Frame, SseParser
 from stream_server.client.errors import Malformed
-from stream_server.client.framing import MAX_MESSAGE_BYTES, Frame, SseParser
 
 
 def parse(*chunks: bytes) -> list[Frame]:

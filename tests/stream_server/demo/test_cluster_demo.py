@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from stream_server.demo.local_cluster import find_nginx
+from stream_server.demo.front import find_nginx
 from tests.command_line import COMMAND, Running, clean_environment, running
 from tests.end_to_end.consumer import Consumer
 from tests.waiting import eventually

@@ -44,7 +44,7 @@ class ReturningClient:
         wire = select_framing(NDJSON, chunked=True)
         ask = SubscribeRequest(self.name, "1", StreamToken("j"), Subscription([Firehose()]), wire, start.position)
         self._socket, self._seen = Socket(), 0
-        sent = [messages.hello_message(start.position, now_ms(), ask.connection_id, {}, "test")]
+        sent = [messages.hello_message(start.position, now_ms(), ask.connection_id, "{}", "test")]
         if start.known_gap is not None:
             sent.append(messages.gap_message(start.known_gap, now_ms()))
         self._socket.write(wire.wrap(b"".join(map(wire.encode_control, sent))))

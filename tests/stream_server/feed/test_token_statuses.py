@@ -34,7 +34,7 @@ class Redis:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def get_token_status(self, token: TokenId) -> TokenStatus:
+    async def get_token_status(self, token: TokenId, *, shared: bool = False) -> TokenStatus:
         self.asked.append(token)
         says = self.says
         await self.may_answer.wait()

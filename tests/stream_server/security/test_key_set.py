@@ -1,13 +1,12 @@
 """The key set at a URL: fetched when needed, not more often, and kept while the URL fails."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer, make_mocked_request
+from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from stream_server.config.settings import InvalidSetting
@@ -15,7 +14,6 @@ from stream_server.errors import Unauthorized, Unavailable
 from stream_server.security import key_set as jwks
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.tokens import TokenAuthority
-from stream_server.web.http.early_start import EarlyStart
 from tests.stream_server.security.test_tokens import jwk
 from tests.stream_server.tokens import NOW, config, payload, token
 from tests.waiting import eventually
@@ -76,21 +74,6 @@ async def test_the_first_token_fetches_keys(key_set: RemoteKeySet, auth: TokenAu
         await key_set.ensure_key_for(signed("a"))
         assert auth.verify(signed("a"), NOW).sub == "42"
     assert key_server.asked == 1
-
-
-async def test_the_first_request_may_be_a_stream_that_begins_without_a_task(
-    key_set: RemoteKeySet, auth: TokenAuthority, key_server: KeyServer
-) -> None:
-    async def open_stream(_: object) -> web.Response:
-        await key_set.ensure_key_for(signed("a"))
-        return web.Response(text=auth.verify(signed("a"), NOW).sub)
-
-    early = EarlyStart(make_mocked_request("GET", "/v1/stream"), open_stream)
-    asyncio.get_running_loop().call_soon(early.run)
-    await asyncio.sleep(0)
-    answer = await early.finish()
-    assert isinstance(answer, web.Response)
-    assert (answer.text, key_server.asked) == ("42", 1)
 
 
 async def test_an_unknown_kid_fetches_the_keys_at_most_once_in_30_seconds(

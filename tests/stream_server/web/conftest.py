@@ -3,6 +3,7 @@
 import logging
 import math
 import random
+import socket
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -27,10 +28,11 @@ from stream_server.store.store import Store
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
 from stream_server.web.api.server import load_console
-from stream_server.web.http import app_keys, middleware
+from stream_server.web.http import app_keys
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
-from stream_server.web.http.http_connection import HttpRunner
+from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
+from stream_server.web.streaming.opener import StreamOpener
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
@@ -56,7 +58,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     store = Store(redis_url, timeout_seconds=config.redis_timeout_seconds, detect_language=detect_language)
     await store.open()
     passwords = Passwords(config.password_memory_kib)
-    app = web.Application(middlewares=middleware.MIDDLEWARES)
+    app = web.Application()
     app[app_keys.CONFIG], app[app_keys.STORE], app[app_keys.AUTH] = config, store, TokenAuthority(config)
     app[app_keys.PASSWORDS], app[app_keys.METRICS] = passwords, Metrics()
     app[LIMITS] = RequestLimits(config, store.rate_counters)
@@ -92,11 +94,11 @@ def header_seconds() -> float:
 async def address(app: web.Application, header_seconds: float) -> AsyncIterator[tuple[str, int]]:
     """The address of the app, behind the connections that the server uses."""
     timeouts = ConnectionTimeouts(header_seconds=header_seconds)
-    runner = HttpRunner(app, table=app[LIMITS].connections, timeouts=lambda: timeouts, shutdown_seconds=0.5)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield runner.addresses[0][:2]
-    await runner.cleanup()
+    opener = StreamOpener(app)
+    door = FrontDoor(app, timeouts=lambda: timeouts, open_known=opener.open_known, shutdown_seconds=0.5)
+    await door.open([socket.create_server(("127.0.0.1", 0))])
+    yield door.addresses[0][:2]
+    await door.close()
 
 
 @pytest.fixture

@@ -71,9 +71,6 @@ class _Client:
         assert transaction
         return _Pipeline(self._nodes, self._port)
 
-    async def execute_command(self, *_: str) -> bytes:
-        return self._nodes.answer(self._port)[0]
-
     async def aclose(self) -> None:
         self._nodes.closed.append(self._port)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.store.redis import admission, timeout_budget
-from stream_server.store.redis.admission import ReadAdmission
+from stream_server.runtime import fair_queue
+from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.batched_reads import MAX_CALLS, MAX_QUESTIONS, BatchedReads
 
 
@@ -29,7 +29,6 @@ class Oracle:
         self.calls.append(questions)
         self._asked += len(questions)
         self.most = max(self.most, self._asked)
-        assert admission.current_admission() is None
         assert timeout_budget.current_budget() is None
         await self.open.wait()
         self._asked -= len(questions)
@@ -118,7 +117,7 @@ async def test_a_crowd_that_leaves_leaves_nothing(oracle: Oracle, failures: int)
 
 
 async def test_all_that_wait_are_refused_when_redis_is_down(oracle: Oracle, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "REDIS_DOWN_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(fair_queue, "DOWN_AFTER_SECONDS", 0.0)
     reads = BatchedReads(oracle.read)
     asked = [reads.ask(number) for number in range(200)]
     await turns()
@@ -129,8 +128,8 @@ async def test_all_that_wait_are_refused_when_redis_is_down(oracle: Oracle, monk
     assert len(oracle.calls) == MAX_CALLS
 
 
-async def test_a_call_has_neither_the_slot_nor_the_budget_of_the_request_that_asks(oracle: Oracle) -> None:
+async def test_a_call_has_not_the_budget_of_the_request_that_asks(oracle: Oracle) -> None:
     reads = BatchedReads(oracle.read)
     oracle.open.set()
-    with admission.admit_through(ReadAdmission(1)), timeout_budget.limit_total_wait(0.0):
+    with timeout_budget.limit_total_wait(0.0):
         assert await reads.ask(3) == 9  # `Oracle.read` looks

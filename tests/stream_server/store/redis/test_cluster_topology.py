@@ -8,13 +8,11 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from stream_server.store.redis.cluster_topology import (
     CORE_SLOT,
     MAX_ASKED_NODES,
-    MAX_TABLE_AGE_SECONDS,
     CoreOwnerGuide,
     CoreReplicaGuide,
     NotACluster,
 )
 from stream_server.store.redis.guided_connection import HostPort
-from stream_server.store.redis.shared_query import SharedQuery
 from tests.stream_server.store.redis.scripted_cluster import PLAIN, Member, ScriptedNodes, at, shard
 from tests.waiting import eventually
 
@@ -182,39 +180,17 @@ async def test_a_change_of_the_core_shard_is_told_once() -> None:
     await topology.close()
 
 
-async def test_a_poll_asks_for_the_table_only_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    nodes = ScriptedNodes(p7001=OLD)
-    topology, questions = nodes.topology(), list[str]()
-    ask = SharedQuery.next
-
-    async def counted(query: SharedQuery[object]) -> object:
-        questions.append("table")
-        return await ask(query)
-
-    monkeypatch.setattr(SharedQuery, "next", counted)
-    await topology.refresh()
-    await topology._poll()
-    await topology._poll()
-    assert (questions, len(nodes.asked)) == (["table"], 3)
-    nodes.views[7001] = NEW
-    await topology._poll()
-    assert (topology.core_owner, len(questions)) == (at(7002), 2)
-    nodes.views[7001] = None
-    with pytest.raises(RedisConnectionError):
-        await topology._poll()
-    await topology.close()
-
-
-async def test_a_replica_that_comes_is_known_when_the_table_is_old() -> None:
+async def test_a_replica_that_comes_is_known_after_the_next_question_and_the_same_answer_changes_nothing() -> None:
     failed = Member("s", 7003, primary="a", flags="slave,fail")
     nodes = ScriptedNodes(p7001=[*shard("a", 7001, replica="slave"), failed])
-    topology = nodes.topology()
+    topology, tables = nodes.topology(), list[int]()
+    topology.on_table = lambda: tables.append(len(topology.core_nodes))
     await topology.refresh()
+    await topology.refresh()
+    assert tables == [2]
     nodes.views[7001] = [*shard("a", 7001, replica="slave"), failed._replace(flags="slave")]
-    await topology._poll()
-    assert at(7003) not in topology.core_nodes  # the owner is the same
-    topology._taken_at -= MAX_TABLE_AGE_SECONDS
-    await topology._poll()
+    topology.start_polling()
+    await eventually(lambda: tables == [2, 3], what="a poll")
     assert at(7003) in topology.core_nodes
     await topology.close()
 

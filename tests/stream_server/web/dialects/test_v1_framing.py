@@ -72,7 +72,7 @@ def test_an_incomplete_status_is_logged_and_skipped(wire: dict[str, Any], caplog
 @pytest.mark.parametrize("made", [PLAIN, COUNTED])
 def test_heartbeat_and_hello_are_a_blank_line(made: Any) -> None:
     assert made.encode_control(messages.heartbeat_message(AT, NOW_MS, 0)) == b"\r\n"
-    assert made.encode_control(messages.hello_message(AT, NOW_MS, "c", {}, "s")) == b"\r\n"
+    assert made.encode_control(messages.hello_message(AT, NOW_MS, "c", "{}", "s")) == b"\r\n"
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def encode(message: ControlMessage) -> bytes:
 
 def test_heartbeat_and_hello_are_an_empty_line() -> None:
     assert encode(messages.heartbeat_message(AT, 0, 0)) == b"\r\n"
-    assert encode(messages.hello_message(AT, 0, "c", {}, "s")) == b"\r\n"
+    assert encode(messages.hello_message(AT, 0, "c", "{}", "s")) == b"\r\n"
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import hashlib
 import pytest
 
 from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
-from stream_server.web.dialects import v1_status, v2_parameters
+from stream_server.web.dialects import v1_framing, v2_parameters
+from stream_server.web.dialects.v2_framing import KnownUsers, render_includes, render_tweet
 from stream_server.web.dialects.v2_parameters import FieldSelection
-from stream_server.web.dialects.v2_status import KnownUsers, render_includes, render_tweet
 from tests.stream_server.web.dialects.status_json import EMPTY, status
 
 ADA = AuthorSnapshot(
@@ -31,7 +31,7 @@ def media_key(kind: str, url: str) -> str:
 
 def test_media_have_the_same_ids_in_v1() -> None:
     media = [{"url": "https://a.example/1.png", "type": "image"}]
-    (medium,) = v1_status.render_tweet(status(media=media), EntryFacts())["entities"]["media"]
+    (medium,) = v1_framing.render_tweet(status(media=media), EntryFacts())["entities"]["media"]
     assert media_key("3", media[0]["url"]) == f"3_{medium['id_str']}"
 
 

@@ -14,7 +14,7 @@ from stream_server import app
 from stream_server.hub.disconnect import MIN_RETRY_SECONDS, ReconnectSpread
 from stream_server.runtime.listening import Listeners, listen_alone
 from stream_server.web.http import app_keys
-from stream_server.web.http.http_connection import HttpConnection
+from stream_server.web.http.connection import Connection
 from tests.stream_server.web import running_server as module
 from tests.stream_server.web.running_server import RunningServer, running_server
 from tests.waiting import eventually
@@ -143,14 +143,14 @@ async def test_a_stream_whose_head_is_sent_gets_goodbye(server: RunningServer, m
 
 def stop_before_hand_over(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the server begin to stop after a stream was accepted, and before the hub knows the stream."""
-    hub, shutdown, real = server.app[app_keys.HUB], server.app[app_keys.SHUTDOWN], HttpConnection.hand_over
+    hub, shutdown, real = server.app[app_keys.HUB], server.app[app_keys.SHUTDOWN], Connection.hand_over
 
-    def hand_over(connection: HttpConnection, *arguments: Any) -> None:
+    def hand_over(connection: Connection, *arguments: Any) -> None:
         assert len(hub.registry) == 0
         hub.stop(shutdown.next_disconnect_reason)
         real(connection, *arguments)
 
-    monkeypatch.setattr(HttpConnection, "hand_over", hand_over)
+    monkeypatch.setattr(Connection, "hand_over", hand_over)
 
 
 async def test_a_known_gap_is_in_one_write_with_hello(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,11 @@ from aiohttp import web
 
 from stream_server.runtime.listening import listen_alone
 from stream_server.runtime.tcp_keepalive import MAX_IDLE_SECONDS, MAX_PROBES, TcpKeepalive
-from stream_server.web.http import app_keys, body, http_connection
+from stream_server.web.http import app_keys, body, connection_timeouts
+from stream_server.web.http import connection as http_connection
+from stream_server.web.http.connection import Connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
-from stream_server.web.http.http_connection import HttpConnection, HttpRunner
+from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
@@ -307,24 +309,21 @@ async def test_an_error_after_the_first_byte_breaks_the_answer_off(
 
 
 @pytest.fixture
-async def small_buffers(app: web.Application) -> AsyncIterator[tuple[Address, HttpRunner]]:
+async def small_buffers(app: web.Application) -> AsyncIterator[tuple[Address, FrontDoor]]:
     """Serve the same app with small kernel buffers and a short write timeout."""
     listening = socket.create_server(("127.0.0.1", 0))
+    door = FrontDoor(app, timeouts=lambda: ConnectionTimeouts(write_seconds=0.5), shutdown_seconds=0.5)
+    await door.open([listening])
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    runner = HttpRunner(
-        app, table=app[LIMITS].connections, timeouts=lambda: ConnectionTimeouts(write_seconds=0.5), shutdown_seconds=0.5
-    )
-    await runner.setup()
-    await web.SockSite(runner, listening).start()
-    yield runner.addresses[0][:2], runner
-    await runner.cleanup()
+    yield door.addresses[0][:2], door
+    await door.close()
 
 
 @pytest.mark.parametrize("size", [40_000, 1_000_000])
 @pytest.mark.parametrize("manner", ["keep-alive", "close"])
 @pytest.mark.parametrize("drips", [False, True], ids=["never read", "a byte now and then"])
 async def test_an_answer_that_is_not_read_is_dropped(
-    small_buffers: tuple[Address, HttpRunner],
+    small_buffers: tuple[Address, FrontDoor],
     app: web.Application,
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -337,9 +336,7 @@ async def test_an_answer_that_is_not_read_is_dropped(
 
     route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
     monkeypatch.setattr(route, "_handler", long)
-    (host, port), runner = small_buffers
-    server = runner.server
-    assert server is not None
+    (host, port), server = small_buffers
     async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
         await client.send(f"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: {manner}\r\n\r\n".encode())
         await eventually(lambda: any(one.writing_paused for one in server.connections), what="a full socket")
@@ -364,11 +361,11 @@ def long_answer(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.mark.parametrize(("at_least", "is_whole"), [(1024, True), (4_000_000, False)])
 async def test_an_answer_is_taken_at_the_least_speed_or_dropped(
-    small_buffers: tuple[Address, HttpRunner], monkeypatch: pytest.MonkeyPatch, long_answer: int, *,
+    small_buffers: tuple[Address, FrontDoor], monkeypatch: pytest.MonkeyPatch, long_answer: int, *,
     at_least: int, is_whole: bool,
 ) -> None:  # fmt: skip
     """The client takes some bytes within each write timeout, so it would hold its place for as long as it likes."""
-    monkeypatch.setattr(http_connection, "MIN_BYTES_PER_SECOND", at_least)
+    monkeypatch.setattr(connection_timeouts, "MIN_BYTES_PER_SECOND", at_least)
     (host, port), _ = small_buffers
     async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
         await client.send(HEALTH_THEN_CLOSE)
@@ -382,11 +379,9 @@ async def test_an_answer_is_taken_at_the_least_speed_or_dropped(
 
 @pytest.mark.usefixtures("long_answer")
 async def test_a_full_table_closes_clients_that_leave_their_answer_unread(
-    small_buffers: tuple[Address, HttpRunner], app: web.Application, monkeypatch: pytest.MonkeyPatch
+    small_buffers: tuple[Address, FrontDoor], app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (host, port), runner = small_buffers
-    server = runner.server
-    assert server is not None
+    (host, port), server = small_buffers
     async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
         await client.send(HEALTH)
         await eventually(lambda: any(one.writing_paused for one in server.connections), what="a full socket")
@@ -421,17 +416,9 @@ async def test_blank_lines_do_not_extend_the_header_deadline(address: Address) -
 
 async def test_timeouts_above_the_limits_of_the_kernel_are_cut(app: web.Application) -> None:
     """Linux refuses longer keep-alive times, and such a connection would never answer."""
-    runner = HttpRunner(
-        app,
-        table=app[LIMITS].connections,
-        timeouts=lambda: ConnectionTimeouts(3_000_000.0, 40_000.0),
-        shutdown_seconds=0.5,
-    )
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server = runner.server
-    assert server is not None
-    async with connected(runner.addresses[0][:2]) as (reader, writer):
+    server = FrontDoor(app, timeouts=lambda: ConnectionTimeouts(3_000_000.0, 40_000.0), shutdown_seconds=0.5)
+    await server.open([socket.create_server(("127.0.0.1", 0))])
+    async with connected(server.addresses[0][:2]) as (reader, writer):
         writer.write(HEALTH)
         assert b'{"alive":true}' in await reader.readuntil(b"}")
         (one,) = server.connections
@@ -439,7 +426,7 @@ async def test_timeouts_above_the_limits_of_the_kernel_are_cut(app: web.Applicat
         asked = one.transport.get_extra_info("socket")
         assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == MAX_IDLE_SECONDS
         assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == MAX_PROBES
-    await runner.cleanup()
+    await server.close()
 
 
 async def test_connections_inherit_the_keep_alive_of_the_listening_socket_until_a_reload_changes_it(
@@ -452,14 +439,10 @@ async def test_connections_inherit_the_keep_alive_of_the_listening_socket_until_
         set_on.append(keepalive)
         original(keepalive, target)
 
-    runner = HttpRunner(app, table=app[LIMITS].connections, timeouts=lambda: timeouts[0], shutdown_seconds=0.5)
-    await runner.setup()
+    server = FrontDoor(app, timeouts=lambda: timeouts[0], shutdown_seconds=0.5)
     (listener,) = listen_alone("127.0.0.1", 0, TcpKeepalive(7, 9)).sockets
-    runner.accept_on([listener])
-    await web.SockSite(runner, listener).start()
+    await server.open([listener])
     monkeypatch.setattr(TcpKeepalive, "set_on", note)
-    server = runner.server
-    assert server is not None
     for expected in (TcpKeepalive(7, 9), TcpKeepalive(5, 9)):
         timeouts[0] = ConnectionTimeouts(9.0, expected.idle_seconds)
         async with connected(listener.getsockname()) as (reader, writer):
@@ -475,7 +458,7 @@ async def test_connections_inherit_the_keep_alive_of_the_listening_socket_until_
             assert asked.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT) == expected.probes
         await eventually(lambda: not server.connections)
     assert set_on == [TcpKeepalive(5, 9)]
-    await runner.cleanup()
+    await server.close()
 
 
 async def test_a_client_that_leaves_before_its_stream_begins_is_no_error(
@@ -485,15 +468,15 @@ async def test_a_client_that_leaves_before_its_stream_begins_is_no_error(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    token, left, real = tokens.fresh(await world.user("ann")), asyncio.Event(), HttpConnection.hand_over
+    token, left, real = tokens.fresh(await world.user("ann")), asyncio.Event(), Connection.hand_over
 
-    def leave_and_hand_over(connection: HttpConnection, *arguments: Any) -> None:
+    def leave_and_hand_over(connection: Connection, *arguments: Any) -> None:
         assert connection.transport is not None
         connection.transport.abort()
         left.set()
         real(connection, *arguments)
 
-    monkeypatch.setattr(HttpConnection, "hand_over", leave_and_hand_over)
+    monkeypatch.setattr(Connection, "hand_over", leave_and_hand_over)
     caplog.set_level(logging.WARNING)
     asked = f"GET /v1/stream?track=x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n"
     with suppress(ConnectionResetError):

@@ -6,7 +6,7 @@ import pytest
 from aiohttp.http_parser import RawRequestMessage
 from yarl import URL
 
-from stream_server.web.http.request_target import MAX_PATH_CHARS, NOWHERE, TargetLimit
+from stream_server.web.http.http_handler import MAX_PATH_CHARS, NOWHERE, TargetLimit
 from stream_server.web.routes import ROUTE_TABLE
 
 LIMIT = TargetLimit(row.path for row in ROUTE_TABLE)

@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import jsonschema_rs
@@ -12,13 +13,14 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31
 from yarl import URL
 
 from filters.registry import Registry
-from stream_server.errors import STATUS_BY_CODE, BadRequest
+from stream_server.errors import BadRequest
 from stream_server.store.pagination import PageRequest as Asked
 from stream_server.web import routes
-from stream_server.web.api import people
+from stream_server.web.api import people, rows
 from stream_server.web.http import app_keys, paging, query
 from stream_server.web.openapi import document as openapi
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
+from stream_server.wire.errors import STATUS_BY_CODE
 from tests.stream_server.web.world import World
 
 NAME = re.compile(r"[a-z_]+")
@@ -81,6 +83,13 @@ async def test_the_document_has_exactly_the_served_routes(world: World, app: web
     served = {(route.method.lower(), row.path) for route, row in app[app_keys.ROUTES].items() if row.dialect is None}
     assert described == {one for one in served if one[0] != "head"}
     assert answer.json == document()
+
+
+def test_rows_without_a_handler_of_their_own_name_a_method_of_the_store(app: web.Application) -> None:
+    made = [row for row in DESCRIBED if row.handler.__module__ == rows.__name__]
+    assert len(made) > 40
+    for row in made:
+        assert callable(attrgetter(row.name)(app[app_keys.STORE])), row.name
 
 
 def test_operation_ids_are_unique() -> None:

@@ -15,14 +15,16 @@ from stream_server.hub.client import Client
 from stream_server.hub.poll import LongPoll
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http import app_keys
-from stream_server.web.http.http_connection import HttpConnection
+from stream_server.web.http.connection import Connection
+from stream_server.web.http.http_handler import Handler
 from stream_server.web.http.query import read_query
+from stream_server.web.http.stream_request import StreamRequest
 from stream_server.web.route import NoQuery
 from stream_server.web.streaming.stream_connection import StreamConnection
 from tests.stream_server.web.running_server import RunningServer, running_server
 from tests.waiting import eventually
 
-OURS = (Client, LongPoll, HttpConnection, StreamConnection, StreamSession, web.Request)
+OURS = (Client, LongPoll, Connection, Handler, StreamRequest, StreamConnection, StreamSession, web.Request)
 
 COUNT = 5
 

@@ -42,7 +42,7 @@ async def connected(
     ours, theirs = socket.socketpair()
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_accepted_socket(asyncio.Protocol, ours)
-    connection = WebSocketConnection(transport, buffer_bytes=65_536, send_buffer_bytes=0, compresses=compresses)
+    connection = WebSocketConnection(transport, buffer_bytes=65_536, compresses=compresses)
     connection.receiver = messages = Messages(theirs)
     transport.set_protocol(connection)
     with theirs:

@@ -1,4 +1,4 @@
-"""A stream's request begins without a task. Its client may leave at any moment, and nothing of it is left."""
+"""The client of a stream may leave at any moment of its opening, and nothing of it is left."""
 
 import asyncio
 import logging
@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from stream_server.store.redis import admission, batched_reads
-from stream_server.web.http import app_keys
-from stream_server.web.http.http_connection import HttpConnection
+from stream_server.store.redis import batched_reads
+from stream_server.web.http import app_keys, request_limits
+from stream_server.web.http.connection import Connection
 from stream_server.web.http.request_limits import LIMITS
 from tests.redis_process import RedisProcess
 from tests.stream_server.web.running_server import RunningServer, running_server
@@ -35,9 +35,9 @@ async def server(redis_url: str) -> AsyncIterator[RunningServer]:
 
 def _leave_after(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the connection of each request end ``turns`` turns of the event loop after the request has come."""
-    received, loop = HttpConnection.data_received, asyncio.get_running_loop()
+    received, loop = Connection.data_received, asyncio.get_running_loop()
 
-    def data_received(connection: HttpConnection, data: bytes) -> None:
+    def data_received(connection: Connection, data: bytes) -> None:
         transport = connection.transport
         received(connection, data)
         wait(transport, turns)
@@ -48,7 +48,7 @@ def _leave_after(turns: int, monkeypatch: pytest.MonkeyPatch) -> None:
         elif transport is not None:
             transport.abort()
 
-    monkeypatch.setattr(HttpConnection, "data_received", data_received)
+    monkeypatch.setattr(Connection, "data_received", data_received)
 
 
 async def _open_and_read(server: RunningServer, path: str) -> bytes:
@@ -63,10 +63,10 @@ async def _open_and_read(server: RunningServer, path: str) -> bytes:
 
 def _left_over(server: RunningServer) -> dict[str, int]:
     app = server.app
-    reads, limits = app[app_keys.STORE].read_admission, app[LIMITS]
+    limits = app[LIMITS]
     return {
-        "slots of reads": admission.MAX_CONCURRENT - reads._free_slots,
-        "waiting reads": len(reads._waiters),
+        "openings": request_limits.MAX_OPENINGS - limits.openings._free,
+        "waiting openings": len(limits.openings._waiting),
         "clients of the hub": len(app[app_keys.HUB].registry),
         "places of streams": limits.streams.total(),
         "places of connections": limits.connections._count,
@@ -103,7 +103,7 @@ async def test_clients_that_leave_a_silent_redis_leave_nothing(
     redis_server.pause()
     try:
         opening = [await server.send_raw("GET /v1/stream?track=x HTTP/1.1") for _ in range(count)]
-        await eventually(lambda: not reads._admission._free_slots and reads._waiting, what="all calls under way")
+        await eventually(lambda: not reads._queue._free, what="all calls under way")
         for _, writer in opening:
             writer.transport.abort()
         await _expect_nothing_left(server)

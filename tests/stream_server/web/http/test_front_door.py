@@ -1,10 +1,13 @@
-"""Streams that begin without a task: the same answers as by aiohttp's own way, and nothing is left of lost clients."""
+"""Streams that the front door opens without aiohttp: with the same answers. Nothing is left of lost clients."""
 
 import asyncio
 import gc
 import itertools
 import math
+import re
+import socket
 import time
+import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,12 +15,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis.admission import ReadAdmission
 from stream_server.web.http import app_keys, start_queue
-from stream_server.web.http.early_start import EarlyHandler, EarlyStart
-from stream_server.web.http.http_connection import HttpConnection, HttpRunner
+from stream_server.web.http.connection import Connection
+from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.start_queue import StartQueue
+from stream_server.web.http.stream_request import StreamRequest, StreamRoutes
+from stream_server.web.streaming import opener
+from stream_server.web.streaming.stream import open_stream_now
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 from tests.waiting import PATIENCE, eventually
@@ -29,15 +36,17 @@ SCOPE = "read write stream firehose"
 
 @pytest.fixture
 def early(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The requests that began early, as method and path."""
+    """The requests that the door read without aiohttp, as method and path."""
     begun: list[str] = []
-    run = EarlyStart.run
+    read = StreamRoutes.read
 
-    def note(start: EarlyStart) -> None:
-        begun.append(f"{start.request.method} {start.request.path}")
-        run(start)
+    def note(routes: StreamRoutes, connection: Connection, head: bytes) -> StreamRequest | None:
+        request = read(routes, connection, head)
+        if request is not None:
+            begun.append(f"{request.method} {request.path}")
+        return request
 
-    monkeypatch.setattr(EarlyStart, "run", note)
+    monkeypatch.setattr(StreamRoutes, "read", note)
     return begun
 
 
@@ -62,11 +71,11 @@ class Gate:
         sessions = app[app_keys.STORE].sessions
         ask = sessions.get_token_status
 
-        async def held_back(token: Any) -> Any:
+        async def held_back(token: Any, **more: Any) -> Any:
             self.waiting += 1
             try:
                 await self.open.wait()
-                return await ask(token)
+                return await ask(token, **more)
             finally:
                 self.waiting -= 1
                 self.ended += 1
@@ -125,26 +134,68 @@ async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes, bytes]:
         return int(lines[0].split()[1]), b"\r\n".join(lines), await reader.readexactly(length)
 
 
+KNOWN = {
+    "plain": ("track=x", True),
+    "escapes": ("track=a%20b%2Cc+d", True),
+    "several": ("track=x,y&language=en&kinds=post", True),
+    "rules": ("rule=t:cats%20dogs&rule=birds", True),
+    "explained": ("track=x&explain=true", True),
+    "whom I follow": ("follow=@me,12", True),
+    "the firehose": ("firehose=true&partition=1/2", True),
+    "events": ("track=x", True, "Accept: text/event-stream"),
+    "gzip": ("track=x", True, "Accept-Encoding: gzip, deflate, br"),
+    "an id": ("track=x", True, "X-Request-Id: abc"),
+    "a page": ("track=x", True, "Origin: https://a.example", "Referer: https://a.example/", "Sec-Fetch-Mode: cors"),
+    "an empty cursor": ("track=x", True, "Last-Event-ID: "),
+    "never matches": ("track=!!!,x", True),
+    "a name": ("follow=ann", False),
+    "saved rules": ("rules=saved", False),
+    "a start": ("track=x&since=-1m", False),
+    "a cursor that only Redis knows": ("track=x", False, "Last-Event-ID: 0-0.0"),
+    "a rule with a login": ("rule=from:ann", False),
+    "long filters": ("track=" + ",".join(f"word{number}" for number in range(200)), False),
+}
+"""Queries with headers, and whether the process knows all that a stream with them needs."""
+
+CHANGING = re.compile(rb"Date: [^\r]+|[0-9a-f]{16}|\d{4}-\d\d-\d\dT[0-9:.]+Z|\d{13}-\d+\.\d+")
+
+
+@pytest.mark.parametrize(("query", "is_known", "headers"), [(q, k, h) for q, k, *h in KNOWN.values()], ids=KNOWN)
 @pytest.mark.usefixtures("remembering")
-async def test_a_stream_of_a_known_user_opens_without_a_task(
-    world: World, address: Address, app: web.Application, early: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    uid = await world.user("ann")
-    started: list[EarlyHandler] = []
-    start = HttpConnection.start
+async def test_a_stream_that_is_opened_at_once_begins_as_one_that_every_check_has_seen(
+    world: World, address: Address, app: web.Application, monkeypatch: pytest.MonkeyPatch, query: str,
+    headers: list[str],
+    is_known: bool,  # noqa: FBT001 - a parameter
+) -> None:  # fmt: skip
+    request = stream_request(await world.user("ann"), query, *headers)
+    opened, begun = list[str](), list[bytes]()
 
-    def note(connection: HttpConnection) -> Any:
-        started.append(connection)
-        return start(connection)
+    def note(request: web.Request, *plan: Any) -> None:
+        opened.append(request.path)
+        open_stream_now(request, *plan)
 
-    for _ in range(2):  # the first stream asks Redis, the second one waits for nothing
+    async def begin() -> None:
         async with connected(address, app) as (reader, writer):
-            monkeypatch.setattr(HttpConnection, "start", note)
-            writer.write(stream_request(uid))
-            await open_stream(reader)
-            monkeypatch.setattr(HttpConnection, "start", start)
-        assert started == []
-    assert early == ["GET /v1/stream"] * 2
+            writer.write(request)
+            async with asyncio.timeout(PATIENCE):
+                head = await reader.readuntil(b"\r\n\r\n")
+                size = int(await reader.readline(), 16)
+                body = await reader.readexactly(size)
+        if b"gzip" in head:
+            body = zlib.decompressobj(31).decompress(body)
+        begun.append(CHANGING.sub(b"", head + body))
+
+    monkeypatch.setattr(opener, "open_stream_now", note)
+    with monkeypatch.context() as patch:
+        patch.setattr(opener.StreamOpener, "_known_claims", lambda *_: None)
+        await begin()  # the process knows the token and the user now
+    await begin()
+    await begin()
+    assert opened == ["/v1/stream"] * 2 * is_known
+    assert b" 200 OK" in begun[0]
+    assert begun[1:] == begun[:1] * 2
+    counted = app[app_keys.METRICS].http.requests
+    assert counted["GET", "/v1/stream", 200] == 3
 
 
 async def test_a_stream_that_waits_for_redis_opens_when_redis_answers(
@@ -190,14 +241,14 @@ async def test_a_refusal_is_the_same_as_by_the_way_of_aiohttp(
             answers.append(await read_answer(reader))
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")  # the connection is kept, or ends in both ways
             answers.append((0, b"", await reader.read(12)))
-        monkeypatch.setattr(EarlyHandler, "_start_early", lambda _: None)
+        monkeypatch.setattr(StreamRoutes, "read", lambda *_: None)
     assert answers[:2] == answers[2:]
     assert answers[0][0] >= 400
-    assert early == ["GET /v1/stream"]
+    assert early == ([] if "Expect" in str(headers) or "Authorization" in str(headers) else ["GET /v1/stream"])
 
 
 @pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("OPTIONS", 405), ("PUT", 405), ("POST", 200)])
-async def test_only_get_begins_early(
+async def test_only_get_is_read_by_the_door(
     world: World, address: Address, app: web.Application, early: list[str], method: str, status: int
 ) -> None:
     uid = await world.user("ann")
@@ -208,7 +259,7 @@ async def test_only_get_begins_early(
 
 
 @pytest.mark.parametrize("path", ["/v1/users/me", "/v1/events?track=x&wait=0", "/v1/stream/", "//v1/stream?track=x"])
-async def test_only_streams_begin_early(
+async def test_only_streams_are_read_by_the_door(
     world: World, address: Address, app: web.Application, early: list[str], path: str
 ) -> None:
     uid = await world.user("ann")
@@ -226,7 +277,7 @@ async def test_requests_that_come_together_are_answered_in_order(
         writer.write(stream_request(uid, "") + b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n" + stream_request(uid))
         assert [(await read_answer(reader))[0] for _ in range(2)] == [400, 200]
         await open_stream(reader)
-    assert early == ["GET /v1/stream"], "the first; the others wait for its answer"
+    assert early == ["GET /v1/stream"] * 2
 
 
 async def test_a_request_behind_one_that_waits_is_answered_after_it(
@@ -275,14 +326,14 @@ async def test_a_client_that_leaves_while_its_stream_waits_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     uid = await world.user("ann")
-    monkeypatch.setattr(app[app_keys.STORE], "read_admission", ReadAdmission(1))
+    monkeypatch.setattr(app[LIMITS], "openings", FairQueue(1, "busy"))
     for count in (1, 2, 3):
         async with connected(address, app) as (_, writer):
             writer.write(stream_request(uid))
             await eventually(lambda: gate.waiting == 1)
         await eventually(lambda count=count: gate.ended == count)  # type: ignore[misc]  # a lambda with a default
     gate.open.set()
-    async with connected(address, app) as (reader, writer):  # the only slot of the admission is free
+    async with connected(address, app) as (reader, writer):  # the only place is free
         writer.write(stream_request(uid))
         await open_stream(reader)
     assert early == ["GET /v1/stream"] * 4
@@ -306,43 +357,41 @@ class LooseTransport(asyncio.Transport):
     def close(self) -> None:
         self.closed = True
 
+    def abort(self) -> None:
+        self.closed = True
+
     def is_closing(self) -> bool:
         return self.closed
 
 
-async def made_connection(app: web.Application) -> tuple[HttpConnection, LooseTransport]:
-    """Return a connection on a transport without a socket."""
-    runner = HttpRunner(app, table=app[LIMITS].connections, shutdown_seconds=0.1)
-    await runner.setup()
-    assert runner.server is not None
-    connection, transport = runner.server(), LooseTransport()
-    assert isinstance(connection, HttpConnection)
+def door_of(connection: Connection) -> FrontDoor:
+    assert isinstance(connection._door, FrontDoor)
+    return connection._door
+
+
+def start_queue_of(connection: Connection) -> StartQueue:
+    return door_of(connection)._start_queue
+
+
+@pytest.fixture
+async def made(app: web.Application) -> AsyncIterator[tuple[Connection, LooseTransport]]:
+    """A connection on a transport without a socket."""
+    door = FrontDoor(app, shutdown_seconds=0.1)
+    await door.open([socket.create_server(("127.0.0.1", 0))])
+    connection, transport = door._make_connection(), LooseTransport()
     connection.connection_made(transport)
-    return connection, transport
+    yield connection, transport
+    await door.close()
 
 
-async def test_a_client_that_leaves_before_the_task_begins_leaves_nothing(
-    world: World, app: web.Application, gate: Gate
+async def test_a_request_that_waits_for_redis_is_answered_when_the_server_stops(
+    world: World, app: web.Application, gate: Gate, made: tuple[Connection, LooseTransport]
 ) -> None:
     request = stream_request(await world.user("ann"))
-    connection, transport = await made_connection(app)
-    tasks = asyncio.all_tasks()
+    connection, transport = made
     connection.data_received(request)
-    assert (gate.waiting, connection.early_start is not None) == (1, True)
-    connection.connection_lost(None)
-    assert (gate.waiting, gate.ended, connection.early_start) == (0, 1, None)
-    await eventually(lambda: asyncio.all_tasks() <= tasks)
-    assert transport.written == b""
-
-
-async def test_a_request_that_waits_for_redis_without_a_task_is_answered_when_the_server_stops(
-    world: World, app: web.Application, gate: Gate
-) -> None:
-    request = stream_request(await world.user("ann"))
-    connection, transport = await made_connection(app)
-    connection.data_received(request)
-    connection._next_keepalive_close_time = 0.0
-    connection._process_keepalive()
+    await eventually(lambda: gate.waiting == 1)
+    connection._check_deadline()
     app[app_keys.HUB].stop(app[app_keys.SHUTDOWN].next_disconnect_reason)
     connection.close()
     assert (gate.waiting, connection.is_busy, transport.closed) == (1, True, False)
@@ -353,13 +402,14 @@ async def test_a_request_that_waits_for_redis_without_a_task_is_answered_when_th
 
 
 async def test_a_connection_that_is_cut_while_its_handler_waits_goes_on_with_nothing(
-    world: World, app: web.Application, gate: Gate
+    world: World, app: web.Application, gate: Gate, made: tuple[Connection, LooseTransport]
 ) -> None:
     request = stream_request(await world.user("ann"))
-    connection, transport = await made_connection(app)
+    connection, transport = made
     connection.data_received(request)
+    await eventually(lambda: gate.waiting == 1)
     gate.open.set()
-    connection.force_close()
+    connection.drop()
     await eventually(lambda: not app[app_keys.STORE].sessions._statuses._calls)
     connection.connection_lost(None)
     await eventually(lambda: gate.ended == 1)
@@ -396,18 +446,6 @@ async def test_a_refused_token_leaves_no_viewer(
     await eventually(lambda: not viewers._reads)
     gc.collect()
     assert (len(viewers), len(viewers._kept)) == (0, 0)
-
-
-async def test_a_connection_without_a_request_has_no_task_and_closes_when_the_server_stops(
-    app: web.Application,
-) -> None:
-    tasks = asyncio.all_tasks()
-    connection, transport = await made_connection(app)
-    assert connection.waits_for_request
-    assert asyncio.all_tasks() == tasks
-    connection.close()
-    assert (transport.closed, connection.waits_for_request) == (True, False)
-    connection.connection_lost(None)
 
 
 async def test_a_head_in_two_parts_begins_early_when_it_is_whole(
@@ -485,26 +523,27 @@ async def test_a_stream_of_a_kept_viewer_waits_for_what_this_process_wrote(
 
 
 @pytest.fixture
-async def busy(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> tuple[HttpConnection, LooseTransport]:
+async def busy(
+    made: tuple[Connection, LooseTransport], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Connection, LooseTransport]:
     """A connection of a server on which each request takes all the time of an iteration of the loop."""
-    connection, transport = await made_connection(app)
     seconds = itertools.count(0.0, 2 * start_queue.MAX_ITERATION_SECONDS)
-    monkeypatch.setattr(connection._start_queue._budget, "_clock", lambda: next(seconds))
-    return connection, transport
+    monkeypatch.setattr(start_queue_of(made[0])._budget, "_clock", lambda: next(seconds))
+    return made
 
 
-def spend_iteration(connection: HttpConnection) -> None:
+def spend_iteration(connection: Connection) -> None:
     """Use up the time in which requests may begin, until the test waits for something."""
-    connection._start_queue.begin_in_turn(lambda: None)
+    start_queue_of(connection).begin_in_turn(lambda: None)
 
 
 async def test_a_request_that_finds_no_time_begins_in_the_next_iteration(
-    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+    world: World, busy: tuple[Connection, LooseTransport], early: list[str]
 ) -> None:
     request, (connection, _) = stream_request(await world.user("ann")), busy
     spend_iteration(connection)
     connection.data_received(request)
-    assert (early, connection.is_busy, connection.waits_for_request) == ([], True, False)
+    assert (early, connection.is_busy) == ([], True)
     await asyncio.sleep(0)
     assert early == ["GET /v1/stream"]
     connection.connection_lost(None)
@@ -512,7 +551,7 @@ async def test_a_request_that_finds_no_time_begins_in_the_next_iteration(
 
 @pytest.mark.parametrize("is_cut", [False, True], ids=["its client leaves", "the server cuts it"])
 async def test_a_connection_that_ends_while_its_request_waits_to_begin_leaves_nothing(
-    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str],
+    world: World, busy: tuple[Connection, LooseTransport], early: list[str],
     is_cut: bool,  # noqa: FBT001 - a parameter
 ) -> None:  # fmt: skip
     request, (connection, transport) = stream_request(await world.user("ann")), busy
@@ -520,17 +559,17 @@ async def test_a_connection_that_ends_while_its_request_waits_to_begin_leaves_no
     spend_iteration(connection)
     connection.data_received(request)
     if is_cut:
-        connection.force_close()
+        connection.drop()
     else:
         connection.connection_lost(None)
     await asyncio.sleep(0)
-    assert (early, len(connection._start_queue), transport.written, transport.closed) == ([], 0, b"", True)
+    assert (early, len(start_queue_of(connection)), transport.written, transport.closed) == ([], 0, b"", is_cut)
     assert asyncio.all_tasks() == tasks
     connection.connection_lost(None)
 
 
 async def test_a_request_that_waits_to_begin_is_answered_when_the_server_stops(
-    world: World, app: web.Application, busy: tuple[HttpConnection, LooseTransport]
+    world: World, app: web.Application, busy: tuple[Connection, LooseTransport]
 ) -> None:
     request, (connection, transport) = stream_request(await world.user("ann")), busy
     spend_iteration(connection)
@@ -544,21 +583,20 @@ async def test_a_request_that_waits_to_begin_is_answered_when_the_server_stops(
 
 
 async def test_no_timer_ends_a_connection_whose_request_waits_to_begin(
-    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+    world: World, busy: tuple[Connection, LooseTransport], early: list[str]
 ) -> None:
     request, (connection, transport) = stream_request(await world.user("ann")), busy
     spend_iteration(connection)
     connection.data_received(request)
-    connection._next_keepalive_close_time = 0.0
-    connection._process_keepalive()
-    assert (transport.closed, connection._keepalive_handle is None) == (False, False)
+    connection._check_deadline()
+    assert (transport.closed, connection.is_busy) == (False, True)
     await asyncio.sleep(0)
     assert early == ["GET /v1/stream"]
     connection.connection_lost(None)
 
 
 async def test_requests_behind_one_that_waits_to_begin_are_answered_in_order(
-    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+    world: World, busy: tuple[Connection, LooseTransport], early: list[str]
 ) -> None:
     request, (connection, transport) = stream_request(await world.user("ann"), ""), busy
     spend_iteration(connection)
@@ -572,7 +610,7 @@ async def test_requests_behind_one_that_waits_to_begin_are_answered_in_order(
 
 @pytest.mark.parametrize("parts", [2, 3, 40])
 async def test_what_comes_in_parts_while_the_queue_is_full_is_answered(
-    world: World, busy: tuple[HttpConnection, LooseTransport], parts: int
+    world: World, busy: tuple[Connection, LooseTransport], parts: int
 ) -> None:
     request, (connection, transport) = stream_request(await world.user("ann"), "") * 2, busy
     spend_iteration(connection)
@@ -580,11 +618,11 @@ async def test_what_comes_in_parts_while_the_queue_is_full_is_answered(
     for first in range(0, len(request), size):
         connection.data_received(request[first : first + size])
     await eventually(lambda: transport.written.count(b"HTTP/1.1 400 ") == 2)
-    await eventually(lambda: connection.waits_for_request)
+    await eventually(lambda: not connection.is_busy)
     connection.connection_lost(None)
 
 
-async def test_invalid_bytes_that_look_like_a_request_get_400(busy: tuple[HttpConnection, LooseTransport]) -> None:
+async def test_invalid_bytes_that_look_like_a_request_get_400(busy: tuple[Connection, LooseTransport]) -> None:
     connection, transport = busy
     spend_iteration(connection)
     connection.data_received(b"GET /v1/stream?a=1 HTTP/9.x\r\n\r\n")
@@ -593,7 +631,7 @@ async def test_invalid_bytes_that_look_like_a_request_get_400(busy: tuple[HttpCo
 
 
 async def test_a_request_on_a_used_connection_waits_for_its_turn_too(
-    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+    world: World, busy: tuple[Connection, LooseTransport], early: list[str]
 ) -> None:
     request, (connection, transport) = stream_request(await world.user("ann"), ""), busy
     for count in (1, 2, 3):
@@ -601,21 +639,21 @@ async def test_a_request_on_a_used_connection_waits_for_its_turn_too(
         connection.data_received(request)
         assert len(early) == count - 1
         await eventually(lambda count=count: transport.written.count(b"HTTP/1.1 400 ") == count)  # type: ignore[misc]  # a lambda with a default
-        await eventually(lambda: connection.waits_for_request)
+        await eventually(lambda: not connection.is_busy)
     assert early == ["GET /v1/stream"] * 3
     connection.connection_lost(None)
 
 
 async def test_another_request_does_not_wait_behind_streams(
-    world: World, busy: tuple[HttpConnection, LooseTransport], early: list[str]
+    world: World, busy: tuple[Connection, LooseTransport], early: list[str]
 ) -> None:
     request, (connection, own_transport) = stream_request(await world.user("ann"), ""), busy
-    other, transport = connection._manager(), LooseTransport()  # type: ignore[misc]  # the connection is open
+    other, transport = door_of(connection)._make_connection(), LooseTransport()
     other.connection_made(transport)
     spend_iteration(connection)
     connection.data_received(request)
     other.data_received(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-    assert len(connection._start_queue) == 1  # the stream; the other request has a task already
+    assert len(start_queue_of(connection)) == 1  # the stream; the other request has a task already
     await eventually(lambda: transport.written.startswith(b"HTTP/1.1 200 "))
     await eventually(lambda: own_transport.written.startswith(b"HTTP/1.1 400 "))
     assert early == ["GET /v1/stream"]

@@ -1,0 +1,398 @@
+"""One accepted socket: the head of each request, the deadlines, the place in the table of connections.
+
+A connection reads the bytes of its client until a request head is whole. It opens the usual request for a stream by
+itself. All other requests go to aiohttp, which gets a transport that the connection lends to it. aiohttp gets one
+request at a time: half a head takes its bytes alone, where aiohttp would keep objects that take more.
+
+The connection ends if a head does not come in time (slowloris attack), if it has been idle for long, if the client
+takes nothing of a pending answer during one write deadline, or if the server needs room for others.
+"""
+
+import asyncio
+import math
+import sys
+from collections.abc import Callable
+from typing import Protocol, cast
+
+from stream_server.runtime.tcp_keepalive import TcpKeepalive
+from stream_server.web.http.chunks import BadChunks, ChunkedBody, SizedBody
+from stream_server.web.http.connection_timeouts import ConnectionTimeouts, WriteDeadline
+from stream_server.web.http.held_heads import HEAD_TOO_LARGE, MAX_HEAD_BYTES, NO_HTTP, HeldHeads
+from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
+
+KEEPALIVE_TIMEOUT_SECONDS = 75.0
+"""Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
+
+EVICTED_AFTER_SECONDS = 5.0
+"""Seconds for which a client must have left an answer unread before its connection may be closed to make room."""
+
+CLOSE_SECONDS = 1.0
+"""Seconds in which the server reads and drops what a refused client still sends, so that it can read the refusal.
+
+Closing a socket with unread bytes resets the connection, and a reset overtakes the answer.
+"""
+
+HEAD_END = b"\r\n\r\n"
+
+BLANK_LINES = b"\r\n"
+"""Bytes that may stand before a request, and mean nothing (RFC 9112 §2.2)."""
+
+_FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+"""Bytes with which a request may begin: those of its method."""
+
+_IDLE, _BUSY, _ENDING = range(3)
+"""Phases of a connection: it waits for a whole head; a request is handled or waits for that; nothing more is read."""
+
+Body = ChunkedBody | SizedBody
+
+
+class HttpHandler(Protocol):
+    """The part of aiohttp's handler that a connection uses."""
+
+    def data_received(self, data: bytes) -> None: ...
+
+    def connection_lost(self, exc: BaseException | None) -> None: ...
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+    def break_body(self) -> None:
+        """Raise an error in the handler that waits for the body, because its framing is invalid."""
+
+
+class Door(Protocol):
+    """The part of the front door that a connection uses."""
+
+    table: ConnectionTable
+    held_heads: HeldHeads
+    connections: "set[Connection]"
+    stream_begins: tuple[bytes, ...]
+
+    def begin_in_turn(self, connection: "Connection", head: bytes) -> None:
+        """Let a stream begin, now or when its turn has come."""
+
+    def make_handler(self, connection: "Connection") -> HttpHandler:
+        """Return a handler of aiohttp, whose transport the connection lends to it."""
+
+
+class Connection(asyncio.Protocol):
+    """One accepted socket.
+
+    Attributes:
+        last_heard_at: Time of the loop at which the client connected or last sent bytes.
+        task: The task that handles the present request, or None. It is cancelled if the client leaves.
+        transport: The socket's transport. None before it is connected, and after it was lost or handed over.
+    """
+
+    __slots__ = (
+        "_address", "_body", "_deadline", "_door", "_handler", "_held", "_is_answered", "_is_body_paused",
+        "_is_paused", "_is_reading_head", "_keepalive", "_loop", "_phase", "_searched", "_timeouts", "_timer",
+        "_write_deadline", "last_heard_at", "task", "transport",
+    )  # fmt: skip
+
+    def __init__(
+        self, door: Door, loop: asyncio.AbstractEventLoop, timeouts: ConnectionTimeouts, keepalive: TcpKeepalive | None
+    ) -> None:
+        """``keepalive`` is None if the connection has inherited the options of TCP's keep-alive."""
+        self._door = door
+        self._loop = loop
+        self._timeouts = timeouts
+        self._keepalive = keepalive
+        self._address: str | None = None
+        self._body: Body | None = None
+        self._deadline = math.inf
+        self._handler: HttpHandler | None = None
+        self._held = bytearray()
+        self._is_answered = self._is_body_paused = self._is_paused = False
+        self._is_reading_head = True
+        self._phase = _IDLE
+        self._searched = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._write_deadline: WriteDeadline | None = None
+        self.last_heard_at = 0.0
+        self.task: asyncio.Task[object] | None = None
+        self.transport: asyncio.Transport | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the connection handles a request, or has received one that still waits to be handled."""
+        return self._phase == _BUSY
+
+    @property
+    def writing_paused(self) -> bool:
+        """Whether the kernel takes no more bytes of an answer at present."""
+        return self._write_deadline is not None
+
+    def is_evictable(self, now: float) -> bool:
+        """Whether nobody waits for this connection at ``now`` (time of the loop): it is idle, or its client is."""
+        if self._phase != _BUSY:
+            return True
+        return self._write_deadline is not None and now - self._write_deadline.began_at >= EVICTED_AFTER_SECONDS
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the deadline of the first head. If there is no room for the connection, answer so and close it."""
+        transport = cast("asyncio.Transport", transport)
+        self.last_heard_at = self._loop.time()  # before others may be closed, or this one would seem the longest idle
+        peer = transport.get_extra_info("peername")
+        address = sys.intern(peer[0]) if isinstance(peer, tuple) else ""
+        refusal = self._door.table.take(address)
+        if refusal is not None:
+            self._phase = _ENDING
+            transport.write(refusal.encode())
+            transport.close()
+            return
+        self._address = address
+        self.transport = transport
+        self._door.connections.add(self)
+        client_socket = transport.get_extra_info("socket")
+        if self._keepalive is not None and client_socket is not None:
+            self._keepalive.set_on(client_socket)
+        transport.set_write_buffer_limits(high=0)  # else closing a connection would wait for its last bytes
+        self._set_deadline(self._timeouts.header_seconds)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Cancel the handling of a request, and give everything back."""
+        self._leave()
+        handler, self._handler = self._handler, None
+        task, self.task = self.task, None
+        if handler is not None:
+            handler.connection_lost(exc)
+        if task is not None:
+            task.cancel()
+
+    def _leave(self) -> bytes:
+        """Give back what the connection has in the server. Return the bytes that it holds."""
+        self._phase, self.transport, self._body = _ENDING, None, None
+        self._door.connections.discard(self)
+        held, self._held = bytes(self._held), bytearray()
+        self._door.held_heads.note(self, 0)
+        self._stop_write_deadline()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._address is not None:
+            self._door.table.release(self._address)
+            self._address = None
+        return held
+
+    def drop(self) -> None:
+        """Close the connection at once, to make room for another."""
+        transport = self.transport
+        self._leave()
+        if transport is not None:
+            transport.abort()
+
+    def hand_over(self, make_successor: Callable[[asyncio.Transport, Callable[[], None]], asyncio.Protocol]) -> None:
+        """Give the transport to another protocol, such as a stream.
+
+        ``make_successor`` gets the transport and a function, which the successor must call when the connection has
+        ended: until then the connection keeps its place in the table. aiohttp's handler, if there is one, ends as if
+        the client had left. Raises ConnectionResetError if the client has disconnected.
+        """
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client left")
+        address, self._address = self._address, None
+        successor = make_successor(transport, ConnectionPlace(self._door.table, address or ""))
+        transport.set_protocol(successor)
+        if self.writing_paused:
+            successor.pause_writing()  # the transport tells the successor when to resume
+        if not transport.is_reading():
+            transport.resume_reading()  # else the server would not notice the end of the connection
+        handler, self._handler, self.task = self._handler, None, None
+        early = self._leave()
+        if handler is not None:
+            handler.connection_lost(None)
+        if early:
+            successor.data_received(early)  # a client that asked for a WebSocket may not wait for the answer
+
+    def data_received(self, data: bytes) -> None:
+        """Hold the bytes, and take the requests and parts of bodies that can be handled now."""
+        if self._phase == _ENDING:
+            return
+        self.last_heard_at = self._loop.time()
+        self._held += data
+        self._go_on()
+        if self._phase == _IDLE and not self._is_reading_head:  # further bytes do not extend the deadline
+            self._is_reading_head = True
+            self._set_deadline(self._timeouts.header_seconds)
+
+    def _go_on(self) -> None:
+        """Take what can be handled of the held bytes."""
+        while self._held and self._phase != _ENDING:
+            if self._body is not None:
+                if self._is_body_paused or not self._take_body(self._body):
+                    break
+            elif self._phase == _BUSY or not self._take_head():
+                break
+        if self._phase != _ENDING:
+            self._door.held_heads.note(self, len(self._held))
+            self._update_reading()
+
+    def _take_head(self) -> bool:
+        """Take a whole head from the held bytes and begin its request. Return whether there was one."""
+        held = self._held
+        if held[0] in BLANK_LINES:
+            held[:] = held.lstrip(BLANK_LINES)  # parsing each pair of them would take as long as parsing a request
+            return bool(held)
+        unseen = max(0, self._searched - len(HEAD_END) + 1)
+        end = held.find(HEAD_END, unseen) + len(HEAD_END)
+        is_whole = end >= len(HEAD_END)
+        self._searched = 0 if is_whole else len(held)
+        if (end if is_whole else len(held)) > MAX_HEAD_BYTES:
+            self.refuse(HEAD_TOO_LARGE)
+        elif is_whole:
+            head = bytes(held[:end])
+            del held[:end]
+            self._begin(head)
+            return True
+        elif held[0] not in _FIRST_BYTES or held.find(b"\n\n", unseen) >= 0:
+            self.refuse(NO_HTTP)
+        return False
+
+    def _begin(self, head: bytes) -> None:
+        self._phase, self._is_answered, self._is_reading_head, self._deadline = _BUSY, False, False, math.inf
+        if head.startswith(self._door.stream_begins):
+            self._door.begin_in_turn(self, head)
+        else:
+            self.pass_on(head)
+
+    def pass_on(self, head: bytes) -> None:
+        """Let aiohttp handle a request."""
+        if self._handler is None:
+            self._handler = self._door.make_handler(self)
+        self._handler.data_received(head)
+
+    def expect_body(self, body: Body | None) -> None:
+        """Pass on the body of the request, as far as it has come. aiohttp's handler calls this when it has its head."""
+        self._body = body
+        if body is not None and self._held:
+            self._go_on()
+
+    def _take_body(self, body: Body) -> bool:
+        """Pass on a part of the body. Return whether anything can follow at once."""
+        assert self._handler is not None
+        before = len(self._held)
+        try:
+            part = body.take(self._held)
+        except BadChunks:
+            self._body = None
+            self._phase = _ENDING  # bytes behind those that are not HTTP mean nothing
+            self._handler.break_body()
+            return False
+        if body.is_complete:
+            self._body = None
+        if part:
+            self._handler.data_received(part)
+        if self._body is None:
+            self._end_if_over()
+            return True
+        if self._held and len(self._held) < before:
+            self._loop.call_soon(self._go_on)  # others have their turn before so many more chunks
+        return False
+
+    def set_body_paused(self, *, is_paused: bool) -> None:
+        """Stop or go on with passing on the body, whose handler has more of it than it has read."""
+        self._is_body_paused = is_paused
+        if not is_paused and self._held:
+            self._go_on()
+        self._update_reading()
+
+    def _update_reading(self) -> None:
+        """Read nothing from a client whose body is not read, or that sends many requests before it has its answers."""
+        must_pause = self._is_body_paused or len(self._held) > MAX_HEAD_BYTES
+        transport = self.transport
+        if must_pause == self._is_paused or transport is None or transport.is_closing():
+            return
+        self._is_paused = must_pause
+        if must_pause:
+            transport.pause_reading()
+        else:
+            transport.resume_reading()
+
+    def end_request(self, *, goes_on: bool) -> None:
+        """Read the next request. Call this when the answer was sent. ``goes_on`` is False if it was the last one."""
+        self._is_answered = True
+        if goes_on:
+            self._end_if_over()
+            self._go_on()
+
+    def _end_if_over(self) -> None:
+        """Wait for the next head if the request was answered and its body has come."""
+        if self._is_answered and self._body is None and self._phase == _BUSY:
+            self._phase = _IDLE
+            self.task = None
+            self._set_deadline(KEEPALIVE_TIMEOUT_SECONDS)
+
+    def answer(self, data: bytes, *, goes_on: bool) -> None:
+        """Send the whole answer of a request that aiohttp does not know. Then read the next one, or end."""
+        if self.transport is not None:
+            self.transport.write(data)
+            self.end_request(goes_on=True) if goes_on else self.end()
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer without a request handler, and close the connection. Do not answer while another answer is sent."""
+        transport = self.transport
+        if transport is None:
+            return
+        if self._phase == _BUSY and not self._is_answered:
+            self.drop()
+            return
+        transport.write(refusal.encode())
+        self.end(is_early=True)
+
+    def close(self) -> None:
+        """Close an idle connection. The server calls this when it stops."""
+        if self._phase == _IDLE and self.transport is not None:
+            self.transport.close()
+
+    def end(self, *, is_early: bool = False) -> None:
+        """Close the connection when all that was written is sent. ``is_early``: the client may still be sending."""
+        transport = self.transport
+        if transport is None or transport.is_closing():
+            return
+        is_early = is_early or bool(self._held) or self._body is not None
+        self._phase, self._body, self._held = _ENDING, None, bytearray()
+        self._door.held_heads.note(self, 0)
+        if not is_early or not transport.can_write_eof():
+            transport.close()
+            return
+        self._is_body_paused = False
+        self._update_reading()
+        transport.write_eof()
+        self._set_deadline(CLOSE_SECONDS)
+
+    def _set_deadline(self, seconds: float) -> None:
+        """Close the connection in ``seconds`` unless a request begins. One timer serves many deadlines."""
+        self._deadline = self._loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._deadline:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
+
+    def _check_deadline(self) -> None:
+        self._timer = None
+        if self._loop.time() >= self._deadline:
+            if self.transport is not None:
+                self.transport.close()
+        elif self._deadline != math.inf:
+            self._timer = self._loop.call_at(self._deadline, self._check_deadline)
+
+    def pause_writing(self) -> None:
+        """Start the write deadline. The transport calls this when the kernel's send buffer takes no more bytes."""
+        if self._handler is not None:
+            self._handler.pause_writing()
+        if self.transport is not None:
+            self._write_deadline = WriteDeadline(self.transport, self._loop, self._timeouts.write_seconds)
+
+    def resume_writing(self) -> None:
+        """Stop the write deadline. The transport calls this when the kernel has taken all pending bytes."""
+        self._stop_write_deadline()
+        if self._handler is not None:
+            self._handler.resume_writing()
+
+    def _stop_write_deadline(self) -> None:
+        if self._write_deadline is not None:
+            self._write_deadline.stop()
+            self._write_deadline = None

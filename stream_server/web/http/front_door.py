@@ -1,0 +1,233 @@
+"""The front door of a server process: accepts connections, opens streams, and hands all other requests to aiohttp."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from aiohttp import web
+
+from stream_server.runtime.fair_queue import Place
+from stream_server.runtime.tcp_keepalive import inherited_keepalive
+from stream_server.web.http.acceptor import Acceptor
+from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN
+from stream_server.web.http.connection import Connection
+from stream_server.web.http.connection_timeouts import ConnectionTimeouts
+from stream_server.web.http.held_heads import HeldHeads
+from stream_server.web.http.http_handler import Dispatcher, Handler
+from stream_server.web.http.middleware import handle_request
+from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.responses import OPENED
+from stream_server.web.http.start_queue import StartQueue
+from stream_server.web.http.stream_request import StreamRequest, StreamRoutes, encode_answer
+from stream_server.web.websocket.unproven import UNPROVEN
+
+logger = logging.getLogger(__name__)
+
+SHUTDOWN_SECONDS = 0.25
+"""Seconds of each of aiohttp's two waits at shutdown. Short, because :meth:`FrontDoor.wait_until_idle` waits first."""
+
+IDLE_CHECK_SECONDS = 0.01
+
+
+class FrontDoor:
+    """Serves an app on listening sockets.
+
+    Attributes:
+        connections: The connections that are not streams.
+        held_heads: The bytes of heads that are not whole.
+        stream_begins: With one of these, the head of a stream begins that a connection may open by itself.
+        table: Limits the number of connections.
+    """
+
+    def __init__(
+        self, app: web.Application, *, timeouts: Callable[[], ConnectionTimeouts] = ConnectionTimeouts,
+        open_known: Callable[[StreamRequest], bool] = lambda _: False, shutdown_seconds: float = SHUTDOWN_SECONDS,
+    ) -> None:  # fmt: skip
+        """Serve ``app``, which has the limits of connections.
+
+        ``timeouts`` returns those of each new connection. ``open_known`` opens a stream at once if it can, and returns
+        whether it has.
+        """
+        self._open_known = open_known
+        self.connections: set[Connection] = set()
+        self.stream_begins: tuple[bytes, ...] = ()
+        self.table = app[LIMITS].connections
+        self.table.evict_idle = self._evict_idle
+        self.held_heads = HeldHeads(self.table.hits)
+        self._app = app
+        self._timeouts = timeouts
+        self._shutdown_seconds = shutdown_seconds
+        self._loop = asyncio.get_running_loop()
+        self._start_queue = StartQueue(self._loop)
+        self._known_timeouts = ConnectionTimeouts()
+        self._keepalive = self._known_timeouts.keepalive
+        self._acceptors: tuple[Acceptor, ...] = ()
+        self._servers: list[asyncio.Server] = []
+
+    @property
+    def addresses(self) -> list[Any]:
+        """The addresses of the sockets."""
+        return [listener.getsockname() for server in self._servers for listener in server.sockets]
+
+    async def open(self, listeners: Sequence[socket.socket], backlog: int = 128) -> None:
+        """Accept connections of these sockets, and inherit the options of TCP's keep-alive from them.
+
+        They inherit the size of the kernel's send buffer, too. A system call for each stream would cost more.
+        """
+        app = self._app
+        for listener in listeners:
+            if app[HUB].limits.send_buffer_bytes:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, app[HUB].limits.send_buffer_bytes)
+        app.freeze()
+        await app.startup()
+        dispatcher = Dispatcher(app)
+        self._http = web.Server(dispatcher.answer, request_factory=dispatcher.make_request)
+        rows = app[ROUTES]
+        self._streams = StreamRoutes(app, {
+            path: found for (method, path), found in dispatcher.matches.items()
+            if method == "GET" and rows[found.route].is_streaming and rows[found.route].response is None
+        })  # fmt: skip
+        self.stream_begins = self._streams.begins
+        self._inherited = inherited_keepalive(listeners[0])
+        self._acceptors = tuple(Acceptor(listener, self._make_connection) for listener in listeners)
+        for listener in listeners:
+            self._servers.append(await self._loop.create_server(self._accept, sock=listener, backlog=backlog))
+
+    def _accept(self) -> Connection:
+        """Return the protocol of a connection that the loop has accepted. Accept those that wait behind it."""
+        for acceptor in self._acceptors:
+            acceptor.accept_waiting()
+        return self._make_connection()
+
+    def _make_connection(self) -> Connection:
+        timeouts = self._timeouts()
+        if timeouts != self._known_timeouts:  # the first connection, or the first one after a reload
+            self._known_timeouts, self._keepalive = timeouts, timeouts.keepalive
+        keepalive = None if self._keepalive == self._inherited else self._keepalive
+        return Connection(self, self._loop, timeouts, keepalive)
+
+    def _evict_idle(self, count: int) -> None:
+        """Close up to ``count`` connections that are idle or leave an answer unread.
+
+        The idle ones go first, and of each kind those that were heard of the longest ago.
+        """
+        now = self._loop.time()
+        found = [each for each in self.connections if each.is_evictable(now)]
+        for connection in sorted(found, key=lambda each: (each.is_busy, each.last_heard_at))[:count]:
+            connection.drop()
+
+    def make_handler(self, connection: Connection) -> Handler:
+        """Return a handler of aiohttp, whose transport the connection lends to it."""
+        return Handler(self._http, connection, self._loop)
+
+    def begin_in_turn(self, connection: Connection, head: bytes) -> None:
+        """Let a stream begin, now or when its turn has come. Until then its head stays bytes, which take the least."""
+        self._start_queue.begin_in_turn(partial(self._begin, connection, head))
+
+    def _begin(self, connection: Connection, head: bytes) -> None:
+        if connection.transport is None:
+            return  # the client has left
+        request = self._streams.read(connection, head)
+        if request is None:
+            connection.pass_on(head)
+            return
+        try:
+            is_open = self._open_known(request)
+        except ConnectionError:
+            connection.drop()  # the client has left
+            return
+        if is_open:
+            return
+        openings = self._app[LIMITS].openings
+        place = openings.take_now()
+        if place is not None:
+            self._begin_to_ask(request, place)
+        else:  # until its turn comes, only its bytes are kept
+            openings.begin_in_turn(partial(self._begin_later, connection, head))
+
+    def _begin_later(self, connection: Connection, head: bytes, place: Place) -> bool:
+        """Begin a stream that has waited for its turn. Return whether it uses the place."""
+        request = None if connection.transport is None else self._streams.read(connection, head)
+        if request is not None:  # else the client has left
+            self._begin_to_ask(request, place)
+        return request is not None
+
+    def _begin_to_ask(self, request: StreamRequest, place: Place) -> None:
+        """Begin to open a stream for which Redis must be asked."""
+        request[OPENING] = place
+        request.connection.task = task = self._loop.create_task(self._open(request))
+        task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
+
+    async def _open(self, request: StreamRequest) -> None:
+        """Open a stream, or answer why not."""
+        connection = request.connection
+        try:
+            response = await handle_request(request.as_aiohttp(), request.match_info.handler)
+        except ConnectionError:
+            connection.drop()  # the client has left
+            return
+        if response is not OPENED:
+            goes_on = request.keep_alive and response.keep_alive is not False
+            connection.answer(encode_answer(response, keep_alive=goes_on), goes_on=goes_on)
+
+    def stop_listening(self) -> None:
+        """Accept no more connections."""
+        for server in self._servers:
+            server.close()
+
+    async def wait_until_idle(self, timeout_seconds: float) -> None:
+        """Wait until the server has answered all requests, at most ``timeout_seconds``.
+
+        The server also answers requests that it has received but not read yet. aiohttp's own wait would drop them.
+        """
+        deadline, busy = self._loop.time() + timeout_seconds, True
+        while busy and self._loop.time() < deadline:
+            await asyncio.sleep(IDLE_CHECK_SECONDS)
+            busy = any(connection.is_busy for connection in self.connections)
+
+    async def close(self) -> None:
+        """End all connections, and clean up the app."""
+        self.stop_listening()
+        for connection in list(self.connections):
+            connection.close()
+        await asyncio.sleep(0)
+        await self._app.shutdown()
+        self._http.pre_shutdown()
+        await self._http.shutdown(self._shutdown_seconds)
+        for connection in list(self.connections):
+            connection.drop()
+        await self._app.cleanup()
+
+
+def make_front_door(app: web.Application, open_known: Callable[[StreamRequest], bool]) -> FrontDoor:
+    """Create the front door of ``app``. Its timeouts come from the settings, which a reload may change."""
+    config = app[CONFIG]
+
+    def timeouts() -> ConnectionTimeouts:
+        return ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds)
+
+    return FrontDoor(app, timeouts=timeouts, open_known=open_known)
+
+
+async def drain(app: web.Application, door: FrontDoor, timeout_seconds: float) -> None:
+    """Shut down in an order in which every client gets an answer. Takes at most about ``timeout_seconds``.
+
+    1. The hub stops: `/readyz` fails, new streams are refused with a retry delay, open streams get a `goodbye`.
+    2. Meanwhile the listening sockets stay open. If they closed first, new clients would see a reset without a reason.
+    3. The listening sockets close. Otherwise new requests could keep the server busy without an end. Connections
+       made at this moment are reset, but the server has not acted on their requests.
+    4. The requests in progress finish. Then the background tasks end and the remaining connections close.
+    """
+    hub, shutdown, clock = app[HUB], app[SHUTDOWN], asyncio.get_running_loop().time
+    deadline = clock() + timeout_seconds
+    hub.stop(shutdown.next_disconnect_reason)
+    app[UNPROVEN].close_all()
+    await hub.wait_until_empty(timeout_seconds / 2)
+    door.stop_listening()
+    await door.wait_until_idle(deadline - timeout_seconds / 4 - clock())
+    await hub.wait_until_empty(deadline - clock())  # streams that were just opening get their goodbye too
+    await hub.background_tasks.cancel_all()
+    await door.close()

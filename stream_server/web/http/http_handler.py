@@ -1,0 +1,279 @@
+"""aiohttp's part of a connection: its request handler, with the server's JSON errors and its own way to the routes.
+
+To a request that is not valid HTTP, aiohttp answers with a text that repeats the request. This server answers with its
+JSON error, which repeats nothing. Only public names of aiohttp are used.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any, cast
+
+from aiohttp import StreamReader, hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import HttpProcessingError, RawRequestMessage
+from aiohttp.http_exceptions import LineTooLong
+from yarl import URL
+
+from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
+from stream_server.web.http.body import declared_length
+from stream_server.web.http.chunks import ChunkedBody, SizedBody
+from stream_server.web.http.connection import Connection
+from stream_server.web.http.middleware import handle_request
+from stream_server.web.http.responses import OPENED, JsonResponse, error_response, http_exception_to_api_error
+
+MAX_REQUEST_LINE_BYTES = 65_536
+"""Longest request line in bytes. A stream's 400 track phrases do not fit into the usual 8 KiB."""
+
+MAX_HEADER_FIELD_BYTES = 16_384
+"""Longest header field in bytes: twice the longest token, which has 8 KiB."""
+
+LINGER_SECONDS = 2.0
+"""Seconds in which the server reads and drops the rest of a refused body, so that its sender can read the refusal."""
+
+NEVER_SECONDS = 86_400.0
+"""aiohttp's timeout of an idle connection. The connection closes itself long before."""
+
+UNKNOWN_SIZE = 2**62
+"""Size of a body without a length: it ends with the connection."""
+
+MAX_PATH_CHARS = 4096
+"""Longest path of a request in characters, percent-encoded: more than a hashtag of 280 code points takes."""
+
+NOWHERE = URL.build(path="/(too long)", encoded=True)
+"""Stands for each path that is longer or deeper than any route. No route has this path."""
+
+
+class TargetLimit:
+    """Replaces the target of a request that cannot be meant for a route, before any library walks it.
+
+    The router looks at a path once for each of its slashes, and yarl decodes the host of an absolute target. Both take
+    quadratic time, so a target of 64 KiB would hold the event loop for seconds. An absolute target, such as a proxy
+    gets (RFC 9112 §3.2.2), loses its host: this server serves every host alike.
+    """
+
+    def __init__(self, routes: Iterable[str]) -> None:
+        """``routes`` are the paths of all routes, with their parameters in braces."""
+        self._max_slashes = max((path.count("/") for path in routes), default=0)
+
+    def apply(self, message: RawRequestMessage) -> RawRequestMessage:
+        """Return the message with a target that takes little time to read."""
+        text = message.path
+        if text.startswith("/") and len(text) <= MAX_PATH_CHARS and text.count("/") <= self._max_slashes:
+            return message  # the usual case, which needs no look at the URL
+        url = message.url
+        target = url.relative() if url.absolute else url
+        path = target.raw_path
+        if len(path) > MAX_PATH_CHARS or path.count("/") > self._max_slashes:
+            target = NOWHERE
+        return message if target is url else message._replace(url=target)
+
+
+class HttpRequest(web.Request):
+    """A request that aiohttp has parsed. :class:`Dispatcher` finds its route and notes it here."""
+
+    ATTRS = web.Request.ATTRS | frozenset({"app", "match_info"})
+    app: web.Application = cast("web.Application", None)  # set by the dispatcher; aiohttp has properties instead
+    match_info: web.UrlMappingMatchInfo = cast("web.UrlMappingMatchInfo", None)
+
+
+class Dispatcher:
+    """Makes and answers the requests of aiohttp's handlers.
+
+    A route without parameters in its path is found by one look-up. aiohttp looks for each request at all resources
+    below its path, in several coroutines, and then builds its chain of middlewares.
+    """
+
+    def __init__(self, app: web.Application) -> None:
+        self._app = app
+        self._loop = asyncio.get_running_loop()
+        resources = list(app.router.resources())
+        self._target_limit = TargetLimit(resource.canonical for resource in resources)
+        plain = [each for each in resources if isinstance(each, web.PlainResource)]
+        self.matches = {(route.method, each.canonical): self._match(route) for each in plain for route in each}
+
+    def _match(self, route: web.AbstractRoute) -> web.UrlMappingMatchInfo:
+        """Return what all requests for a route share: it has no parameters, and nothing changes it."""
+        return self._freeze(web.UrlMappingMatchInfo({}, route))
+
+    def _freeze(self, found: web.UrlMappingMatchInfo) -> web.UrlMappingMatchInfo:
+        found.add_app(self._app)
+        found.freeze()
+        return found
+
+    def make_request(
+        self, message: RawRequestMessage, payload: StreamReader, protocol: web.RequestHandler,
+        writer: AbstractStreamWriter, task: "asyncio.Task[None]",
+    ) -> HttpRequest:  # fmt: skip
+        """Make the request of a head that aiohttp has parsed, or found invalid. Let its body come."""
+        assert isinstance(protocol, Handler)
+        protocol.begin_request(message, payload)
+        request = HttpRequest(self._target_limit.apply(message), payload, protocol, writer, task, self._loop)
+        request.app = self._app
+        return request
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request by its route."""
+        assert isinstance(request, HttpRequest)
+        protocol = request.protocol
+        assert isinstance(protocol, Handler)
+        protocol.connection.task = asyncio.current_task()
+        found = self.matches.get((request.method, request.rel_url.raw_path))
+        if found is None:
+            found = self._freeze(await self._app.router.resolve(request))
+        request.match_info = found
+        if hdrs.EXPECT in request.headers:
+            answer = await found.expect_handler(request)
+            await request.writer.drain()
+            if isinstance(answer, web.StreamResponse):
+                return answer
+        return await handle_request(request, found.handler)
+
+
+class LentTransport(asyncio.Transport):
+    """The transport as aiohttp's handler has it. The connection decides about its end and about reading."""
+
+    def __init__(self, transport: asyncio.Transport, connection: "Connection") -> None:
+        super().__init__()
+        self._transport = transport
+        self._connection = connection
+        self.write = transport.write  # type: ignore[method-assign]  # the usual case must not take a call more
+        self.writelines = transport.writelines  # type: ignore[method-assign]
+        self.get_extra_info = transport.get_extra_info  # type: ignore[method-assign]
+        self.get_write_buffer_size = transport.get_write_buffer_size  # type: ignore[method-assign]
+
+    def is_closing(self) -> bool:
+        return self._transport.is_closing()
+
+    def is_reading(self) -> bool:
+        return self._transport.is_reading()
+
+    def pause_reading(self) -> None:
+        self._connection.set_body_paused(is_paused=True)
+
+    def resume_reading(self) -> None:
+        self._connection.set_body_paused(is_paused=False)
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._connection.end()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+
+class Handler(web.RequestHandler):
+    """aiohttp's handler for one connection, with the server's errors.
+
+    Attributes:
+        connection: The connection that lends its transport.
+    """
+
+    __slots__ = ("_payload", "connection")
+
+    def __init__(self, server: web.Server, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(
+            server,
+            loop=loop,
+            keepalive_timeout=NEVER_SECONDS,
+            tcp_keepalive=False,
+            access_log=None,  # type: ignore[arg-type]  # None means no log, see its documentation
+            max_line_size=MAX_REQUEST_LINE_BYTES,
+            max_field_size=MAX_HEADER_FIELD_BYTES,
+            lingering_time=LINGER_SECONDS,
+            auto_decompress=False,
+        )
+        self.connection = connection
+        self._payload: StreamReader | None = None
+        assert connection.transport is not None
+        self.connection_made(LentTransport(connection.transport, connection))
+        if connection.writing_paused:
+            self.pause_writing()
+
+    def begin_request(self, message: RawRequestMessage, payload: StreamReader) -> None:
+        """Tell the connection what body belongs to a request."""
+        self._payload = payload
+        if payload.is_eof():
+            self.connection.expect_body(None)
+        elif message.chunked:
+            self.connection.expect_body(ChunkedBody())
+        else:
+            length = declared_length(message.headers)
+            self.connection.expect_body(SizedBody(UNKNOWN_SIZE if length is None else length))
+
+    def break_body(self) -> None:
+        """Raise an error in the handler that waits for the body, because its framing is invalid."""
+        if self._payload is not None:
+            self._payload.set_exception(web.RequestPayloadError("the body has invalid HTTP framing"))
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the connection."""
+        self._payload = None
+        super().connection_lost(exc)
+
+    def log_exception(self, *args: Any, **more: Any) -> None:
+        """Log an exception, except that of a body with invalid framing, because it is the client's fault."""
+        if not isinstance(more.get("exc_info"), web.RequestPayloadError):
+            super().log_exception(*args, **more)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002 - unused, because aiohttp's text repeats the request
+    ) -> web.StreamResponse:
+        """Build the answer to an error outside the middlewares.
+
+        Raises ConnectionResetError if an answer has begun or the client has disconnected: aiohttp ends the connection.
+        """
+        if request.writer.output_size > 0:
+            raise ConnectionResetError("the response had started; closing the connection")
+        if isinstance(exc, ConnectionError):
+            raise exc  # from a handler that found the client gone; nothing has failed, so nothing is logged
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            self.logger.error("unhandled error outside a request handler", exc_info=exc)
+        response = error_response(_connection_error(status, exc))
+        response.force_close()
+        return response
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Send the response. Turn an HTTP error that aiohttp itself raised into the server's JSON error.
+
+        Then let the connection read the next request.
+        """
+        if resp is OPENED:
+            return resp, True  # the stream ends the connection; True makes aiohttp think that the client has left
+        if isinstance(resp, web.HTTPException):
+            refused = http_exception_to_api_error(request.method, resp)
+            resp = error_response(refused or InternalError("internal error"))
+        if isinstance(resp, JsonResponse):
+            try:
+                if await resp.send(request):
+                    self.connection.end_request(goes_on=True)
+                    return resp, False
+            except ConnectionError:
+                return resp, True
+        sent, has_left = await super().finish_response(request, resp, start_time)
+        if not has_left:
+            self.connection.end_request(goes_on=bool(sent.keep_alive))
+        return sent, has_left
+
+
+def _connection_error(status: int, error: BaseException | None) -> ApiError:
+    """Return what the client is told of an error outside the handlers. Forget the bytes that were no HTTP.
+
+    aiohttp's error has them as text, and its traceback is in a cycle, which would stay until a full garbage collection.
+    """
+    if isinstance(error, HttpProcessingError):
+        error.__traceback__ = error.__context__ = error.__cause__ = None
+        error.args, error.message = (), ""
+    if isinstance(error, LineTooLong):
+        return TooLarge("the request line or a header field is too long")
+    if status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return BadRequest("the request is not valid HTTP", code="malformed_body")
+    return InternalError("internal error; it was logged")

@@ -1,0 +1,142 @@
+"""A request for a stream that a connection has read by itself, without aiohttp."""
+
+import re
+from typing import Any, NamedTuple, cast
+
+from aiohttp import HttpVersion11, hdrs, web
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from stream_server.web.http.connection import Connection
+from stream_server.web.http.date_header import date_header
+
+MAX_USUAL_HEAD_BYTES = 16_384
+"""Longest head that is read here. aiohttp reads longer ones, and refuses lines and fields that are too long."""
+
+MAX_USUAL_FIELDS = 64
+
+_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_FIELDS = rf"((?:{_NAME}:[\t ]*+[\t !-~]*+\r\n)*+)\r\n"
+_FIELD = re.compile(rf"({_NAME}):([^\r]*+)\r\n")
+
+UNUSUAL_FIELDS = frozenset({"content-length", "transfer-encoding", "expect", "trailer", "te"})
+"""Header fields of a request that aiohttp handles, because they announce a body or another answer before."""
+
+
+class _NothingWritten(NamedTuple):
+    output_size: int = 0
+
+
+class StreamRequest:
+    """A `GET` request for a stream. It has those parts of aiohttp's request that checks and handlers of streams use.
+
+    Attributes:
+        app: The app that serves the request.
+        connection: The connection of the request.
+        fields: The header fields, by their names in lower case.
+        match_info: The route.
+        path: The path of the route.
+        query_text: The text behind the `?`, percent-encoded.
+        transport: The transport of the connection.
+    """
+
+    __slots__ = ("_headers", "_values", "app", "connection", "fields", "match_info", "path", "query_text", "transport")
+
+    method = hdrs.METH_GET
+    version = HttpVersion11
+    body_exists = can_read_body = False
+    writer = _NothingWritten()
+
+    def __init__(
+        self, connection: Connection, app: web.Application, match_info: web.UrlMappingMatchInfo, path: str,
+        query_text: str, fields: dict[str, str],
+    ) -> None:  # fmt: skip
+        self._values: dict[Any, Any] = {}
+        self.app = app
+        self.connection = connection
+        self.fields = fields
+        self._headers: CIMultiDictProxy[str] | None = None
+        self.match_info = match_info
+        self.path = path
+        self.query_text = query_text
+        self.transport = connection.transport
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._values[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._values[key] = value
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self._values.get(key, default)
+
+    def as_aiohttp(self) -> web.Request:
+        """Return this request for functions that take aiohttp's. It has all that those of streams use."""
+        return cast("web.Request", self)
+
+    @property
+    def headers(self) -> CIMultiDictProxy[str]:
+        """The header fields, by their names in any case."""
+        if self._headers is None:
+            self._headers = CIMultiDictProxy(CIMultiDict(self.fields))
+        return self._headers
+
+    @property
+    def rel_url(self) -> URL:
+        """The path and the query."""
+        return URL.build(path=self.path, query_string=self.query_text, encoded=True)
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the client wants to send another request behind this one."""
+        return "close" not in self.headers.get(hdrs.CONNECTION, "").lower()
+
+
+class StreamRoutes:
+    """The routes of streams, whose requests are read without aiohttp if they are as usual."""
+
+    def __init__(self, app: web.Application, routes: dict[str, web.UrlMappingMatchInfo]) -> None:
+        """``routes`` are the routes of streams by their paths."""
+        self._app = app
+        self._routes = routes
+        paths = "|".join(map(re.escape, sorted(routes)))
+        self.begins = tuple(f"GET {path}{end}".encode() for path in routes for end in "? ")
+        self._head = re.compile(rf"GET ({paths})(?:\?([!\"$-~]*+))? HTTP/1\.1\r\n{_FIELDS}")
+
+    def read(self, connection: Connection, head: bytes) -> StreamRequest | None:
+        """Return the request of a whole head, or None if aiohttp must read it: it is unusual or invalid."""
+        if len(head) > MAX_USUAL_HEAD_BYTES or not head.isascii():
+            return None
+        found = self._head.fullmatch(head.decode())
+        if found is None:
+            return None
+        pairs = _FIELD.findall(found[3])
+        fields = {name.lower(): value.strip("\t ") for name, value in pairs}
+        is_usual = len(fields) == len(pairs) <= MAX_USUAL_FIELDS and "host" in fields
+        if not is_usual or not UNUSUAL_FIELDS.isdisjoint(fields):
+            return None
+        return StreamRequest(connection, self._app, self._routes[found[1]], found[1], found[2] or "", fields)
+
+
+def connection_of(request: web.Request) -> Connection:
+    """Return the connection of a request, which aiohttp or the connection itself has read."""
+    connection: Connection = getattr(request, "connection", None) or request.protocol.connection  # type: ignore[attr-defined]
+    return connection
+
+
+def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
+    """Return an answer as aiohttp would send it. Its body is in memory."""
+    body = response.body if isinstance(response, web.Response) else None
+    text = body if isinstance(body, bytes) else b""
+    headers = response.headers
+    headers[hdrs.CONTENT_LENGTH] = str(len(text))
+    headers.setdefault(hdrs.DATE, date_header())
+    if not keep_alive:
+        headers[hdrs.CONNECTION] = "close"
+    lines = [f"HTTP/1.1 {response.status} {response.reason}", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + text
+
+
