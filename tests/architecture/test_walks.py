@@ -4,7 +4,11 @@ import pytest
 
 from tests.architecture.walks import walks
 
-CEILINGS = {"post": (121, 37), "event": (96, 29), "stream": (169, 57)}
+CEILINGS = {
+    "post": (109, 36),
+    "event": (96, 29),
+    "stream": (169, 57),
+}
 """Most functions and files of each walk. Lower them with the walks, and raise none."""
 
 SLACK = 3

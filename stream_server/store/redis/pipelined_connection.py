@@ -126,13 +126,14 @@ class PipelinedConnection(asyncio.Protocol):
         return not self._unanswered or now - self._quiet_since < silent_seconds
 
     def submit(self, call: Call) -> None:
-        """Send the commands of a call at the end of this turn of the event loop, together with those of other calls."""
+        """Send the commands of a call at the end of this iteration of the event loop, with those of other calls."""
         if self._is_retired or self._waiting_bytes + len(call.packed) > MAX_WAITING_BYTES:
             call.fail(NotSent("the connection is closed" if self._is_retired else "too many commands wait"))
             return
         self._waiting.append(call)
         self._waiting_bytes += len(call.packed)
-        self._wake_at(call.deadline)
+        if self._timer is None or call.deadline < self._timer_at:
+            self._wake_at(call.deadline)
         if not self._is_flush_scheduled:
             self._is_flush_scheduled = True
             self._loop.call_soon(self._flush)
@@ -210,12 +211,6 @@ class PipelinedConnection(asyncio.Protocol):
         now = time.monotonic()
         if not self._unanswered:
             self._quiet_since = now
-        packed = self._take_waiting(now)
-        if packed:
-            self._transport.write(packed[0] if len(packed) == 1 else b"".join(packed))
-
-    def _take_waiting(self, now: float) -> list[bytes]:
-        """Move the calls that may be written to the unanswered ones. Return their commands."""
         packed = []
         while self._waiting and self._unanswered_commands < MAX_UNANSWERED_COMMANDS:
             call = self._waiting.popleft()
@@ -229,7 +224,8 @@ class PipelinedConnection(asyncio.Protocol):
             call.packed = b""
             self._unanswered.append(call)
             self._unanswered_commands += call.command_count
-        return packed
+        if packed:
+            self._transport.write(packed[0] if len(packed) == 1 else b"".join(packed))
 
     def _finish(self, call: Call) -> None:
         """Give the oldest call its replies, unless it was given up."""
