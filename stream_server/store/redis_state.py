@@ -31,7 +31,7 @@ class RedisState(NamedTuple):
 
     @property
     def used_share(self) -> float:
-        """The share of its memory that Redis uses; 0 if it has no limit that it tells."""
+        """The share of its memory limit that Redis uses. 0 if its limit is unknown or it has none."""
         return self.used_bytes / self.limit_bytes if self.limit_bytes else 0.0
 
 

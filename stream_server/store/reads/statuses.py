@@ -59,7 +59,7 @@ class StatusRow(NamedTuple):
     conversation: bytes
 
     def json(self, original: bytes | None = None) -> bytes:
-        """Return the status as JSON. ``original`` is the JSON of what it reposts or quotes, None for none."""
+        """Return the status as JSON. ``original`` is the JSON of the status that it reposts or quotes, or None."""
         shown = self.head if original is None else b'%b,"original":%b' % (self.head, original)
         return _JSON % (shown, self.likes, self.comments, self.reposts)
 

@@ -121,12 +121,18 @@ class RedisClient:
 
     @property
     def primaries(self) -> "Sequence[RedisClient]":
-        """This server. See `DerivedRedis`, as for what follows."""
+        """The primaries to ask for what every node has: this server alone.
+
+        A cluster has several, see `DerivedRedis`.
+        """
         return (self,)
 
     @property
     def unreachable_nodes(self) -> "Sequence[HostPort]":
-        """Empty: calls to this server find out themselves whether it answers."""
+        """Always empty, because only a cluster has nodes that are left out.
+
+        A call to this server finds out by itself.
+        """
         return ()
 
     @property
@@ -136,7 +142,7 @@ class RedisClient:
 
     @property
     def follow_ups(self) -> Mapping[str, int]:
-        """Empty: nothing is sent elsewhere."""
+        """Always empty, because only a cluster sends a command on to another node."""
         return {}
 
     async def execute_each(self, *commands: Command) -> list[Any]:
@@ -160,8 +166,7 @@ class RedisClient:
     async def execute(self, *commands: Command, max_seconds: float = math.inf) -> list[Any]:
         """Run commands that the caller may safely repeat, and return their replies in order.
 
-        Waits at most ``max_seconds`` or the client's timeout, whichever is less, then raises `Unavailable`. A call of
-        an opening stream first waits for a slot of `ReadAdmission`.
+        Waits at most ``max_seconds`` or the client's timeout, whichever is less, then raises `Unavailable`.
         """
         return await self._execute(commands, min(max_seconds, self.timeout_seconds), _not_in_time)
 

@@ -126,7 +126,7 @@ class PipelinedConnection(asyncio.Protocol):
         return not self._unanswered or now - self._quiet_since < silent_seconds
 
     def submit(self, call: Call) -> None:
-        """Send the commands of a call at the end of this turn of the event loop, together with those of other calls."""
+        """Send the commands of a call at the end of this iteration of the event loop, with those of other calls."""
         if self._is_retired or self._waiting_bytes + len(call.packed) > MAX_WAITING_BYTES:
             call.fail(NotSent("the connection is closed" if self._is_retired else "too many commands wait"))
             return

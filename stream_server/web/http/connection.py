@@ -265,7 +265,7 @@ class Connection(asyncio.Protocol):
         self._handler.data_received(head)
 
     def expect_body(self, body: Body | None) -> None:
-        """Pass on the body of the request, as far as it has come. aiohttp's handler calls this when it has its head."""
+        """Give ``body``, which the handler is about to read, the bytes that have come so far. None for no body."""
         self._body = body
         if body is not None and self._held:
             self._go_on()

@@ -162,7 +162,7 @@ class FrontDoor:
         task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
 
     async def _open(self, request: StreamRequest) -> None:
-        """Open a stream, or answer why not."""
+        """Open a stream by its route's handler, or send the handler's error response."""
         connection = request.connection
         try:
             response = await handle_request(request.as_aiohttp(), request.match_info.handler)

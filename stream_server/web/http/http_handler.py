@@ -93,7 +93,7 @@ class Dispatcher:
         self.matches = {(route.method, each.canonical): self._match(route) for each in plain for route in each}
 
     def _match(self, route: web.AbstractRoute) -> web.UrlMappingMatchInfo:
-        """Return what all requests for a route share: it has no parameters, and nothing changes it."""
+        """Return the match of a route without parameters. It is made once and shared by all requests for the route."""
         return self._freeze(web.UrlMappingMatchInfo({}, route))
 
     def _freeze(self, found: web.UrlMappingMatchInfo) -> web.UrlMappingMatchInfo:

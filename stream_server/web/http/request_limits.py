@@ -83,7 +83,7 @@ class StreamPlace:
         self.release: Callable[[], None] | None = None
 
     def __enter__(self) -> None:
-        """Hold the place."""
+        """Do nothing: the place is held since it was made."""
 
     def __exit__(self, *_: object) -> None:
         """Give the place back."""

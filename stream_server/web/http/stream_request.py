@@ -74,7 +74,10 @@ class StreamRequest:
         return self._values.get(key, default)
 
     def as_aiohttp(self) -> web.Request:
-        """Return this request for functions that take aiohttp's. It has all that those of streams use."""
+        """Return this request, typed as aiohttp's, for functions that are written for that.
+
+        It has every attribute that the functions for streams use.
+        """
         return cast("web.Request", self)
 
     @property

@@ -135,7 +135,7 @@ class Update:
         return request._replace(parameters=self._described, **bound._asdict())
 
     def notices(self, request: SubscribeRequest, position: Position) -> Iterable[StreamNotice]:
-        """Return `effective`, and the warnings about the filters."""
+        """Return the notices for filters that now hold: an `effective` with the parameters, then the warnings."""
         members = {**self._echo, "parameters": request.parameters}
         return [StreamNotice("effective", position, members), *self._warnings]
 
