@@ -59,6 +59,11 @@ def read_trips(most: int) -> RedisRoundTrips:
     return RedisRoundTrips(most, READ_TRIPS_REASON if most > 1 else "")
 
 
+def write_and_read_trips(most: int) -> RedisRoundTrips:
+    """Return the ``most`` round trips of a write whose answer is read behind it."""
+    return RedisRoundTrips(most, "the write; then its answer, as a read of it")
+
+
 def get(path: str, name: str, summary: str, response: type[msgspec.Struct], trips: int = 1) -> Route:
     """Return a row for reading one object. The method returns it as JSON, after ``trips`` round trips at most."""
     names, call = tuple(_PATH_PARAMETER.findall(path)), _call_of(name)
