@@ -28,7 +28,6 @@ from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenRecheck
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
-from stream_server.jobs.cluster_watch import ClusterWatch
 from stream_server.jobs.expiry_loop import ExpiryLoop, make_expiry_loop
 from stream_server.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoop
 from stream_server.jobs.workers import JobWorkers
@@ -45,6 +44,7 @@ from stream_server.security import signing_keys, tokens
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.store.log.retention import RetentionLimits
+from stream_server.store.redis.cluster_check import ClusterWatch
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from stream_server.trends.counter import TrendCounter
@@ -214,7 +214,7 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
         TokenRecheck(hub, store.sessions),
         WriteGuard(store.state, config.write_replicas, jitter),
         TrendCounter(hub),
-        ClusterWatch(store.cluster_health, jitter),
+        store.cluster_watch,
     )
 
 
@@ -346,7 +346,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "status_archive_failures_total": lambda: expiry_loop.archive_failures,
         "jobs_due": lambda: job_workers.queue_depth.due,
         "jobs_parked": lambda: job_workers.queue_depth.parked,
-        "redis_nodes_away": lambda: len(store.cluster_health.unreachable_nodes),
+        "redis_nodes_away": lambda: len(store.cluster_watch.unreachable_nodes),
         "redis_redirects_total": lambda: store.redirects,
         "redis_memory_bytes": lambda: write_guard.state.used_bytes,
         "redis_memory_limit_bytes": lambda: write_guard.state.limit_bytes,

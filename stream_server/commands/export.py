@@ -1,4 +1,7 @@
-"""The command ``export``: write past events into a file for notebooks and other programs."""
+"""The command ``export``: write past events into a file for notebooks and other programs.
+
+The events are read page by page, by long polling.
+"""
 
 import asyncio
 import re

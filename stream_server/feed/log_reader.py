@@ -3,6 +3,8 @@
 A page must begin directly after the entry that the client names. If it does not, the log may have lost its end, or
 the replica may be behind. Then the feed first checks the hub's own position, and the reader reads the page again from
 the primary. If the named entry is still missing, it is lost, and the page begins where the log continues.
+
+`RingFiller` fills the ring of a server that has just started.
 """
 
 import asyncio

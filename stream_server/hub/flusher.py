@@ -11,6 +11,8 @@ too large for every client, nor many writes in one iteration that all count as u
 
 The frames of a group become a batch when their turn comes, or when their wave is full. Most groups have one client and
 need no batch: their frames are written at once.
+
+`FlushPause` measures how busy the process is, and how long a flush waits so that more entries join it.
 """
 
 import asyncio

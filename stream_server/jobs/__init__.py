@@ -7,5 +7,4 @@ state is in Redis, and every step may be repeated.
 ``expiry_loop``  moves statuses that are too old to the archive, in one process at a time
 ``upkeep``       trims the log, repairs the store, and lets idle home timelines fall asleep
 ``write_guard`` refuses writes before Redis is full, and without enough replicas
-``cluster_watch`` sees whether the core of a Redis Cluster takes writes
 """

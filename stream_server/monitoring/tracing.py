@@ -10,6 +10,8 @@ The spans of a trace:
 
 The entry carries nothing of the trace. So a trace shows the delivery in the process that took the request, and other
 processes and the log have no cost. Without a setting nothing of this module runs.
+
+`TraceExport` sends them to a collector.
 """
 
 import time

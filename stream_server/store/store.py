@@ -17,7 +17,7 @@ from stream_server.store.log.retention import Retention
 from stream_server.store.log.rollbacks import Rollbacks
 from stream_server.store.rate_counters import RateCounters
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.cluster_check import ClusterHealth
+from stream_server.store.redis.cluster_check import ClusterWatch
 from stream_server.store.redis.cluster_topology import NotACluster
 from stream_server.store.redis.derived import route_derived
 from stream_server.store.redis.engine import engine_of, is_cluster_node
@@ -109,7 +109,7 @@ class Store:
         self.rollbacks = Rollbacks(self._scripts)
         self.idle_homes = IdleHomes(self._redis, self._derived, self._scripts)
         self.state, self.rate_counters = RedisStateReader(self._redis), RateCounters(self._derived)
-        self.cluster_health = ClusterHealth(self._redis, min_write_replicas, self._derived)
+        self.cluster_watch = ClusterWatch(self._redis, self._derived, min_write_replicas)
         self.retention = Retention(self._redis, self._scripts)
         connections = (self._redis, self._scripts, self.syndication)
         self.users, self.sessions = Users(*connections), Sessions(*connections)

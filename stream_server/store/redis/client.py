@@ -116,7 +116,7 @@ class RedisClient:
     @property
     def remaining_seconds(self) -> float:
         """Longest wait in seconds for the next reply: the timeout, or less if the request has less time left."""
-        budget = timeout_budget.current_budget()
+        budget = timeout_budget.CURRENT.get()
         return self.timeout_seconds if budget is None else max(0.0, min(self.timeout_seconds, budget.remaining_seconds))
 
     @property
@@ -214,7 +214,7 @@ class RedisClient:
 
         Raises `Unavailable` if the commands were not sent, and :class:`NoReply` if they were sent and not answered.
         """
-        start, budget, allowed_seconds = time.monotonic(), timeout_budget.current_budget(), timeout_seconds
+        start, budget, allowed_seconds = time.monotonic(), timeout_budget.CURRENT.get(), timeout_seconds
         if budget is not None:
             allowed_seconds = min(allowed_seconds, budget.remaining_seconds)
         if allowed_seconds <= 0:

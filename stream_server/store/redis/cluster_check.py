@@ -5,8 +5,11 @@ need to, or are in the way later.
 """
 
 import asyncio
+import logging
+import random
 from collections.abc import Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from itertools import count
 from typing import Any, NamedTuple
 
 from redis.exceptions import RedisError
@@ -30,7 +33,18 @@ after it.
 SETTLE_SECONDS = 2.0
 """Seconds between the two looks at a cluster in which a failover may go on."""
 
+LOOK_SECONDS = (1.5, 2.5)
+"""Shortest and longest interval in seconds between two looks at the core's owner. It is random, to spread servers."""
+
+LOOKS_PER_CHECK = 15
+"""Number of looks at the core's owner for each check of the whole cluster, which so comes every half minute."""
+
+NOT_OWNED = "no node of the Redis Cluster serves the core now"
+CORE_OPEN = "the core's slot of the Redis Cluster is being moved"
 TAKES_OVER = "a replica takes its place within seconds: check again then"
+
+
+logger = logging.getLogger(__name__)
 
 
 class ClusterFinding(NamedTuple):
@@ -46,45 +60,74 @@ class ClusterFinding(NamedTuple):
     may_pass: bool = False
 
 
-class ClusterHealth:
-    """Asks the nodes of the cluster of one client. Without a cluster it knows nothing, and nothing is wrong."""
+class ClusterWatch:
+    """Watches the own cluster: a server is not ready while the core takes no writes, and tells what is set up wrongly.
 
-    def __init__(self, client: RedisClient, write_replicas: int, derived: DerivedRedis) -> None:
+    One look at the core's owner is one command. A check of the whole cluster asks each primary, so it is made seldom.
+    Without a cluster nothing is wrong.
+
+    Attributes:
+        warnings: What was set up wrongly at the last check, each as one sentence.
+    """
+
+    def __init__(self, client: RedisClient, derived: DerivedRedis, write_replicas: int) -> None:
         """``write_replicas`` is the number of replicas that must acknowledge each write."""
-        self._client = client
-        self._derived = derived
+        self.warnings: tuple[str, ...] = ()
+        self._client, self._derived = client, derived
         self._topology = client.topology
         self._write_replicas = write_replicas
+        self._is_core_open = False
 
     @property
-    def is_cluster(self) -> bool:
-        """Whether the data are in a cluster."""
-        return self._topology is not None
+    def fault(self) -> str:
+        """Why nothing can be written now, or empty."""
+        if self._topology is not None and self._topology.core_owner is None:
+            return NOT_OWNED
+        return CORE_OPEN if self._is_core_open else ""
 
     @property
-    def has_owner(self) -> bool:
-        """Whether a node owns the core's slot by the last answers, and no failover goes on."""
-        return self._topology is None or self._topology.core_owner is not None
+    def unreachable_nodes(self) -> Sequence[HostPort]:
+        """The nodes with derived data that do not answer, as far as this process has used them."""
+        return self._derived.unreachable_nodes
 
-    @property
-    def unreachable_nodes(self) -> list[str]:
-        """The nodes with derived data that do not answer, as host:port, as far as this process has used them."""
-        return [f"{host}:{port}" for host, port in self._derived.unreachable_nodes]
+    def detail(self) -> dict[str, object]:
+        """Return the members for `/readyz`: ``warnings`` if there are any."""
+        nodes = self.unreachable_nodes
+        away = (f"{host}:{port} does not answer: its timelines cannot be read" for host, port in nodes)
+        warnings = (*self.warnings, *away)
+        return {"warnings": warnings} if warnings else {}
 
-    async def is_core_open(self) -> bool:
-        """Ask the core's owner whether its slot is being moved, so that it refuses writes. One small command.
+    async def run(self) -> None:
+        """Watch the cluster until cancelled. Without a cluster, only wait."""
+        if self._topology is None:
+            await asyncio.Event().wait()
+        for look in count():
+            await self.look()
+            if look % LOOKS_PER_CHECK == 0:
+                await self.check()
+            await asyncio.sleep(random.uniform(*LOOK_SECONDS))
 
-        False if it does not answer, because then the feed notices it.
+    async def look(self) -> None:
+        """Ask the core's owner whether its slot is being moved, so that it refuses writes, and update `fault`.
+
+        If it does not answer, the feed notices it.
         """
-        try:
+        is_open = False
+        with suppress(ApiError):
             (table,) = await self._client.execute(("CLUSTER", "NODES"))
-        except ApiError:
-            return False
-        return any(_is_core_open(row) for row in parse_rows(table))
+            is_open = any(_is_core_open(row) for row in parse_rows(table))
+        if is_open and not self._is_core_open:
+            logger.error("%s, so nothing can be written: run `stream-server doctor`", CORE_OPEN)
+        self._is_core_open = is_open
 
-    async def find_faults(self) -> list[ClusterFinding]:
-        """Ask all primaries what is set up wrongly."""
-        return [] if self._topology is None else await check_cluster(self._topology, self._write_replicas)
+    async def check(self) -> None:
+        """Check the whole cluster, and update `warnings`. A new warning is logged once."""
+        assert self._topology is not None
+        found = tuple(each.sentence for each in await check_cluster(self._topology, self._write_replicas))
+        for sentence in found:
+            if sentence not in self.warnings:
+                logger.warning("Redis Cluster: %s", sentence)
+        self.warnings = found
 
 
 async def check_cluster(topology: ClusterTopology, write_replicas: int) -> list[ClusterFinding]:
@@ -230,9 +273,7 @@ def _check_settings(reply: Sequence[bytes] | Exception) -> Iterator[ClusterFindi
     if not shortest <= timeout <= longest:
         is_long = timeout > longest
         cost = "writes wait longer than that for a failover" if is_long else "a busy machine is taken for dead"
-        yield ClusterFinding(
-            f"cluster-node-timeout is {timeout} ms: {cost}; set {shortest} to {longest} on all nodes"
-        )
+        yield ClusterFinding(f"cluster-node-timeout is {timeout} ms: {cost}; set {shortest} to {longest} on all nodes")
 
 
 def _owners_differ(member: HostPort, node: NodeRow) -> ClusterFinding:

@@ -165,7 +165,7 @@ class DerivedRouter:
             await node.client.close()
 
     async def _execute_each(self, commands: Sequence[Command]) -> list[Any]:
-        start, budget, seconds = time.monotonic(), timeout_budget.current_budget(), self._core.remaining_seconds
+        start, budget, seconds = time.monotonic(), timeout_budget.CURRENT.get(), self._core.remaining_seconds
         if seconds <= 0:
             return [unavailable_error()] * len(commands)
         try:

@@ -132,7 +132,8 @@ class PipelinedConnection(asyncio.Protocol):
             return
         self._waiting.append(call)
         self._waiting_bytes += len(call.packed)
-        self._wake_at(call.deadline)
+        if self._timer is None or call.deadline < self._timer_at:
+            self._wake_at(call.deadline)
         if not self._is_flush_scheduled:
             self._is_flush_scheduled = True
             self._loop.call_soon(self._flush)
@@ -210,12 +211,6 @@ class PipelinedConnection(asyncio.Protocol):
         now = time.monotonic()
         if not self._unanswered:
             self._quiet_since = now
-        packed = self._take_waiting(now)
-        if packed:
-            self._transport.write(packed[0] if len(packed) == 1 else b"".join(packed))
-
-    def _take_waiting(self, now: float) -> list[bytes]:
-        """Move the calls that may be written to the unanswered ones. Return their commands."""
         packed = []
         while self._waiting and self._unanswered_commands < MAX_UNANSWERED_COMMANDS:
             call = self._waiting.popleft()
@@ -229,7 +224,8 @@ class PipelinedConnection(asyncio.Protocol):
             call.packed = b""
             self._unanswered.append(call)
             self._unanswered_commands += call.command_count
-        return packed
+        if packed:
+            self._transport.write(packed[0] if len(packed) == 1 else b"".join(packed))
 
     def _finish(self, call: Call) -> None:
         """Give the oldest call its replies, unless it was given up."""

@@ -7,7 +7,7 @@ from aiohttp import web
 from msgspec import Meta
 
 from stream_server.errors import BadRequest
-from stream_server.monitoring.host_state import HostState
+from stream_server.monitoring.operations import HostState
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.people import UserPage
 from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, get, read_trips, write

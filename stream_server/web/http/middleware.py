@@ -174,7 +174,7 @@ async def _check_and_answer(
             return await _check_and_handle(request, app, route, handler)
         async with place:
             return await _check_and_handle(request, app, route, handler)
-    with timeout_budget.limit_total_wait(app[CONFIG].redis_timeout_seconds, trace):
+    with timeout_budget.TimeoutBudget(app[CONFIG].redis_timeout_seconds, trace):
         # A route without limits, such as a probe of the server's health, must not wait for other requests.
         if not route.rate_limits or not limits.are_on:
             return await _check_and_handle(request, app, route, handler)

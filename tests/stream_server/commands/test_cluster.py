@@ -1,6 +1,5 @@
 """A Redis Cluster that is made and changed by the commands of docs/cluster.md, and what the doctor says of it."""
 
-import random
 import re
 import shutil
 import subprocess
@@ -15,11 +14,10 @@ import pytest
 
 from stream_server.commands.doctor_machine import CheckState
 from stream_server.commands.doctor_redis import NODE_OF_A_CLUSTER, SET_UP_WELL, check_cluster_setup, check_redis
-from stream_server.jobs.cluster_watch import CORE_OPEN, NOT_OWNED, ClusterWatch
 from stream_server.store.redis import cluster_check
 from stream_server.store.redis.acl import acl_line
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.cluster_check import ClusterHealth
+from stream_server.store.redis.cluster_check import CORE_OPEN, NOT_OWNED, ClusterWatch
 from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster, wait_until
 from tests.redis_process import binaries, newest
 from tests.waiting import PATIENCE, eventually
@@ -127,7 +125,7 @@ async def test_the_doctor_of_a_silent_cluster_is_told_and_sees_no_password(clust
 @pytest.mark.extended
 async def test_the_watch_sees_an_open_core_and_says_what_is_set_up_wrongly(cluster: PrivateCluster) -> None:
     client = RedisClient(cluster.url, PATIENCE)
-    watch = ClusterWatch(ClusterHealth(client, 5, client), random.Random(1))
+    watch = ClusterWatch(client, client, 5)
     assert watch.fault == NOT_OWNED
     await watch.look()
     assert (watch.fault, watch.detail()) == ("", {})
