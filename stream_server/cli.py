@@ -146,7 +146,7 @@ ESCAPE = "stream_server_escape"
 
 
 def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
-    """Return the characters that cannot be encoded as escapes of JSON, so that JSON stays JSON, and where they end."""
+    """Return JSON escapes for the characters that the output cannot encode, and the index after them."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end

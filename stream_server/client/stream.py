@@ -295,7 +295,10 @@ class RememberedCursors:
         self._known: set[str] = set()
 
     def add(self, cursor: str) -> bool:
-        """Remember the cursor. Return False if it was remembered already."""
+        """Remember the cursor of an event.
+
+        Return False if it was remembered already: then the event was received twice.
+        """
         if cursor in self._known:
             return False
         self._known.add(cursor)

@@ -26,5 +26,5 @@ class HashRead:
         self._prefix_length = len(key_prefix)
 
     def command(self, key_end: bytes) -> bytes:
-        """Return the command for the key that ends with ``key_end``."""
+        """Return the packed HMGET for one hash. Its key is the common prefix followed by ``key_end``."""
         return self._head % (self._prefix_length + len(key_end), key_end)

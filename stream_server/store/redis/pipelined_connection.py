@@ -311,9 +311,9 @@ def _find_failure(replies: list[Any]) -> Exception | None:
 
 
 def _doubt(replies: list[Any]) -> NoReply | None:
-    """Return the error with which a write fails that a former primary made: it is about to lose it.
+    """Return the error for a write that a former primary made and is about to lose, or None if it made none.
 
-    A primary that stood still, or was cut off, makes the writes that wait at it before it learns of the new primary. If
-    it refused all commands, nothing is lost, and the result is None.
+    A primary that stood still or was cut off still makes waiting writes before it learns of the new primary. If it
+    refused all commands, nothing is lost.
     """
     return None if all(isinstance(reply, RedisError) for reply in replies) else NoReply()
