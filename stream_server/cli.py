@@ -104,7 +104,10 @@ class CommandGroup(click.Group):
         return found
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the commands and options that begin so, without importing any command."""
+        """Return the commands and options that begin with ``incomplete``.
+
+        Imports no command, because that takes long.
+        """
         found = [CompletionItem(name, help=about) for name, about in COMMANDS.items() if name.startswith(incomplete)]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 

@@ -243,7 +243,7 @@ class PipelinedConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _retire_after(self, error: RedisError) -> None:
-        """Retire the connection if another one may find a server that is ready, or the new primary."""
+        """Retire the connection if a new one may avoid the error: this server is not ready, or is no primary now."""
         if isinstance(error, RedisConnectionError) or (isinstance(error, ResponseError) and is_demoted_primary(error)):
             self._is_retired = True
             self._fail_waiting(NotSent("the server does not take commands"))
