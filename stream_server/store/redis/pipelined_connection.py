@@ -244,7 +244,7 @@ class PipelinedConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _retire_after(self, error: RedisError) -> None:
-        """Retire the connection if another one may find a server that is ready, or the new primary."""
+        """Retire the connection if a new one may avoid the error: this server is not ready, or is no primary now."""
         if isinstance(error, RedisConnectionError) or (isinstance(error, ResponseError) and is_demoted_primary(error)):
             self._is_retired = True
             self._fail_waiting(NotSent("the server does not take commands"))
@@ -312,9 +312,9 @@ def _find_failure(replies: list[Any]) -> Exception | None:
 
 
 def _doubt(replies: list[Any]) -> NoReply | None:
-    """Return the error with which a write fails that a former primary made: it is about to lose it.
+    """Return the error for a write that a former primary made and is about to lose, or None if it made none.
 
-    A primary that stood still, or was cut off, makes the writes that wait at it before it learns of the new primary. If
-    it refused all commands, nothing is lost, and the result is None.
+    A primary that stood still or was cut off still makes waiting writes before it learns of the new primary. If it
+    refused all commands, nothing is lost.
     """
     return None if all(isinstance(reply, RedisError) for reply in replies) else NoReply()

@@ -157,7 +157,7 @@ def _as_ids(members: Sequence[bytes]) -> frozenset[str]:
 
 
 def _make_graph(relations: Sequence[dict[str, int]], applied_from: Position, head: Position) -> UserGraph:
-    """Make a graph of `RELATIONS`, each as Redis has it: members with their scores."""
+    """Make a graph from the replies of Redis: for each of `RELATIONS` in order, the members with their scores."""
     following, blocks, blockers, mutes, groups, ends = relations
     ended = {}
     for member, end_ms in sorted(ends.items(), key=itemgetter(1)):  # a viewer forgets the first first

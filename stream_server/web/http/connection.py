@@ -297,7 +297,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def set_body_paused(self, *, is_paused: bool) -> None:
-        """Stop or go on with passing on the body, whose handler has more of it than it has read."""
+        """Pause or continue giving the body to its handler. Paused, because the handler has not read what it got."""
         self._is_body_paused = is_paused
         if not is_paused and self._held:
             self._go_on()
