@@ -100,7 +100,7 @@ class EmbeddedRedis:
             extra: Further arguments of the program.
             binary: The program to run; None searches this machine.
         """
-        folder = None if data_dir is None else data_dir.expanduser()
+        folder = None if data_dir is None else await asyncio.to_thread(data_dir.expanduser)
         found = await asyncio.to_thread(find_redis_binary, binary, folder)
         embedded = cls(found, folder)
         try:
