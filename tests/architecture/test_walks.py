@@ -5,9 +5,9 @@ import pytest
 from tests.architecture.walks import walks
 
 CEILINGS = {
-    "post": (109, 36),
+    "post": (104, 35),
     "event": (96, 29),
-    "stream": (169, 57),
+    "stream": (167, 57),
 }
 """Most functions and files of each walk. Lower them with the walks, and raise none."""
 
