@@ -76,9 +76,7 @@ def get(path: str, name: str, summary: str, response: type[msgspec.Struct], trip
     return Route("GET", path, answer, "read", response=response, **options)
 
 
-def page(
-    path: str, name: str, summary: str, response: type[PageAnswer], trips: int = 1, **options: Any
-) -> Route:
+def page(path: str, name: str, summary: str, response: type[PageAnswer], trips: int = 1, **options: Any) -> Route:
     """Return a row for reading one page of a list. The method gets the page request too, and returns a page.
 
     It takes at most ``trips`` round trips to Redis, unless much is hidden. The last member of ``response`` is the list.
@@ -125,9 +123,7 @@ def write(
     return Route(method, path, answer, scope, response=shape, status=status, name=name, summary=summary, **options)
 
 
-def update(
-    path: str, name: str, summary: str, body: type[PatchBody], response: type[msgspec.Struct]
-) -> Route:
+def update(path: str, name: str, summary: str, body: type[PatchBody], response: type[msgspec.Struct]) -> Route:
     """Return a row for changing members of an object. The method gets those that were sent, and the key."""
     names, call = tuple(_PATH_PARAMETER.findall(path)), _call_of(name)
 
