@@ -1,4 +1,4 @@
-"""The tables of `docs/capacity.md` and `docs/scaling.md`: the unit costs of one run, and what follows from them."""
+"""The tables of `docs/capacity.md`: the unit costs of one run, and what follows from them."""
 
 from collections.abc import Callable
 from functools import partial

@@ -31,7 +31,6 @@ ROOT = Path(__file__).parent.parent
 PAGES = (
     "docs/api.md",
     "docs/capacity.md",
-    "docs/scaling.md",
     "docs/filters.md",
     *(f"docs/reference/{path.name}" for path in sorted((ROOT / "docs" / "reference").glob("*.md"))),
 )

@@ -142,7 +142,7 @@ class AnalyzedText:
         return self._link_words
 
     def contains_link(self, phrase: WordSequence) -> bool:
-        """Whether one of the links has these words directly after each other."""
+        """Return whether a link in this text contains the words of ``phrase`` directly after each other."""
         if self._link_words_text is None:  # one search is enough to pass the texts whose links have none of it
             self._link_words_text = "\n".join(form.text for forms in self.link_words for form in forms)
         if phrase.text not in self._link_words_text:

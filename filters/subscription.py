@@ -68,7 +68,10 @@ class Subscription:
         return f"<Subscription {[*self.bases, *self.narrowing]!r}>"
 
     def candidate_keys(self) -> frozenset[Key] | None:
-        """Return index keys: an event with none of them cannot match. None if one of ``bases`` has no such keys."""
+        """Return index keys of which every matching event has at least one.
+
+        Returns None if there are none, because one of ``bases`` can match events of any keys.
+        """
         found: set[Key] = set()
         for base in self.bases:
             keys = base.candidate_keys()

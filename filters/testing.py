@@ -139,7 +139,7 @@ def _comparable_index_terms(parsed: Filter) -> object:
 
 
 def check_explanations(parsed: Filter, event: Event) -> None:
-    """Check that ``explain`` and ``matched_items`` return JSON, and ``explain`` nothing if there is no match."""
+    """Check that a filter explains an event if it matches, and that ``explain`` and ``matched_items`` return JSON."""
     reasons = _checked_items(parsed, "explain", event)
     _checked_items(parsed, "matched_items", event)
     named = all("filter" in item for item in reasons)

@@ -123,11 +123,8 @@ def parse_form(value: OperatorValue) -> Condition:
     form = FORMS.get(value.text.lower())
     if form is None:
         raise value.refusal(f"unknown value of is: {value.text[:40]!r}", f"one of {', '.join(FORMS)}")
-
-    def describe(_: Event) -> tuple[str, str]:
-        return f"it is a {form}", f"it is not a {form}"
-
-    return KeyCondition(f"is:{_SHOWN_FORMS.get(form, form)}", (f"{index_keys.FLAG}is:{form}",), describe)
+    reasons = f"it is a {form}", f"it is not a {form}"
+    return KeyCondition(f"is:{_SHOWN_FORMS.get(form, form)}", (f"{index_keys.FLAG}is:{form}",), lambda _: reasons)
 
 
 def parse_has(value: OperatorValue) -> Condition:
@@ -135,12 +132,9 @@ def parse_has(value: OperatorValue) -> Condition:
     feature = value.text.lower()
     if feature not in HAS_VALUES:
         raise value.refusal(f"unknown value of has: {value.text[:40]!r}", f"one of {', '.join(HAS_VALUES)}")
-
-    def describe(_: Event) -> tuple[str, str]:
-        noun = feature.replace("_", " ")
-        return f"it has {noun}", f"it has no {noun}"
-
-    return KeyCondition(f"has:{feature}", (f"{index_keys.FLAG}has:{feature}",), describe)
+    noun = feature.replace("_", " ")
+    reasons = f"it has {noun}", f"it has no {noun}"
+    return KeyCondition(f"has:{feature}", (f"{index_keys.FLAG}has:{feature}",), lambda _: reasons)
 
 
 def parse_language(value: OperatorValue) -> Condition:

@@ -91,11 +91,8 @@ def parse_place(value: OperatorValue) -> Condition:
     name = " ".join(fold(value.text).split())
     if not name:
         raise value.refusal("place: has no name", "the name of a place")
-
-    def describe(event: Event) -> tuple[str, str]:
-        return _describe_place(event.place_name, name)
-
-    return KeyCondition(f"place:{format_value(name)}", (index_keys.PLACE + name,), describe)
+    key = index_keys.PLACE + name
+    return KeyCondition(f"place:{format_value(name)}", (key,), lambda event: _describe_place(event.place_name, name))
 
 
 def parse_country(value: OperatorValue) -> Condition:
@@ -103,11 +100,8 @@ def parse_country(value: OperatorValue) -> Condition:
     if not _COUNTRY.fullmatch(value.text):
         raise value.refusal(f"{value.text[:40]!r} is not a country code", "two letters such as GB")
     code = value.text.lower()
-
-    def describe(event: Event) -> tuple[str, str]:
-        return _describe_place(event.place_country, code)
-
-    return KeyCondition(f"place_country:{code}", (index_keys.COUNTRY + code,), describe)
+    key = index_keys.COUNTRY + code
+    return KeyCondition(f"place_country:{code}", (key,), lambda event: _describe_place(event.place_country, code))
 
 
 def parse_box(value: OperatorValue) -> Condition:

@@ -94,7 +94,10 @@ class Rule:
         return self._exact_clauses
 
     def candidate_clauses(self) -> Collection[Clause]:
-        """Return clauses (sets of index keys). Each match has all keys of at least one. Empty if there are no keys."""
+        """Return sets of index keys: every matching event has all keys of at least one set.
+
+        Empty if any event may match.
+        """
         return _candidate_clauses_of(self.node) or ()
 
     def logins(self) -> frozenset[str]:

@@ -81,20 +81,17 @@ class Calls:
         members = {"message": message, **members, **(body or {})}
         return await self._transport.call(Status, "POST", "/v1/statuses", body=members, **options)  # type: ignore[no-any-return]  # `self` is any client
 
-    @Call
-    async def reply(self: Any, status_id: str, message: str, **options: Unpack[WriteOptions]) -> Status:
+    @call("POST", "statuses", body={"message": "message", "in_reply_to": "status_id"})
+    def reply(self, status_id: str, message: str, **options: Unpack[WriteOptions]) -> Status:
         """Answer a status."""
-        return await self.post(message, in_reply_to=status_id, **options)  # type: ignore[no-any-return]  # see post
 
-    @Call
-    async def repost(self: Any, status_id: str, **options: Unpack[WriteOptions]) -> Status:
+    @call("POST", "statuses", body={"origin": "status_id"})
+    def repost(self, status_id: str, **options: Unpack[WriteOptions]) -> Status:
         """Repost a status. Deleting the returned status undoes the repost."""
-        return await self.post("", origin=status_id, **options)  # type: ignore[no-any-return]  # see post
 
-    @Call
-    async def quote(self: Any, status_id: str, message: str, **options: Unpack[WriteOptions]) -> Status:
+    @call("POST", "statuses", body={"message": "message", "origin": "status_id"})
+    def quote(self, status_id: str, message: str, **options: Unpack[WriteOptions]) -> Status:
         """Quote a status: repost it with a message of the caller."""
-        return await self.post(message, origin=status_id, **options)  # type: ignore[no-any-return]  # see post
 
     @call("DELETE", "statuses/{status_id}")
     def delete(self, status_id: str, **options: Unpack[WriteOptions]) -> None:

@@ -210,7 +210,7 @@ class Connection(Protocol):
     """An open connection of a stream, by HTTP or by WebSocket."""
 
     def arrivals(self) -> AsyncIterator[Iterable[Frame]]:
-        """Yield the frames that arrive together. Ends when the server closes the connection."""
+        """Yield, for each piece of data that arrives, the frames in it. Ends when the server closes the connection."""
 
     async def update(self, parameters: Mapping[str, str], update_id: str) -> bool:
         """Ask for other filters. Return False if that needs another connection: then this one ends at once.

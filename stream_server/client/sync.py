@@ -110,7 +110,10 @@ class LoopThread:
 
 
 class Events:
-    """The events of a stream or of long polling, for an ordinary ``for``. It holds those that arrived together."""
+    """The events of a stream or of long polling, for an ordinary ``for``.
+
+    Events that arrived together wait here until the loop asks for them.
+    """
 
     def __init__(self, source: AsyncStream | AsyncPoll, thread: Callable[[], LoopThread]) -> None:
         self._source = source
@@ -164,7 +167,10 @@ class Events:
             await self._source.close()
 
     async def _fetch(self) -> None:
-        """Fetch events into ``_waiting``: as a result of the call, Ctrl-C could lose them."""
+        """Wait for the next events and append them to ``_waiting``.
+
+        They are not returned, because Ctrl-C could lose the result of a call.
+        """
         self._fetching = asyncio.current_task()
         try:
             self._waiting.extend(await self._source.next_batch())

@@ -15,7 +15,6 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``export``           writes past events into a file
 ``export_files``     the files of an export: JSON lines and Parquet
 ``rules``            explains why a rule matches a status, without a server
-``repair``           finds and repairs faults in Redis
 ``doctor``           checks this machine, a Redis and a server
 ``doctor_machine``   checks the machine and the data folder
 ``doctor_redis``     checks a Redis: whether it takes writes, and its settings

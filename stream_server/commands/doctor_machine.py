@@ -1,4 +1,7 @@
-"""The checks of ``doctor`` for the machine: programs, limits, settings, and the data folder of a server."""
+"""The checks of ``doctor`` for the machine: programs, limits, settings, and the data folder of a server.
+
+`CheckResult` is the result of each check.
+"""
 
 import fcntl
 import os

@@ -82,7 +82,7 @@ class ExportFile(ABC):
 
     @abstractmethod
     def write(self, events: Sequence[dict[str, Any]]) -> None:
-        """Add events."""
+        """Append events to the file, in this order."""
 
     @abstractmethod
     def close(self) -> None:

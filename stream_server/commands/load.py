@@ -1,4 +1,7 @@
-"""The command ``load``: synthetic streams and writers against a server, and what they measure."""
+"""The command ``load``: synthetic streams and writers against a server, and what they measure.
+
+`LatencyHistogram` counts latencies in bounded memory, however many there are.
+"""
 
 import asyncio
 import ipaddress

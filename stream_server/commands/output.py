@@ -1,4 +1,7 @@
-"""The output of commands: for people on a console, or with ``--json`` for programs."""
+"""The output of commands: for people on a console, or with ``--json`` for programs.
+
+What a stream says becomes readable lines, in which no control character of a client is left.
+"""
 
 import json
 import re

@@ -2,6 +2,8 @@
 
 A server with an embedded Redis writes the URL of Redis into the run file in its data folder, and keeps its key there.
 Only the folder's owner can read both, so access to the folder is the permission to use these commands.
+
+The options of a command name the server and the token.
 """
 
 import asyncio

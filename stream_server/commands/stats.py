@@ -14,7 +14,7 @@ from stream_server.client import Client
 from stream_server.commands import server_access, setting_options
 from stream_server.commands.output import JSON_OPTION, OutputConsole, escape_controls, print_json
 from stream_server.config import config
-from stream_server.monitoring.host_state import HostState, WorkerState
+from stream_server.monitoring.operations import HostState, WorkerState
 
 Rows = list[tuple[str, ...]]
 STATS_SCOPES = frozenset({"admin"})

@@ -1,4 +1,7 @@
-"""The command ``tail``: show a stream in the terminal until Ctrl-C."""
+"""The command ``tail``: show a stream in the terminal until Ctrl-C.
+
+`RateMeter` has the rate and the age of the events of the last seconds.
+"""
 
 import asyncio
 import statistics

@@ -1,7 +1,8 @@
 """Decides who may see what. The whole server uses the answers of one function.
 
-Redis scripts use `visibility_table`, the answers for every set of facts, for REST, timelines, notifications, reposts,
-tags and writes. Streams use the same table, with the sets of users that they keep for their viewer.
+Its answers for every set of facts are the `visibility_table`. Reads of the API look there with the facts that they have
+read (`stream_server/store/reads/sight.py`), and streams with the sets of users that they keep for their viewer. The
+scripts of writes have the same table.
 """
 
 from enum import IntEnum, IntFlag

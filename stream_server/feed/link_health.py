@@ -1,6 +1,8 @@
 """The health of the subscription to Redis: whether it works, since when it does not, and when to reconnect.
 
 The log has one line for a loss, one for each other reason why it is not back, and one for the return.
+
+`HeardLog` says until which moment the hub has certainly received all entries.
 """
 
 import asyncio

@@ -3,6 +3,8 @@
 A page must begin directly after the entry that the client names. If it does not, the log may have lost its end, or
 the replica may be behind. Then the feed first checks the hub's own position, and the reader reads the page again from
 the primary. If the named entry is still missing, it is lost, and the page begins where the log continues.
+
+`RingFiller` fills the ring of a server that has just started.
 """
 
 import asyncio
@@ -155,7 +157,7 @@ MAX_FILL_SECONDS = 2.0
 
 
 class LogTail(Protocol):
-    """Reads the log from its end."""
+    """The last entries of the log, read from its end to its beginning."""
 
     async def read_back(self, last: Position, max_entries: int) -> list[Entry]:
         """Return up to ``max_entries`` entries in log order, up to the one at ``last``; none if the log lacks that."""

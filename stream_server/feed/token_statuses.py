@@ -8,6 +8,8 @@ This process forgets a user
 
 It forgets all users when the log was rolled back or lost entries, and when the link to Redis was lost. It uses its
 memory only if it has certainly received the log up to two intervals of the canary ago. Otherwise it asks Redis.
+
+`TokenRecheck` checks the tokens of open streams again after a gap of the log, and now and then.
 """
 
 import asyncio

@@ -175,7 +175,10 @@ class ClientRegistry:
 
 
 def _suffices(command: StreamCommand, client: Client) -> bool:
-    """Whether the token has the scopes of the filters, which may be others than when the command was sent."""
+    """Return whether the command's scopes include all that the client's filters require.
+
+    The filters may have changed since the command was sent. True for a command without scopes.
+    """
     return command.scopes is None or client.subscription.required_scopes.issubset(command.scopes)
 
 

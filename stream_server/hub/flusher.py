@@ -11,6 +11,8 @@ too large for every client, nor many writes in one iteration that all count as u
 
 The frames of a group become a batch when their turn comes, or when their wave is full. Most groups have one client and
 need no batch: their frames are written at once.
+
+`FlushPause` measures how busy the process is, and how long a flush waits so that more entries join it.
 """
 
 import asyncio
@@ -97,7 +99,7 @@ class FlushPause:
         return (now.flushing - self._older.flushing) / self._elapsed(now)
 
     def _elapsed(self, now: _Mark) -> float:
-        """Return the length of the recent past. It has a minimum, or the first flush of all would fill it."""
+        """Return the seconds since the older mark, at least half a window, or the first flush would seem to fill it."""
         return max(now.wall - self._older.wall, WINDOW_SECONDS / 2)
 
 

@@ -1,4 +1,7 @@
-"""The encoding of a stream's messages as bytes. `web` builds the framings, and the hub only calls them."""
+"""The encoding of a stream's messages as bytes. `web` builds the framings, and the hub only calls them.
+
+`SharedHistory` has the bytes that all clients of a group have got, to which compression refers.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias

@@ -1,4 +1,7 @@
-"""The hub of one server process: it builds the parts of the live fan-out, and is their interface for other packages."""
+"""The hub of one server process: it builds the parts of the live fan-out, and is their interface for other packages.
+
+`BackgroundTasks` owns the tasks of streams that catch up or end.
+"""
 
 import asyncio
 import logging

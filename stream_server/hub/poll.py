@@ -1,4 +1,7 @@
-"""One long poll: it reads and waits like a stream, and ends with one answer."""
+"""One long poll: it reads and waits like a stream, and ends with one answer.
+
+A preview of a rule is the other client without a socket: it counts the recent entries that the rule would match.
+"""
 
 import asyncio
 from typing import NamedTuple

@@ -1,4 +1,7 @@
-"""The way of an entry from the log to the live clients: audience, matching, visibility, and changes of visibility."""
+"""The way of an entry from the log to the live clients: audience, matching, visibility, and changes of visibility.
+
+`RollbackNotices` tells each client once that the log lost entries, at the position where the log continues.
+"""
 
 from collections.abc import Callable, Sequence
 

@@ -225,10 +225,11 @@ class StreamSession:
         raise TimeoutError
 
     async def _catch_up(self) -> None:
-        """Send pages until the client is at the head. No ``await`` follows the last check, so the head cannot move.
+        """Send pages of the log until the client's position is the head (or its ``until``).
 
-        The head moves between a page and the moment when the client gets it. So a client that has waited for a page may
-        read one more at once. Else no client of a crowd would ever find the head where its page ended.
+        No ``await`` follows the last comparison, so the head cannot move before the client becomes live. The head moves
+        between a page and the moment when the client gets it. So a client that has waited for a page may read one more
+        at once. Else no client of a crowd would ever find the head where its page ended.
         """
         client, is_in_turn = self.client, False
         while client.disconnect_reason is None:

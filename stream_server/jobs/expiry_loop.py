@@ -2,6 +2,8 @@
 
 The order is always the same: read, archive, remove. So a crash at any moment leaves at most a line twice in the
 archive, and never a status in neither. A status that has changed between read and removal is read again.
+
+`StatusArchive` writes the files of the archive.
 """
 
 import asyncio

@@ -6,7 +6,6 @@ a request of an operator reads them, and then asks the other workers of this ser
 ``metrics``           the table of Prometheus metrics
 ``limit_hits``        counts how often each limit was met
 ``recent_errors``     remembers the last warnings and errors of the log
-``host_state``        the shapes of the answer of ``GET /v1/admin/operations``
 ``tracing``           traces of write requests, and of the way of their entries
 ``worker_sockets``    lets the workers of one server ask each other
 ``operations``        the state and the metrics of all workers together

@@ -2,6 +2,8 @@
 
 Hub, feed and jobs count in plain integers, which costs almost nothing. A request for the metrics reads the integers.
 Each sample has the label ``worker``, the number of its process, so the metrics of several workers fit into one text.
+
+The counters of HTTP and the usage of the process are here, too.
 """
 
 import os

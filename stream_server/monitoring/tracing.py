@@ -10,6 +10,8 @@ The spans of a trace:
 
 The entry carries nothing of the trace. So a trace shows the delivery in the process that took the request, and other
 processes and the log have no cost. Without a setting nothing of this module runs.
+
+`TraceExport` sends them to a collector.
 """
 
 import time
@@ -177,7 +179,7 @@ MISSING_EXTRA = 'otlp_endpoint needs the extra `telemetry`: pip install "stream-
 
 
 class TraceExport:
-    """The tracing of one process, and the export of its spans. ``tracing`` observes the hub."""
+    """Records the spans of one process and exports them. ``tracing`` is what hub and requests report to."""
 
     def __init__(self, provider: "TracerProvider", hub: Hub) -> None:
         self._provider = provider
@@ -189,9 +191,10 @@ class TraceExport:
 
 
 def make_provider(processor: "SpanProcessor", ratio: float, worker: int) -> "TracerProvider":
-    """Return the OpenTelemetry provider.
+    """Return the OpenTelemetry provider that hands finished spans to ``processor``.
 
-    It samples the share ``ratio`` of the requests without a header ``traceparent``.
+    Of the requests without a header ``traceparent`` it traces the share ``ratio``. ``worker`` is the number of the
+    process.
     """
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - only with the extra
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415 - see above

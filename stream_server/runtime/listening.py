@@ -131,7 +131,7 @@ def _bind_all(
 def _bind(
     family: int, address: tuple[str | int, ...], *, reuse_port: bool, is_alone: bool
 ) -> socket.socket:
-    """Return a socket that is bound to one address. An IPv6 one that ``is_alone`` may take connections of IPv4, too."""
+    """Return a socket that is bound to one address. With ``is_alone`` an IPv6 socket may take IPv4 connections, too."""
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -89,6 +89,9 @@ class WorkThread:
 
 
 def _lower_priority() -> None:
-    """Let Redis and the event loop go first. Only Linux has priorities of threads."""
+    """Lower this thread's priority, so that Redis and the event loop go first.
+
+    Does nothing outside Linux, where threads have no priorities.
+    """
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -61,7 +61,11 @@ class ExternalIdentity:
     def __init__(
         self, claims: Mapping[str, str], rules: tuple[ScopeRule, ...], default_scopes: frozenset[str]
     ) -> None:
-        """``claims`` has the claim, or its path, for each member of `DEFAULT_CLAIMS`; all have ``default_scopes``."""
+        """Each token gets ``default_scopes``.
+
+        ``claims`` gives, for each member of `DEFAULT_CLAIMS`, the name or path of the claim of the token to read it
+        from.
+        """
         self._claims = claims
         self._rules = rules
         self._default_scopes = default_scopes

@@ -1,6 +1,8 @@
 """The keys that sign and verify tokens: from the settings, a PEM file, the data folder, or a key set.
 
 A key that does not fit its algorithm, or is too short, is refused.
+
+The key that signs published entries is derived from the key of tokens.
 """
 
 import hmac

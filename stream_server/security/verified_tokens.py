@@ -2,6 +2,8 @@
 
 Verifying a signature costs more than most of what a request needs besides. The memory holds a digest and not the token.
 It says nothing about revocation: that is `stream_server.feed.token_statuses`.
+
+`KnownHeaders` verifies tokens of HS256 in a shorter way than the library.
 """
 
 import binascii

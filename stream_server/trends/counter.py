@@ -1,4 +1,7 @@
-"""Reads new posts from the hub's ring once a second, and counts their terms."""
+"""Reads new posts from the hub's ring once a second, and counts their terms.
+
+`TrendSketch` has the counts, in bounded memory.
+"""
 
 import asyncio
 import math

@@ -24,7 +24,7 @@ NOTIFICATION_KINDS = ("mention", "reply", "like", "comment", "repost", "quote", 
 
 
 def _one_of(values: tuple[str, ...], description: str | None = None) -> Meta:
-    """Return what the document says of a text that is one of these values today."""
+    """Return the annotation that makes the OpenAPI document list ``values`` as the possible values of a text."""
     return Meta(description=description, extra_json_schema={"enum": list(values)})
 
 

@@ -4,9 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.clients.authority import Authority
-from tests.clients.tls_proxy import TlsProxy
 from tests.end_to_end.server import Server
+from tests.tls import Authority, TlsProxy
 
 
 @pytest.fixture(scope="session")

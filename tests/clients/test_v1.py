@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.clients.tls_proxy import TlsProxy
 from tests.clients.venvs import client
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.people import word
 from tests.end_to_end.server import Server
 from tests.program import Program
+from tests.tls import TlsProxy
 
 pytestmark = pytest.mark.extended
 

@@ -3,10 +3,12 @@
 import random
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis
 
+import stream_server
 from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.redis import scripts
@@ -76,7 +78,12 @@ def test_each_file_and_each_call_says_what_it_does(name: str) -> None:
     assert [lines[at] for at in calls if not lines[at - 1].startswith("-- ")] == []
 
 
-KEEPERS = {"write": ("keep_reply",), "claim": ("claim_entry",), "line": ("keep_ingested", "keep_unchanged")}
+KEEPERS = {
+    "write": ("keep_reply",),
+    "deed": ("keep_reply",),
+    "claim": ("claim_entry",),
+    "line": ("keep_ingested", "keep_unchanged"),
+}
 """Functions that keep the answer of a write, by how its call treats a repeated request."""
 
 
@@ -130,7 +137,12 @@ def test_functions_refuse_before_any_change(name: str) -> None:
 def test_a_write_looks_for_the_kept_answer_first() -> None:
     for name, kind in LIBRARY.calls.items():
         last = LIBRARY.script(name).rstrip().splitlines()[-1]
-        expected = {"write": "earlier_reply() or ", "claim": "reply.err and earlier_reply()", "line": "earlier_line()"}
+        expected = {
+            "write": "earlier_reply() or ",
+            "deed": "earlier_reply() or refuse_inactive(",
+            "claim": "reply.err and earlier_reply()",
+            "line": "earlier_line()",
+        }
         assert last.startswith("return " + expected.get(kind, name)), name
 
 
@@ -157,7 +169,15 @@ def test_no_script_misses_a_function(name: str) -> None:
 def test_every_function_is_used() -> None:
     text = _code("\n".join(FILES.values()))
     idle = {name for name in FUNCTIONS if "." not in name and len(re.findall(rf"\b{name}\b", text)) < 2}
-    assert idle - {"earlier_line"} == set()  # which the last line of a script calls
+    assert idle - {"earlier_line", "refuse_inactive"} == set()  # which the last lines of scripts call
+
+
+def test_every_call_is_made() -> None:
+    """The calls of ingested lines are named by what the line does."""
+    folder = Path(stream_server.__file__).parent / "store"
+    text = "\n".join(file.read_text("utf-8") for file in folder.rglob("*.py"))
+    lines = {name for name, kind in LIBRARY.calls.items() if kind == "line"}
+    assert {name for name in LIBRARY.calls.keys() - lines if f'"{name}"' not in text} == set()
 
 
 def test_the_library_has_functions_only_and_each_name_once() -> None:

@@ -12,7 +12,7 @@ from tests.command_line import clean_environment, run
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, binaries, each_engine, free_port, newest
-from tests.tls import make_certificate, tls_in_front_of
+from tests.tls import Authority, tls_in_front_of
 
 pytestmark = pytest.mark.extended
 
@@ -97,11 +97,11 @@ async def test_a_server_uses_the_tls_of_redis(tmp_path: Path) -> None:
     found = next(filter(_has_tls, binaries().values()), None)
     if found is None:
         pytest.skip("needs an engine with TLS, as Debian's redis-server: the pinned Valkey is built without")
-    certificate, key = make_certificate(tmp_path)
-    port = free_port()
-    options = ("--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key))
+    authority, port = Authority(tmp_path), free_port()
+    own = str(authority.certificate)
+    options = ("--tls-port", str(port), "--tls-cert-file", own, "--tls-key-file", own)
     with RedisProcess(found, *options, "--tls-auth-clients", "no"):
-        await _serve_over_tls(tmp_path, port, certificate)
+        await _serve_over_tls(tmp_path, port, authority.ca)
 
 
 def _has_tls(binary: Path) -> bool:

@@ -12,7 +12,7 @@ import tempfile
 
 LIBRARIES = (
     "_pytest.assertion.rewrite", "aiohttp.web", "aiohttp.test_utils", "argon2", "asyncio", "hypothesis", "jwt",
-    "limits", "msgspec", "prometheus_client", "redis.asyncio", "rich.console", "uvloop",
+    "msgspec", "prometheus_client", "redis.asyncio", "rich.console", "uvloop",
 )  # fmt: skip
 
 # Only the plugins that pyproject.toml has settings for: the others take longer to load than the tests to run.

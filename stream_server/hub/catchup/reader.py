@@ -1,4 +1,7 @@
-"""Read pages of past entries, from the ring or the log, for clients that catch up, long polls and previews."""
+"""Read pages of past entries, from the ring or the log, for clients that catch up, long polls and previews.
+
+`SavedRulesCache` has the parsed rules of users, as the log changes them.
+"""
 
 import asyncio
 import logging

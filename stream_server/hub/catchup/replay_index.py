@@ -3,6 +3,8 @@
 For live clients the subscription index finds the clients of an entry. For a client that catches up, the replay index
 finds its entries. Both use the same keys, so both find the same. A filter without keys is tested once for all clients
 with equal subscriptions, and the result is kept.
+
+The raw screen rules out entries whose undecoded JSON lacks a key of the filter.
 """
 
 import time

@@ -2,6 +2,8 @@
 
 All streams of a user in this process share one viewer. It decides by the table of
 `stream_server.events.visibility.decide_visibility`, which the Lua scripts use too.
+
+`AccountStatus` has the protected and suspended users, whom every stream must know.
 """
 
 from collections.abc import Collection, Sized

@@ -191,11 +191,21 @@ class JobQueue:
         these are all users and lists of the pass. When the author loses a follower or a list, the version changes, and
         the page is repeated (`PassResult`).
         """
-        ids = [member for member, _ in (*job_pass.people, *job_pass.lists)]
-        version, people, lists = await self._scripts.call(
-            "job_former_readers", keys.META, job_pass.subject, job_pass.author, len(job_pass.people), *ids
-        )
-        return version, people, lists
+        people, lists = ([member for member, _ in pairs] for pairs in (job_pass.people, job_pass.lists))
+        sets = [(keys.key_for("followers", job_pass.author), people), (keys.key_for("listed", job_pass.author), lists)]
+        commands: list[Command] = [
+            ("HGET", keys.key_for("user", job_pass.author), "left"),
+            ("EXISTS", keys.key_for("status", job_pass.subject)),
+        ]
+        for key, members in sets:
+            if members:
+                commands.append(("ZMSCORE", key, *members))
+        version, is_there, *replies = await self._redis.execute_at_once(*commands)
+        scores = dict(zip(people + lists, chain.from_iterable(replies), strict=True))
+        former = [
+            [member for member in members if not is_there or scores[member] is None] for members in (people, lists)
+        ]
+        return version or b"0", former[0], former[1]
 
     async def find_misplaced(self, timeline_kind: str, owner: str, ids: Sequence[bytes]) -> list[bytes]:
         """Return those status ids among ``ids`` that do not belong on the timeline of ``owner`` (a user or a list).

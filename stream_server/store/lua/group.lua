@@ -84,9 +84,7 @@ local function change_group_member(kind, group, user, ms, seq, n)
 end
 
 -- Creates a group with its owner as first member. Reply: position; JSON of the group.
-function write.group_create(uid, kind, name, description, name_json, description_json)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.group_create(uid, kind, name, description, name_json, description_json)
   if redis.call('ZCARD', KEY.groups .. uid) >= MAX_GROUPS then return refuse('TOO_MANY groups') end
   local ms, seq, n = next_position()
   local id = make_id(ms, seq)
@@ -103,9 +101,7 @@ end
 
 -- Deletes a group and all its memberships in one step. The maximum of 5,000 members takes 20 to 50 ms, in which Redis
 -- does nothing else. Afterwards only their authors can see and delete the statuses posted in the group. Reply: position.
-function write.group_delete(uid, id)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.group_delete(uid, id)
   local group, denied = find_owned_group(uid, id)
   if denied then return denied end
   local position, now = append_entry('group_delete', 'group:' .. id, '{"wire":{"group":{"id":"' .. id .. '","uid":"'
@@ -161,9 +157,7 @@ end
 -- Removes a member from a group. The owner may remove any other member, and a member may leave, but the owner cannot. If
 -- the user is not a member, only an invitation ends (`ended`), and there is no log entry.
 -- Reply: position, `ended` or `unchanged`; JSON of the group.
-function write.group_leave(uid, id, other)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.group_leave(uid, id, other)
   local group = find_visible_group(uid, id) or find_inviting_group(uid, id)
   if not group then return refuse('NOT_FOUND group id') end
   if uid ~= other and group.uid ~= uid then return refuse('NOT_YOURS group id') end

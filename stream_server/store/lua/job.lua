@@ -328,21 +328,3 @@ function run.job_unpark(id)
   redis.call('ZREM', KEY.parked, id)
   return 1
 end
-
--- Finds those users and lists of a page that must not receive a status, because they no longer follow or contain its
--- author. Read only. ARGV has from 6 on the followers, as many as `followers` says, then lists. Reply: the author's `left`
--- version, the former followers, the former lists. If the status is deleted, all users and lists.
-function run.job_former_readers(status, author, followers)
-  local alive, last = redis.call('EXISTS', KEY.status .. status) == 1, 5 + tonumber(followers)
-
-  local function no_longer_in(key, from, upto)
-    local found = {}
-    for at = from, upto do
-      if not alive or not redis.call('ZSCORE', key, ARGV[at]) then found[#found + 1] = ARGV[at] end
-    end
-    return found
-  end
-
-  local left = author_versions(author)
-  return {left, no_longer_in(KEY.followers .. author, 6, last), no_longer_in(KEY.listed .. author, last + 1, #ARGV)}
-end

@@ -74,9 +74,7 @@ local function change_list_too(kind, list, user, position)
 end
 
 -- Creates a list; `private` is '1' or '0'. Reply: position; JSON of the list.
-function write.list_create(uid, private, name, description, name_json, description_json)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.list_create(uid, private, name, description, name_json, description_json)
   if redis.call('ZCARD', KEY.lists .. uid) >= MAX_LISTS then return refuse('TOO_MANY lists') end
   local ms, seq, n = next_position()
   local id = make_id(ms, seq)
@@ -91,9 +89,7 @@ end
 
 -- Deletes a list. From this step on no user sees it. A job later deletes its timeline, its members, and its id in the
 -- members' `listed` sets. Reply: position.
-function write.list_delete(uid, id)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.list_delete(uid, id)
   local list, denied = find_owned_list(uid, id, 'id')
   if denied then return denied end
   local ms, seq, n = next_position()
@@ -109,9 +105,7 @@ end
 -- user. If nothing changes, there is no log entry.
 -- Reply: position or `unchanged`; JSON of the list, fence of the job of the list's timeline ('' for none), the
 -- member's newest statuses.
-function write.list_change_member(owner, id, uid, kind)
-  local _, refused = find_active_user(owner)
-  if refused then return refused end
+function deed.list_change_member(owner, id, uid, kind)
   local list, denied = find_owned_list(owner, id, 'id', kind == 'list_add' and uid)
   if denied then return denied end
   local allowed = kind == 'list_add' and can_contact or can_see_user
@@ -123,9 +117,7 @@ end
 
 -- Changes a list or a group of users; `kind` is 'list' or 'group'. If no value changes, there is no log entry. ARGV has
 -- from 6 on names of hash fields and their new values. Reply: position or `unchanged`; JSON of the list or group.
-function write.collection_update(uid, id, kind)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.collection_update(uid, id, kind)
   local find, as_json, key = find_owned_group, group_json, KEY.group .. id
   if kind == 'list' then find, as_json, key = find_owned_list, list_json, KEY.list .. id end
   local row, denied = find(uid, id, 'id')

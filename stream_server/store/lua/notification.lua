@@ -44,9 +44,7 @@ end
 
 -- Marks a user's notifications up to an id as read. An id below the mark changes nothing. There is no log entry. Reply:
 -- `marked` or `unchanged`.
-function write.notifications_mark_read(uid, id)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.notifications_mark_read(uid, id)
   local made, number = redis.call('HMGET', KEY.meta, 'ms', 'seq'), tonumber(id)
   -- A mark in the future would count notifications as read that do not exist yet.
   if not made[1] or number > tonumber(make_id(tonumber(made[1]), tonumber(made[2]))) then

@@ -65,9 +65,7 @@ function write.unlike(uid, id)
 end
 
 -- Adds a status to a user's favorites. Favorites are private, so there is no log entry. Reply: `kept` or `unchanged`.
-function write.favorite(uid, id)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.favorite(uid, id)
   if not find_visible_status(uid, id) then return refuse('NOT_FOUND status') end
   local ms = next_position()
   local is_new = redis.call('ZADD', KEY.favorites .. uid, 'NX', to_text(ms), id) == 1
@@ -75,9 +73,7 @@ function write.favorite(uid, id)
 end
 
 -- Removes a status from a user's favorites, also if the status is deleted or hidden. Reply: `dropped` or `unchanged`.
-function write.unfavorite(uid, id)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.unfavorite(uid, id)
   local kept = redis.call('ZSCORE', KEY.favorites .. uid, id)
   if not kept and not find_visible_status(uid, id) then return refuse('NOT_FOUND status') end
   if not kept then return keep_reply('unchanged') end
@@ -137,9 +133,7 @@ end
 -- Deletes a comment. The user must have written the comment or the status. The log entry goes to the audience of the
 -- comment's own entry, even if a user has become protected since then. See removal_audience for one that has opened.
 -- Reply: position.
-function write.comment_delete(uid, id)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.comment_delete(uid, id)
   local comment, row, under = find_comment(uid, id)
   local own = comment and comment.uid == uid
   if not comment or (not own and under == HIDDEN) then return refuse('NOT_FOUND comment') end

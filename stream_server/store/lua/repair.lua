@@ -1,4 +1,4 @@
--- What belongs on timelines, and what repair finds and mends.
+-- What belongs on a timeline, and what repair finds and mends.
 
 -- Merges two lists of ids, newest first, into one of at most TIMELINE_MAX.
 local function merge_newest(first, second)
@@ -32,59 +32,6 @@ local function newest_of_sources(timelines, owner, score, member)
       redis.call('ZRANGE', KEY.profile .. author, '+inf', above, 'BYSCORE', 'REV', 'LIMIT', 0, TIMELINE_MAX))
   end
   return page, newest, authors
-end
-
--- Reads which statuses belong on a timeline, one page of its authors at a time, behind (score, member). Read only.
--- Reply: the authors of the page with scores, and the newest statuses of these authors.
-function run.timeline_expected(timelines, owner, score, member)
-  local page, newest = newest_of_sources(timelines, owner, score, member)
-  return {page, newest}
-end
-
--- Finds statuses that do not belong on a timeline: deleted, in a group, or by authors not followed or listed. Read only.
--- ARGV has from 5 on ids of statuses. Reply: the ids found.
-function run.timeline_misplaced(timelines, owner)
-  local key = timeline_sources_key(timelines, owner)
-  local there = timelines == 'home' or redis.call('EXISTS', KEY.list .. owner) == 1
-  local found, is_source = {}, {}
-  for at = 5, #ARGV do
-    local kept = redis.call('HMGET', KEY.status .. ARGV[at], 'uid', 'group')
-    local author = kept[1]
-    if author and is_source[author] == nil then
-      is_source[author] = there and (timelines == 'home' and author == owner or redis.call('ZSCORE', key, author))
-    end
-    if not author or kept[2] or not is_source[author] then found[#found + 1] = ARGV[at] end
-  end
-  return found
-end
-
--- Finds those statuses, wrongly on a timeline or missing from it, that no existing job will correct. Read only. ARGV has from
--- 5 on ids of wrong or missing statuses. Reply: the ids that no job will correct.
-function run.timeline_without_job(timelines, owner)
-  local found = {}
-  -- A timeline that is asleep need not be right. It is made again when its user comes back.
-  if timelines == 'home' and redis.call('ZSCORE', KEY.asleep, owner) then return found end
-  if redis.call('EXISTS', KEY.job .. 'refill-' .. timelines .. '-' .. owner, KEY.job .. 'drop-list-' .. owner) > 0 then
-    return found
-  end
-  -- Statuses that left because of their age stay on timelines until the expiry forgets them, so they are no fault.
-  local expired_below = tonumber(redis.call('HGET', KEY.expiry, 'below') or '0')
-  for at = 5, #ARGV do
-    local id = ARGV[at]
-    local author = redis.call('HGET', KEY.status .. id, 'uid')
-    local job = KEY.job .. timelines .. '-' .. owner .. '-' .. (author or '')
-    if redis.call('EXISTS', KEY.job .. 'status-' .. id, job) == 0 and not redis.call('ZSCORE', KEY.due, 'status-' .. id)
-      and (author or tonumber(id) >= expired_below) then
-      found[#found + 1] = id
-    end
-  end
-  return found
-end
-
--- Reads a page of a sorted set behind (score, member), '' for the beginning, lowest first. Read only. Reply: members and
--- scores.
-function run.relation_page(key, score, member, most)
-  return page_after(key, score, member, tonumber(most))
 end
 
 -- Finds counters that differ from the size of the sets that they count, and corrects them if `repair` is '1'. `kind` is

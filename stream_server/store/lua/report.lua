@@ -25,9 +25,7 @@ end
 -- Reports a user or a status (one of the two is ''). If the reporter already has an open report of the same user or status,
 -- nothing changes. There is no log entry, because only administrators read reports. `note` is JSON.
 -- Reply: report id, or `unchanged` for an open one; the report's id.
-function write.report_create(uid, user, status, reason, note)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.report_create(uid, user, status, reason, note)
   local row = status ~= '' and find_visible_status(uid, status)
   if status ~= '' and not row then return refuse('NOT_FOUND status status') end
   if status == '' and not can_see_user(uid, user) then return refuse('NOT_FOUND user user') end
@@ -50,9 +48,7 @@ end
 -- decision is final. `remark` is JSON.
 -- Reply: position, `decided` without an entry, or `unchanged`; fence of the job that cleans up after a deleted status ('' for
 -- none), the author's first followers and first lists and who of them is asleep, the reported user and status.
-function write.report_decide(admin, id, outcome, remark)
-  local _, refused = find_active_user(admin)
-  if refused then return refused end
+function deed.report_decide(admin, id, outcome, remark)
   local kept = redis.call('HMGET', KEY.report .. id, 'uid', 'user', 'status', 'outcome')
   local reporter, user, status = kept[1], kept[2], kept[3]
   if not reporter then return refuse('NOT_FOUND report id') end

@@ -6,9 +6,7 @@ local MAX_RULE_BYTES = 262144
 -- `dry_run` are '1' or '0'. ARGV has from 6 on each rule's text and tag as JSON members.
 -- Reply: position or `unchanged` (no rule was saved); for each rule `+<id>` if it is new, `=<id>` if a duplicate.
 -- The entry has these words too, for a repetition of the request.
-function write.saved_rules_add(uid, all_or_nothing, dry_run)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.saved_rules_add(uid, all_or_nothing, dry_run)
   local key = KEY.rules .. uid
   local kept, known, wires, outcomes, new_ids, rows = redis.call('HGETALL', key), {}, {}, {}, {}, {}
   local repeated, bytes = false, 0
@@ -47,9 +45,7 @@ end
 
 -- Removes saved filter rules of a user. `dry_run` is '1' or '0', ARGV has from 5 on ids. Reply: position or `unchanged`; the
 -- ids that exist.
-function write.saved_rules_remove(uid, dry_run)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.saved_rules_remove(uid, dry_run)
   local key, ids = KEY.rules .. uid, {}
   for i = 5, #ARGV do
     if redis.call('HEXISTS', key, ARGV[i]) == 1 then ids[#ids + 1] = ARGV[i] end

@@ -33,9 +33,7 @@ end
 -- Starts a session. A user has at most MAX_SESSIONS; one more ends the session that was not used for longest. `family` and
 -- `token` are SHA-256 of the family secret and of the refresh token, `agent` is scopes and a blank, or nothing, and the
 -- user agent as JSON. Reply: nothing; user_fields.
-function write.session_start(uid, id, family, token, ttl_ms, agent)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.session_start(uid, id, family, token, ttl_ms, agent)
   local rows, now = redis.call('HGETALL', KEY.sessions .. uid), now_ms()
   local ended, count, oldest, oldest_used = {}, 0, nil, nil
   for i = 1, #rows, 2 do
@@ -58,9 +56,7 @@ end
 -- faster: nobody knows which of the two asks, so the session ends (RFC 9700 section 4.14.2).
 -- Reply: `refreshed <scopes>`, `reused` (the session has ended) or `unknown`; for `refreshed` user_fields. The scopes are
 -- comma-joined, and empty for those of a log-in.
-function write.session_refresh(uid, id, family, token, next_token, ttl_ms)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.session_refresh(uid, id, family, token, next_token, ttl_ms)
   local row = redis.call('HGET', KEY.sessions .. uid, id)
   if not row then return {0, 'unknown'} end
   local created, expires, its_family, its_token, agent = row:match('^(%d+) %d+ (%d+) (%x+) (%x+) (.*)$')
@@ -74,25 +70,19 @@ function write.session_refresh(uid, id, family, token, next_token, ttl_ms)
 end
 
 -- Ends one session of a user, with its tokens and streams. Reply: position, or `unchanged` without such a session.
-function write.session_end(uid, id)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.session_end(uid, id)
   if redis.call('HEXISTS', KEY.sessions .. uid, id) == 0 then return keep_reply('unchanged') end
   return keep_reply(end_sessions(uid, {id}, nil, next_position()))
 end
 
 -- Ends all sessions of a user and all tokens without a session. Reply: position.
-function write.sessions_end_all(uid)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.sessions_end_all(uid)
   return keep_reply(end_other_sessions(uid, '', next_position()))
 end
 
 -- Changes a user's password, and ends all other sessions and all tokens without a session. Refused if the password was
 -- changed meanwhile. `old` and `new` are hashes, `kept` is the session to keep ('' for none). Reply: position.
-function write.password_change(uid, old, new, kept)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.password_change(uid, old, new, kept)
   if redis.call('HGET', KEY.user .. uid, 'password') ~= old then return refuse('WRONG password') end
   local position = end_other_sessions(uid, kept, next_position())
   redis.call('HSET', KEY.user .. uid, 'password', new)

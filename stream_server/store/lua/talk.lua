@@ -47,9 +47,7 @@ end
 -- opens it, the talk is a request, until they answer it. Until then the same user cannot open another talk with them.
 -- `name_json` is 'null' for none. ARGV has from 6 on the other users. Reply: id of a new talk, or `unchanged`; id of the
 -- talk.
-function write.talk_open(uid, name_json, name)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.talk_open(uid, name_json, name)
   for at = 6, #ARGV do
     if not can_contact(uid, ARGV[at]) then return refuse('NOT_FOUND user people') end
   end
@@ -87,9 +85,7 @@ end
 
 -- Accepts or refuses a talk that a stranger opened ('accept', 'refuse'). A talk that is accepted already stays so. There is no
 -- log entry. Reply: `answered` or `unchanged`.
-function write.talk_answer(uid, id, answer)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.talk_answer(uid, id, answer)
   if not find_own_people(uid, id) then return refuse('NOT_FOUND talk id') end
   local last = has_as_request(uid, id)
   if not last then return keep_reply('unchanged') end
@@ -146,9 +142,7 @@ end
 
 -- Marks a talk as read up to a message. A message below the mark changes nothing. There is no log entry. Reply: the last
 -- read message, after `unchanged ` if nothing changed.
-function write.talk_mark_read(uid, talk, id)
-  local _, refused = find_active_user(uid)
-  if refused then return refused end
+function deed.talk_mark_read(uid, talk, id)
   if not find_own_people(uid, talk) then return refuse('NOT_FOUND talk id') end
   local author = redis.call('ZSCORE', KEY.messages .. talk, id) and redis.call('HGET', KEY.message .. id, 'uid')
   local last = last_shown(uid, talk)

@@ -19,6 +19,12 @@ local function find_active_user(uid)
   return who
 end
 
+-- The refusal of a user who may not write, or nil.
+local function refuse_inactive(uid)
+  local _, refused = find_active_user(uid)
+  return refused
+end
+
 -- The user who acts and the other user, whom a block or a suspension makes unknown; or nil and the refusal.
 local function find_pair(source_id, target_id)
   local source, refused = find_active_user(source_id)
@@ -235,9 +241,7 @@ end
 
 -- Suspends a user, or ends a suspension; `kind` is 'suspend' or 'reinstate'. A repetition changes nothing.
 -- Reply: position or `unchanged`.
-function write.suspension_change(admin, uid, kind)
-  local _, refused = find_active_user(admin)
-  if refused then return refused end
+function deed.suspension_change(admin, uid, kind)
   local user = find_user(uid)
   if not user then return refuse('NOT_FOUND user id') end
   if kind == 'suspend' and uid == admin then return refuse('ONESELF id') end

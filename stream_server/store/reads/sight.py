@@ -117,7 +117,10 @@ class Sight:
         self._relations |= known
 
     def of(self, author: bytes, group: bytes = b"") -> Visibility:
-        """Return how far the viewer sees a text: by its author, and its group if it has one."""
+        """Return whether the viewer may see a text by ``author``, and how.
+
+        ``group`` is the group that it was posted to, if any.
+        """
         return _TABLE[self._relations[author] | self._groups[group]]
 
     def of_message(self, author: bytes) -> Visibility:

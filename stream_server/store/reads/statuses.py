@@ -8,10 +8,10 @@ from stream_server.store import keys
 from stream_server.store.reads.sight import Sight, not_found
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import HashRead
+from stream_server.store.redis.packing import KeyRead
 
 _STATUS = keys.key_for("status").encode()
-_READ = HashRead(_STATUS, b"row", b"uid", b"likes", b"comments", b"reposts", b"group", b"origin")
+_READ = KeyRead(b"HMGET", _STATUS, b"row", b"uid", b"likes", b"comments", b"reposts", b"group", b"origin")
 
 _HEAD = (
     b'{"id":"%b","uid":"%b","login":"%b","message":%b,"posted":"%b",%b,"lang":"%b","entities":%b,%b,"conversation":"%b"'
@@ -59,7 +59,7 @@ class StatusRow(NamedTuple):
     conversation: bytes
 
     def json(self, original: bytes | None = None) -> bytes:
-        """Return the status as JSON. ``original`` is the JSON of what it reposts or quotes, None for none."""
+        """Return the status as JSON. ``original`` is the JSON of the status that it reposts or quotes, or None."""
         shown = self.head if original is None else b'%b,"original":%b' % (self.head, original)
         return _JSON % (shown, self.likes, self.comments, self.reposts)
 

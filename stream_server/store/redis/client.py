@@ -116,17 +116,23 @@ class RedisClient:
     @property
     def remaining_seconds(self) -> float:
         """Longest wait in seconds for the next reply: the timeout, or less if the request has less time left."""
-        budget = timeout_budget.current_budget()
+        budget = timeout_budget.CURRENT.get()
         return self.timeout_seconds if budget is None else max(0.0, min(self.timeout_seconds, budget.remaining_seconds))
 
     @property
     def primaries(self) -> "Sequence[RedisClient]":
-        """This server. See `DerivedRedis`, as for what follows."""
+        """The primaries to ask for what every node has: this server alone.
+
+        A cluster has several, see `DerivedRedis`.
+        """
         return (self,)
 
     @property
     def unreachable_nodes(self) -> "Sequence[HostPort]":
-        """Empty: calls to this server find out themselves whether it answers."""
+        """Always empty, because only a cluster has nodes that are left out.
+
+        A call to this server finds out by itself.
+        """
         return ()
 
     @property
@@ -136,7 +142,7 @@ class RedisClient:
 
     @property
     def follow_ups(self) -> Mapping[str, int]:
-        """Empty: nothing is sent elsewhere."""
+        """Always empty, because only a cluster sends a command on to another node."""
         return {}
 
     async def execute_each(self, *commands: Command) -> list[Any]:
@@ -160,8 +166,7 @@ class RedisClient:
     async def execute(self, *commands: Command, max_seconds: float = math.inf) -> list[Any]:
         """Run commands that the caller may safely repeat, and return their replies in order.
 
-        Waits at most ``max_seconds`` or the client's timeout, whichever is less, then raises `Unavailable`. A call of
-        an opening stream first waits for a slot of `ReadAdmission`.
+        Waits at most ``max_seconds`` or the client's timeout, whichever is less, then raises `Unavailable`.
         """
         return await self._execute(commands, min(max_seconds, self.timeout_seconds), _not_in_time)
 
@@ -209,7 +214,7 @@ class RedisClient:
 
         Raises `Unavailable` if the commands were not sent, and :class:`NoReply` if they were sent and not answered.
         """
-        start, budget, allowed_seconds = time.monotonic(), timeout_budget.current_budget(), timeout_seconds
+        start, budget, allowed_seconds = time.monotonic(), timeout_budget.CURRENT.get(), timeout_seconds
         if budget is not None:
             allowed_seconds = min(allowed_seconds, budget.remaining_seconds)
         if allowed_seconds <= 0:
@@ -269,7 +274,8 @@ class RedisClient:
         try:
             for _ in range(2):
                 connection = lane.find_free(self.timeout_seconds) or await lane.open_another(deadline)
-                call = Call(packed, len(commands), deadline, is_write=is_write(commands))
+                may_write = lane is self._lanes[Lane.WRITE] or is_write(commands)
+                call = Call(packed, len(commands), deadline, is_write=may_write)
                 connection.submit(call)
                 try:
                     return await call.future
@@ -295,12 +301,14 @@ class RedisClient:
 
     async def _open_connection(self, on_lost: Callable[[PipelinedConnection], None]) -> PipelinedConnection:
         opened = await open_transport(self._pool, self.timeout_seconds)
-        return PipelinedConnection(opened, self.timeout_seconds, partial(self._is_current, opened.address), on_lost)
-
-    def _is_current(self, address: tuple[str, int]) -> bool:
-        """Return whether the Sentinels, if any, still name the server at this address."""
         guide = self._sentinels or self._cluster_guide
-        return guide is None or guide.address == address
+        is_current = None if guide is None else partial(_is_named, guide, opened.address)
+        return PipelinedConnection(opened, self.timeout_seconds, is_current, on_lost)
+
+
+def _is_named(guide: Sentinels | Guide, address: tuple[str, int]) -> bool:
+    """Return whether the Sentinels or the cluster still name the server at this address."""
+    return guide.address == address
 
 
 def _not_in_time() -> Unavailable:

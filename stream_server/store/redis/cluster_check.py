@@ -273,9 +273,7 @@ def _check_settings(reply: Sequence[bytes] | Exception) -> Iterator[ClusterFindi
     if not shortest <= timeout <= longest:
         is_long = timeout > longest
         cost = "writes wait longer than that for a failover" if is_long else "a busy machine is taken for dead"
-        yield ClusterFinding(
-            f"cluster-node-timeout is {timeout} ms: {cost}; set {shortest} to {longest} on all nodes"
-        )
+        yield ClusterFinding(f"cluster-node-timeout is {timeout} ms: {cost}; set {shortest} to {longest} on all nodes")
 
 
 def _owners_differ(member: HostPort, node: NodeRow) -> ClusterFinding:
@@ -302,5 +300,5 @@ def _owners(rows: Sequence[NodeRow]) -> set[tuple[str, tuple[tuple[int, int], ..
 
 
 def _is_core_open(row: NodeRow) -> bool:
-    """Return whether a node, by its own row, sends the core's slot away or takes it from another one."""
+    """Return whether the node's own row shows the core's slot as open: being moved to or from this node."""
     return any(opened.startswith(f"[{CORE_SLOT}-") for opened in row.open_slots)

@@ -78,7 +78,7 @@ class DerivedRedis(Protocol):
         """How many commands were sent again, by the refusal of the server: ``moved``, ``ask``, ``tryagain``."""
 
     async def execute(self, *commands: Command) -> list[Any]:
-        """Run commands and return their replies in order. Raises the API error of one that failed.
+        """Run commands and return their replies in order. Raises the API error of the first one that failed.
 
         The others have run nevertheless, unless their servers failed too.
         """
@@ -165,7 +165,7 @@ class DerivedRouter:
             await node.client.close()
 
     async def _execute_each(self, commands: Sequence[Command]) -> list[Any]:
-        start, budget, seconds = time.monotonic(), timeout_budget.current_budget(), self._core.remaining_seconds
+        start, budget, seconds = time.monotonic(), timeout_budget.CURRENT.get(), self._core.remaining_seconds
         if seconds <= 0:
             return [unavailable_error()] * len(commands)
         try:

@@ -28,7 +28,7 @@ class Engine(NamedTuple):
 
     @property
     def fault(self) -> str:
-        """Why the server does not run on this version, as a sentence without a full stop; empty if it does."""
+        """Why the server cannot run on this version, without a full stop at the end. Empty if it can."""
         is_old = self.version[:2] < OLDEST[self.name]
         return f"{self} is too old: {NEEDED}, is needed" if is_old else ""
 

@@ -6,6 +6,7 @@ that its call needs, each behind those that it uses, and the call itself. The fi
 repeated request:
 
 ``write.``  it looks for the kept reply of the same request first
+``deed.``   as ``write.``, and then refuses a first argument that is no user in good standing
 ``claim.``  it keeps its reply together with its entry of the log, and looks for an earlier one if it refuses
 ``line.``   a line of another site, which looks for the kept reply of the line first
 ``run.``    it may run twice, and keeps no reply
@@ -34,6 +35,7 @@ _NAME = re.compile(rf"{_STRING}|\bKEY\.\w+|\b[A-Z][A-Z0-9_]*\b(?!\.)")
 
 _ENDINGS = {
     "write": "return earlier_reply() or {call}\n",
+    "deed": "return earlier_reply() or refuse_inactive(ARGV[3]) or {call}\n",
     "claim": "local reply = {call}\nreturn reply.err and earlier_reply() or reply\n",
     "line": "return earlier_line() or {call}\n",
     "run": "return {call}\n",

@@ -20,7 +20,8 @@ def newest_position(rows: Sequence[Any]) -> Position:
 def parse_reply_position(reply: bytes) -> Position | None:
     """Return the position ``<ms>-<seq> <n>`` that begins a write's reply, or None if the write added no log entry."""
     entry_id, n, *_ = *reply.split(b" "), b""
-    return make_position(entry_id, n) if n.isdigit() and b"-" in entry_id else None
+    ms, _, seq = entry_id.partition(b"-")
+    return Position(int(ms), int(seq), int(n)) if seq and n.isdigit() else None
 
 
 def parse_cursor(cursor: bytes) -> Position:

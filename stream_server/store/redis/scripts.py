@@ -48,6 +48,16 @@ MIN_ATTEMPT_SHARE = 0.25
 REPLICA_WAIT_SHARE = 0.8
 """Share of an attempt's time for which Redis waits for its replicas. The rest is for the reply."""
 
+CORE_KEYS = (keys.META, keys.NEVER)
+"""Keys that each call of a script declares behind its own key.
+
+In a cluster, a script must not run where only a part of the truth is: while its slot is moved, the log would begin
+a second time at the new place. Redis refuses a call of which one key exists and another does not. The truth has
+`keys.META`, and `keys.NEVER` never exists. So both nodes refuse every script, and nothing runs by half.
+"""
+
+_REQUEST_KEY = keys.key_for("request", "")
+
 STORED_FORM = 2
 """Number of the form in which this version stores data. A server refuses to start on data of another form."""
 
@@ -118,11 +128,13 @@ class WriteReply(NamedTuple):
         value: The value that Redis keeps under the idempotency key. A repeated write returns it again. A value that
             begins with ``unchanged`` is not kept, because the write changed nothing.
         first_time_extra: Further values, which Redis does not keep. They are empty for a repeated write.
+        position: Position of the log entry that the write added, or None if it added none.
     """
 
     is_repeat: bool
     value: bytes
     first_time_extra: list[Any]
+    position: Position | None
 
     @property
     def is_kept(self) -> bool:
@@ -178,13 +190,26 @@ class Scripts:
         """Run several atomic writes in one round trip. Return each write's reply, or the error that refused it."""
         if not writes:
             return []
+        commands: list[Command] = [
+            (
+                "EVALSHA", self._scripts[name].sha1, 1 + len(CORE_KEYS), _REQUEST_KEY + key.value, *CORE_KEYS,
+                key.fingerprint, key.ttl_ms, *arguments,
+            )
+            for name, key, arguments in writes
+        ]  # fmt: skip
         try:
-            return await self._run_writes([self._write_command(*write) for write in writes])
+            raw_replies = await self._run_with_retry(commands)
         finally:
             for script_name, _, arguments in writes:
                 if script_name in RIGHTS_SCRIPTS:
                     uid_at = RIGHTS_SCRIPTS[script_name]
                     self.on_rights_change(None if uid_at is None else str(arguments[uid_at]))
+        replica_count = raw_replies.pop() if self._min_write_replicas else 0
+        replies = [raw if isinstance(raw, ResponseError) else self._read_reply(raw) for raw in raw_replies]
+        made = [reply for reply in replies if not isinstance(reply, ResponseError)]
+        if made:
+            self._note_writes(made, replica_count)
+        return replies
 
     async def call(self, script_name: str, key: str, *arguments: ScriptArgument) -> Any:
         """Call a Lua script that needs no idempotency key; return its reply. ``key`` selects the Cluster shard."""
@@ -205,37 +230,26 @@ class Scripts:
 
     def call_command(self, script_name: str, key: str, arguments: tuple[ScriptArgument, ...]) -> Command:
         """Return the command of :meth:`call`, to send it with others. Redis may not know the script any more."""
-        return ("EVALSHA", self._scripts[script_name].sha1, *_declare_keys(key), "-", 0, *arguments)
+        return ("EVALSHA", self._scripts[script_name].sha1, 1 + len(CORE_KEYS), key, *CORE_KEYS, "-", 0, *arguments)
 
     async def _load(self, sha1s: set[str], max_seconds: float = math.inf) -> None:
         texts = [script.text for script in self._scripts.values() if script.sha1 in sha1s]
         await self._redis.execute(*(("SCRIPT", "LOAD", text) for text in texts), max_seconds=max_seconds)
 
-    def _write_command(
-        self, script_name: str, idempotency_key: IdempotencyKey, arguments: tuple[ScriptArgument, ...]
-    ) -> Command:
-        key = keys.key_for("request", idempotency_key.value)
-        options = (idempotency_key.fingerprint, idempotency_key.ttl_ms)
-        return ("EVALSHA", self._scripts[script_name].sha1, *_declare_keys(key), *options, *arguments)
-
-    async def _run_writes(self, commands: list[Command]) -> list[WriteReply | ResponseError]:
-        """Run writes and return their replies. Raises `OutcomeUnknown` if too few replicas acknowledged the writes."""
-        raw_replies = await self._run_with_retry(commands)
-        replica_count = raw_replies.pop() if self._min_write_replicas else 0
-        replies = [raw if isinstance(raw, ResponseError) else self._parse_write_reply(raw) for raw in raw_replies]
-        if all(isinstance(reply, ResponseError) for reply in replies):
-            return replies
-        budget = timeout_budget.current_budget()
+    def _note_writes(self, made: list[WriteReply], replica_count: int | ResponseError) -> None:
+        """Note what was written. Raises `OutcomeUnknown` if too few replicas acknowledged the writes."""
+        budget = timeout_budget.CURRENT.get()
         if budget is not None:
             budget.has_written = True
             if budget.trace is not None:
-                budget.trace.written = _newest_position(replies, budget.trace.written)
+                positions = [reply.position for reply in made if not reply.is_repeat]
+                known = [each for each in (budget.trace.written, *positions) if each is not None]
+                budget.trace.written = max(known, default=None)
         # If Redis was demoted while it waited for its replicas, an error stands in the place of the number.
         if isinstance(replica_count, ResponseError) or replica_count < self._min_write_replicas:
             count = 0 if isinstance(replica_count, ResponseError) else replica_count
             confirmed = f"{count} of the {self._min_write_replicas} replicas that must confirm it did so"
             raise outcome_unknown_error(f"the write was made, but {confirmed}, so a failover may lose it")
-        return replies
 
     async def _run_with_retry(self, commands: list[Command]) -> list[Any]:
         """Run commands, and repeat them once if their replies were lost. Both attempts share one timeout."""
@@ -265,63 +279,43 @@ class Scripts:
         After a failover Redis knows none. All of them together would take a busy Redis longer than one write may take.
         With ``min_write_replicas``, one more reply comes last: the number of replicas that have all writes.
         """
-        replies = await self._run_pipeline(commands, deadline, min_write_replicas)
+        seconds_left = max(0.0, deadline - time.monotonic())
+        last: list[Command] = []
+        if min_write_replicas:  # WAIT would wait for 0 ms without limit
+            last = [("WAIT", min_write_replicas, max(1, int(seconds_left * 1000 * REPLICA_WAIT_SHARE)))]
+        replies = await self._redis.run_pipeline([*commands, *last], seconds_left)
         unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
         if unknown:
             try:
                 await self._load({str(commands[i][1]) for i in unknown}, deadline - time.monotonic())
-                again = await self._run_pipeline([commands[i] for i in unknown], deadline, min_write_replicas)
+                missed = [*(commands[i] for i in unknown), *last]
+                again = await self._redis.run_pipeline(missed, max(0.0, deadline - time.monotonic()))
             except Unavailable as error:
                 if len(unknown) < len(commands):
                     raise NoReply from error  # Redis ran the other commands
                 raise
-            for i, reply in zip([*unknown, -1] if min_write_replicas else unknown, again, strict=True):
+            for i, reply in zip([*unknown, -1] if last else unknown, again, strict=True):
                 replies[i] = reply
         return replies
 
-    async def _run_pipeline(self, commands: list[Command], deadline: float, min_write_replicas: int) -> list[Any]:
-        seconds_left = max(0.0, deadline - time.monotonic())
-        if min_write_replicas:
-            wait_ms = max(1, int(seconds_left * 1000 * REPLICA_WAIT_SHARE))  # 0 would wait without limit
-            commands = [*commands, ("WAIT", min_write_replicas, wait_ms)]
-        return await self._redis.run_pipeline(commands, seconds_left)
-
-    def _parse_write_reply(self, reply: list[Any] | bytes) -> WriteReply:
+    def _read_reply(self, reply: list[Any] | bytes) -> WriteReply:
         """Return the reply of a write: an array, or the text of an ingested line (``lua/ingest.lua``)."""
         is_repeat, value, *extra = reply.split(b"\n") if isinstance(reply, bytes) else reply
         position = replies.parse_reply_position(value)
         if position is not None and position > self.last_written:
             self.last_written = position
-        return WriteReply(bool(int(is_repeat)), value, extra)
-
-
-def _declare_keys(key: str) -> tuple[str | int, ...]:
-    """Return the number of keys and the keys that a script declares. Its own ``key`` comes first.
-
-    In a cluster, a script must not run where only a part of the truth is: while its slot is moved, the log would begin
-    a second time at the new place. Redis refuses a call of which one key exists and another does not. The truth has
-    `keys.META`, and `keys.NEVER` never exists. So both nodes refuse every script, and nothing runs by half.
-    """
-    return (3, key, keys.META, keys.NEVER)
+        return WriteReply(bool(int(is_repeat)), value, extra, position)
 
 
 def _ignore_rights(user_id: str | None) -> None:
     """Do nothing: the ``on_rights_change`` of a process that remembers no token."""
 
 
-def _newest_position(written: list[WriteReply | ResponseError], known: Position | None) -> Position | None:
-    """Return the newest of ``known`` and the positions that these writes added to the log. None if there is none."""
-    new = [reply for reply in written if not isinstance(reply, ResponseError) and not reply.is_repeat]
-    positions = [known, *(replies.parse_reply_position(reply.value) for reply in new)]
-    return max((position for position in positions if position is not None), default=None)
-
-
 def position_of(reply: WriteReply) -> Position:
     """Return the position of the log entry that a write added. Raises `InternalError` if the reply has no position."""
-    position = replies.parse_reply_position(reply.value)
-    if position is None:
+    if reply.position is None:
         raise InternalError("the data store answered without a position")
-    return position
+    return reply.position
 
 
 @cache

@@ -17,7 +17,9 @@ class TimeoutBudget:
 
     ``trace`` records the calls of a request that is traced; it is None for the others.
 
-    As a context manager it is the budget of the block. A generator would cost each request twice as much.
+    As a context manager it limits the total time for which the code of the block waits for Redis. If a write inside the
+    block succeeded and a later call raises `Unavailable`, the block raises `OutcomeUnknown` instead, because
+    `Unavailable` promises that nothing was written. A generator would cost each request twice as much.
     """
 
     __slots__ = ("_token", "has_written", "remaining_seconds", "trace")
@@ -35,26 +37,13 @@ class TimeoutBudget:
             self.trace.calls.append(RedisCall(ended_ns - int(seconds * 1e9), ended_ns, command_count))
 
     def __enter__(self) -> None:
-        self._token = _CURRENT.set(self)
+        self._token = CURRENT.set(self)
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        _CURRENT.reset(self._token)
+        CURRENT.reset(self._token)
         if isinstance(error, Unavailable) and self.has_written:
             raise outcome_unknown_error() from error
 
 
-_CURRENT: ContextVar[TimeoutBudget | None] = ContextVar("timeout budget", default=None)
-
-
-def current_budget() -> TimeoutBudget | None:
-    """Return the `TimeoutBudget` of the current request, or None outside a request."""
-    return _CURRENT.get()
-
-
-def limit_total_wait(seconds: float, trace: RequestTrace | None = None) -> TimeoutBudget:
-    """Limit the total time in seconds for which the code inside the ``with`` block waits for Redis.
-
-    If a write inside the block succeeded and a later call raises `Unavailable`, the block raises `OutcomeUnknown`
-    instead, because `Unavailable` promises that nothing was written.
-    """
-    return TimeoutBudget(seconds, trace)
+CURRENT: ContextVar[TimeoutBudget | None] = ContextVar("timeout budget", default=None)
+"""The budget of the current request, None outside of a request."""

@@ -12,15 +12,14 @@ from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
-from stream_server.errors import ApiError, InternalError
+from stream_server.errors import ApiError
 from stream_server.events.language import LanguageDetector
 from stream_server.events.position import Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.refusals import write_error_to_api_error
-from stream_server.store.redis.replies import parse_reply_position
-from stream_server.store.redis.scripts import ScriptArgument, Scripts, WriteReply
+from stream_server.store.redis.scripts import ScriptArgument, Scripts, WriteReply, position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.statuses import StatusDraft, foreign_arguments
 from stream_server.store.social.users import profile_arguments
@@ -169,8 +168,5 @@ def _result(reply: WriteReply | ResponseError) -> Ingested | ApiError:
 
 
 def _result_of(reply: WriteReply) -> Ingested:
-    position = parse_reply_position(reply.value)
-    if position is None:
-        raise InternalError("the data store answered without a position")
     _, _, *outcome_and_login, own_id = reply.value.decode().split(" ")
-    return Ingested(own_id, position, *outcome_and_login)
+    return Ingested(own_id, position_of(reply), *outcome_and_login)

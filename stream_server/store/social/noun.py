@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from stream_server.store import keys
 from stream_server.store.pagination import Page, PageRequest, Show, read_page
 from stream_server.store.reads.sight import Gate, Sight
-from stream_server.store.redis import replies
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts, WriteReply
 from stream_server.store.social.stored_json import read_wire_member
@@ -40,6 +39,5 @@ class Noun:
         """
         if reply.first_time_extra:
             return bytes(reply.first_time_extra[0])
-        position = replies.parse_reply_position(reply.value)
-        kept = None if position is None else await read_wire_member(self._redis, position, member)
+        kept = None if reply.position is None else await read_wire_member(self._redis, reply.position, member)
         return kept or await read()

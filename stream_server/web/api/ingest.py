@@ -155,7 +155,7 @@ class IngestExchange:
             return error
 
     async def _write(self, parsed: Sequence[ParsedLine | ApiError]) -> list[Ingested | ApiError]:
-        """Write the valid lines in one round trip. Return the results of all lines, in their order."""
+        """Write the valid lines in one round trip. Return the result or error of each line, in their order."""
         writes = [each.write for each in parsed if isinstance(each, ParsedLine)]
         if not writes:
             return [each for each in parsed if isinstance(each, ApiError)]

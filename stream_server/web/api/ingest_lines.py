@@ -151,7 +151,10 @@ def _op(line: type[msgspec.Struct] | msgspec.Struct) -> str:
 
 
 class ParsedLine(NamedTuple):
-    """A line that can be written. ``left_out`` has the errors of the members that are left out of the write."""
+    """A line of an ingest that is valid enough to be written.
+
+    ``left_out`` has the errors of its members that are not written.
+    """
 
     write: IngestWrite
     left_out: tuple[ApiError, ...]

@@ -67,7 +67,7 @@ class AvailabilityQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class Availability(msgspec.Struct):
-    """Whether the login and e-mail address of the query are free. What the query lacks, the answer lacks too."""
+    """Whether the login and the e-mail address of the query are free. Has only the members that the query has."""
 
     login: bool | UnsetType = UNSET
     email: bool | UnsetType = UNSET

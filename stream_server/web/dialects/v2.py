@@ -106,11 +106,9 @@ def _read_time(query_parameters: Mapping[str, str], name: str) -> str:
 
 @contextmanager
 def _refuse_future_time(query_parameters: Mapping[str, str], name: str) -> Iterator[None]:
-    """Context manager: the native code refuses a future ``since``.
+    """Turn the native BadRequest about a future ``since`` into an InvalidValue about ``name``, while the block runs.
 
-    Tell the client that its parameter ``name`` is wrong.
-
-    Twitter's clients do not know ``since``, so a BadRequest about it becomes an InvalidValue about ``name``.
+    Twitter's clients know the parameter ``name`` and not ``since``.
     """
     try:
         yield

@@ -102,9 +102,15 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
     """
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
         raise UnsupportedMediaType("send the body without a content coding", param="Content-Encoding")
+    content = request.content
+    if content.is_eof() and content.exception() is None:  # all of it came with the head
+        body = content.read_nowait()
+        if len(body) > max_bytes:
+            raise TooLarge(_TOO_LARGE.format(max_bytes))
+        return body
     if (declared_length(request.headers) or 0) > max_bytes:
         raise TooLarge(_TOO_LARGE.format(max_bytes))
-    if TURN not in request or request.content.is_eof():
+    if TURN not in request:
         return await _receive_body(request, max_bytes)
     async with request[TURN].given_back():  # else four slow senders would hold up all requests of their address
         return await _receive_body(request, max_bytes)
@@ -113,11 +119,6 @@ async def read_body(request: web.Request, max_bytes: int) -> bytes:
 async def _receive_body(request: web.Request, max_bytes: int) -> bytes:
     body = bytearray()
     try:
-        if request.content.is_eof():  # all of it came with the head, so there is nothing to wait for
-            whole = request.content.read_nowait()
-            if len(whole) > max_bytes:
-                raise TooLarge(_TOO_LARGE.format(max_bytes))
-            return whole
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
             async for part in request.content.iter_any():
                 body += part
@@ -132,7 +133,8 @@ async def _receive_body(request: web.Request, max_bytes: int) -> bytes:
 
 async def read_json_body(request: web.Request, max_bytes: int) -> bytes:
     """Read a body of `application/json` in UTF-8. Raises UnsupportedMediaType for another Content-Type."""
-    media_type, charset = read_content_type(request)
+    text = request.headers.get(hdrs.CONTENT_TYPE)
+    media_type, charset = NO_CONTENT_TYPE if text is None else _parse_content_type(text)
     if media_type != "application/json" or charset not in {"", "utf-8", "utf8"}:
         raise UnsupportedMediaType("send application/json in UTF-8", param="Content-Type")
     return await read_body(request, max_bytes)
@@ -145,7 +147,8 @@ def normalise_json(body: bytes) -> bytes:
     BadRequest for more than :data:`MAX_JSON_DEPTH` levels of nesting.
     """
     body = body.removeprefix(BOM_UTF8)
-    _refuse_deep_json(body)
+    if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH:
+        _refuse_deep_json(body)
     if (rb"\r" in body or rb"\u000" in body) and b"\0" not in body:  # JSON with a NUL is invalid
         hidden = body.replace(rb"\\", b"\0")  # else the `\r` of `\\r` would be taken for a line break
         body = _CARRIAGE_RETURN.sub(rb"\\n", hidden).replace(b"\0", rb"\\")
@@ -167,8 +170,6 @@ def decode_object(text: bytes, noun: str) -> dict[str, Any]:
 
 
 def _refuse_deep_json(body: bytes) -> None:
-    if body.count(b"[") + body.count(b"{") <= MAX_JSON_DEPTH:
-        return
     # No loop of Python: with one, 64 KiB of brackets would hold the event loop for a tenth of a second.
     unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
     outside_strings = b"".join(unescaped.split(b'"')[::2])

@@ -83,12 +83,13 @@ class Connection(asyncio.Protocol):
         last_heard_at: Time of the loop at which the client connected or last sent bytes.
         task: The task that handles the present request, or None. It is cancelled if the client leaves.
         transport: The socket's transport. None before it is connected, and after it was lost or handed over.
+        waiting_bytes: Size of a head whose stream waits for its turn to begin.
     """
 
     __slots__ = (
         "_address", "_body", "_deadline", "_door", "_handler", "_held", "_is_answered", "_is_body_paused",
         "_is_paused", "_is_reading_head", "_keepalive", "_loop", "_phase", "_searched", "_timeouts", "_timer",
-        "_write_deadline", "last_heard_at", "task", "transport",
+        "_write_deadline", "last_heard_at", "task", "transport", "waiting_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -113,6 +114,7 @@ class Connection(asyncio.Protocol):
         self.last_heard_at = 0.0
         self.task: asyncio.Task[object] | None = None
         self.transport: asyncio.Transport | None = None
+        self.waiting_bytes = 0
 
     @property
     def is_busy(self) -> bool:
@@ -227,7 +229,7 @@ class Connection(asyncio.Protocol):
             elif self._phase == _BUSY or not self._take_head():
                 break
         if self._phase != _ENDING:
-            self._door.held_heads.note(self, len(self._held))
+            self._door.held_heads.note(self, len(self._held) + self.waiting_bytes)
             self._update_reading()
 
     def _take_head(self) -> bool:
@@ -254,18 +256,20 @@ class Connection(asyncio.Protocol):
     def _begin(self, head: bytes) -> None:
         self._phase, self._is_answered, self._is_reading_head, self._deadline = _BUSY, False, False, math.inf
         if head.startswith(self._door.stream_begins):
+            self.waiting_bytes = len(head)
             self._door.begin_in_turn(self, head)
         else:
             self.pass_on(head)
 
     def pass_on(self, head: bytes) -> None:
         """Let aiohttp handle a request."""
+        self.waiting_bytes = 0
         if self._handler is None:
             self._handler = self._door.make_handler(self)
         self._handler.data_received(head)
 
     def expect_body(self, body: Body | None) -> None:
-        """Pass on the body of the request, as far as it has come. aiohttp's handler calls this when it has its head."""
+        """Give ``body``, which the handler is about to read, the bytes that have come so far. None for no body."""
         self._body = body
         if body is not None and self._held:
             self._go_on()
@@ -293,7 +297,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def set_body_paused(self, *, is_paused: bool) -> None:
-        """Stop or go on with passing on the body, whose handler has more of it than it has read."""
+        """Pause or continue giving the body to its handler. Paused, because the handler has not read what it got."""
         self._is_body_paused = is_paused
         if not is_paused and self._held:
             self._go_on()
@@ -313,7 +317,7 @@ class Connection(asyncio.Protocol):
 
     def end_request(self, *, goes_on: bool) -> None:
         """Read the next request. Call this when the answer was sent. ``goes_on`` is False if it was the last one."""
-        self._is_answered = True
+        self._is_answered, self.waiting_bytes = True, 0
         if goes_on:
             self._end_if_over()
             self._go_on()

@@ -149,7 +149,10 @@ class FrontDoor:
             openings.begin_in_turn(partial(self._begin_later, connection, head))
 
     def _begin_later(self, connection: Connection, head: bytes, place: Place) -> bool:
-        """Begin a stream that has waited for its turn. Return whether it uses the place."""
+        """Begin a stream that has waited for its turn.
+
+        Return False if the client has left, so that ``place`` is free.
+        """
         request = None if connection.transport is None else self._streams.read(connection, head)
         if request is not None:  # else the client has left
             self._begin_to_ask(request, place)
@@ -162,7 +165,7 @@ class FrontDoor:
         task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
 
     async def _open(self, request: StreamRequest) -> None:
-        """Open a stream, or answer why not."""
+        """Open a stream by its route's handler, or send the handler's error response."""
         connection = request.connection
         try:
             response = await handle_request(request.as_aiohttp(), request.match_info.handler)

@@ -24,7 +24,7 @@ ADMIN_SCOPE = "admin"
 
 
 async def may_read(request: web.Request) -> bool:
-    """Return whether the caller may read what concerns the operation of the server."""
+    """Return whether :func:`require` lets the caller read health details, metrics and the like."""
     try:
         await require(request)
     except ApiError:

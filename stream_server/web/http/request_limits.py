@@ -83,14 +83,14 @@ class StreamPlace:
         self.release: Callable[[], None] | None = None
 
     def __enter__(self) -> None:
-        """Hold the place."""
+        """Do nothing: the place is held since it was made."""
 
     def __exit__(self, *_: object) -> None:
         """Give the place back."""
         self()
 
     def __call__(self) -> None:
-        """Count the end of the stream. A second call does nothing."""
+        """Give the place back, and that of the connection if ``release`` is set. A second call does nothing."""
         streams, self._streams = self._streams, None
         if streams is None:
             return

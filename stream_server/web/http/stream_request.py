@@ -40,7 +40,9 @@ class StreamRequest:
         transport: The transport of the connection.
     """
 
-    __slots__ = ("_headers", "_values", "app", "connection", "fields", "match_info", "path", "query_text", "transport")
+    __slots__ = (
+        "_headers", "_url", "_values", "app", "connection", "fields", "match_info", "path", "query_text", "transport",
+    )  # fmt: skip
 
     method = hdrs.METH_GET
     version = HttpVersion11
@@ -56,6 +58,7 @@ class StreamRequest:
         self.connection = connection
         self.fields = fields
         self._headers: CIMultiDictProxy[str] | None = None
+        self._url: URL | None = None
         self.match_info = match_info
         self.path = path
         self.query_text = query_text
@@ -74,7 +77,10 @@ class StreamRequest:
         return self._values.get(key, default)
 
     def as_aiohttp(self) -> web.Request:
-        """Return this request for functions that take aiohttp's. It has all that those of streams use."""
+        """Return this request, typed as aiohttp's, for functions that are written for that.
+
+        It has every attribute that the functions for streams use.
+        """
         return cast("web.Request", self)
 
     @property
@@ -87,7 +93,9 @@ class StreamRequest:
     @property
     def rel_url(self) -> URL:
         """The path and the query."""
-        return URL.build(path=self.path, query_string=self.query_text, encoded=True)
+        if self._url is None:
+            self._url = URL.build(path=self.path, query_string=self.query_text, encoded=True)
+        return self._url
 
     @property
     def keep_alive(self) -> bool:
@@ -138,5 +146,3 @@ def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
         headers[hdrs.CONNECTION] = "close"
     lines = [f"HTTP/1.1 {response.status} {response.reason}", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode() + text
-
-

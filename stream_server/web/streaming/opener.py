@@ -136,10 +136,13 @@ class StreamOpener:
         try:
             claims = self._known_claims(fields.get("authorization", ""))
             known = None if claims is None else self._filters.get(request.query_text)
-            if claims is None or known is None or not self._may_open(claims, known.subscription):
+            if claims is None or known is None or STREAM_SCOPE not in claims.scopes:
+                return False
+            if not known.subscription.required_scopes <= claims.scopes:
                 return False
             plan = self._plan(request, claims, known)
-            if plan is None or not self._limits.has_stream_room(asked) or not self._count(asked, claims):
+            limits = self._limits
+            if plan is None or not limits.has_stream_room(asked) or not limits.use_known(asked, CONNECTS, claims):
                 return False
         except (ApiError, ParameterError):
             return False
@@ -158,9 +161,6 @@ class StreamOpener:
             return None
         status = self._statuses.get_known(token_id(claims))
         return None if status is None or status.granted else claims
-
-    def _may_open(self, claims: Claims, subscription: Subscription) -> bool:
-        return STREAM_SCOPE in claims.scopes and subscription.required_scopes <= claims.scopes
 
     def _plan(self, request: StreamRequest, claims: Claims, known: KnownFilter) -> tuple[StreamPlan, str] | None:
         """Return the plan of a stream and its content type. None if Redis must be asked or waited for."""
@@ -198,10 +198,6 @@ class StreamOpener:
         if len(accept) + len(coding or "") > MAX_ACCEPT_CHARS:
             return _select_framing.__wrapped__(accept, coding)
         return _select_framing(accept, coding)
-
-    def _count(self, request: web.Request, claims: Claims) -> bool:
-        """Count the connect if its limit is known and not reached."""
-        return self._limits.use_known(request, CONNECTS, claims)
 
 
 @lru_cache(256)

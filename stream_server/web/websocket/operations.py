@@ -116,7 +116,10 @@ def count_refusal(app: web.Application, error: ApiError) -> None:
 
 
 class Update:
-    """Other filters for an open stream, see `stream_server.hub.client`."""
+    """The change of an open stream's filters that a client asked for.
+
+    `stream_server.hub.client` says how the hub uses it.
+    """
 
     def __init__(self, bind: Bind, described: str, echo: dict[str, object], refuse: Callable[[ApiError], None]) -> None:
         self._bind = bind
@@ -135,7 +138,7 @@ class Update:
         return request._replace(parameters=self._described, **bound._asdict())
 
     def notices(self, request: SubscribeRequest, position: Position) -> Iterable[StreamNotice]:
-        """Return `effective`, and the warnings about the filters."""
+        """Return the notices for filters that now hold: an `effective` with the parameters, then the warnings."""
         members = {**self._echo, "parameters": request.parameters}
         return [StreamNotice("effective", position, members), *self._warnings]
 

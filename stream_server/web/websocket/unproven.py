@@ -13,7 +13,7 @@ class Closable(Protocol):
 
 
 class UnprovenSockets:
-    """The WebSockets of one server process whose users are not known yet."""
+    """The WebSockets of one server process that have not sent a valid token yet."""
 
     def __init__(self) -> None:
         self._sockets: set[Closable] = set()

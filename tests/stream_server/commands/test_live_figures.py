@@ -9,7 +9,7 @@ from stream_server.commands.load import LatencyHistogram, is_on_this_machine
 from stream_server.commands.output import OutputConsole
 from stream_server.commands.stats import render_state
 from stream_server.commands.tail import MAX_EVENTS, RateMeter
-from stream_server.monitoring.host_state import (
+from stream_server.monitoring.operations import (
     ErrorState,
     HostState,
     JobState,

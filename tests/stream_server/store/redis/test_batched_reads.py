@@ -29,7 +29,7 @@ class Oracle:
         self.calls.append(questions)
         self._asked += len(questions)
         self.most = max(self.most, self._asked)
-        assert timeout_budget.current_budget() is None
+        assert timeout_budget.CURRENT.get() is None
         await self.open.wait()
         self._asked -= len(questions)
         if not self.unknown.isdisjoint(questions):
@@ -131,5 +131,5 @@ async def test_all_that_wait_are_refused_when_redis_is_down(oracle: Oracle, monk
 async def test_a_call_has_not_the_budget_of_the_request_that_asks(oracle: Oracle) -> None:
     reads = BatchedReads(oracle.read)
     oracle.open.set()
-    with timeout_budget.limit_total_wait(0.0):
+    with timeout_budget.TimeoutBudget(0.0):
         assert await reads.ask(3) == 9  # `Oracle.read` looks

@@ -225,7 +225,7 @@ async def test_while_the_slot_of_the_core_is_moved_nothing_runs_and_no_second_lo
     assert target.run("CLUSTER", "COUNTKEYSINSLOT", CORE_SLOT) == 0
     _check_control(target, fork.commands[0], store._scripts.texts)
     with monkeypatch.context() as patch:  # without the key that never exists, a repetition and a job go on
-        patch.setattr(scripts_module, "_declare_keys", lambda key: (2, key, keys.META))
+        patch.setattr(scripts_module, "CORE_KEYS", (keys.META,))
         await store.statuses.create(uid, StatusDraft(message="before"), request)
         job = store._scripts.call_command("job_claim", keys.META, (10,))
         (reply,) = await store._redis.run_pipeline([job], PATIENCE)

@@ -12,7 +12,7 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_topology import slot_of
 from stream_server.store.redis.derived import DerivedRouter
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.timeout_budget import current_budget, limit_total_wait
+from stream_server.store.redis.timeout_budget import CURRENT, TimeoutBudget
 from tests.stream_server.store.redis.puppet_cluster import PuppetCluster
 from tests.waiting import PATIENCE, eventually
 
@@ -211,9 +211,9 @@ async def test_a_call_of_many_nodes_is_charged_once() -> None:
     async with opened() as (cluster, router):
         commands = [("GET", cluster.key_of(node)) for node in range(3)]
         await router.execute(*commands)
-        with limit_total_wait(PATIENCE):
+        with TimeoutBudget(PATIENCE):
             await router.execute(*commands)
-            budget = current_budget()
+            budget = CURRENT.get()
             assert budget is not None
             assert 0 < budget.remaining_seconds < PATIENCE
             budget.remaining_seconds = 0

@@ -189,7 +189,7 @@ async def test_a_return_during_the_removal_waits_for_a_second_refill(store: Stor
     (late,) = await store.job_queue.claim(1)
     late_pass = await store.job_queue.begin_pass(late)
     assert late_pass is not None
-    with timeout_budget.limit_total_wait(0.3), pytest.raises(Unavailable):
+    with timeout_budget.TimeoutBudget(0.3), pytest.raises(Unavailable):
         await _read(store, ada)
     raw.unlink(keys.home_timeline(ada))  # the late removal
     assert float(raw.zscore(ASLEEP, ada)) < 0
@@ -222,7 +222,7 @@ async def test_a_return_whose_job_is_parked_starts_it_again(store: Store, people
     for _ in range(10):
         await store.job_queue.record_failure(ClaimedJob(job, fence.decode()))
     assert await store.job_queue.list_parked() == [job]
-    with timeout_budget.limit_total_wait(0.3), pytest.raises(Unavailable):
+    with timeout_budget.TimeoutBudget(0.3), pytest.raises(Unavailable):
         await _read(store, ada)  # the old job may still write
     await drain(store, raw)
     assert await _read(store, ada) == [status["id"]]
@@ -254,7 +254,7 @@ async def test_sleeping_and_returning_among_other_writes_leaves_right_timelines(
                     await store.idle_homes.let_sleep([one], 5 * 86_400)
                 case _:
                     _forget_visits(store)
-                    with timeout_budget.limit_total_wait(0.2):
+                    with timeout_budget.TimeoutBudget(0.2):
                         try:
                             await _read(store, one)
                         except Unavailable:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from stream_server.monitoring.host_state import HostState
+from stream_server.monitoring.operations import HostState
 from tests.stream_server.web.world import World
 
 
