@@ -211,9 +211,10 @@ class ClusterTopology:
         return client
 
     async def _forget_clients(self) -> None:
-        """Close the connections to nodes that are not asked any more."""
+        """Close the connections to nodes that are not asked any more. If cancelled, :meth:`close` closes the rest."""
         for node in self._clients.keys() - set(self._asked):
-            await self._clients.pop(node).aclose()
+            await self._clients[node].aclose()
+            del self._clients[node]
 
     def _take(self, answers: list[Answer] | Exception) -> None:
         """Make the table from the answers, if they are not the last ones."""

@@ -314,8 +314,8 @@ class DerivedRouter:
             elif not node.is_away:
                 node.is_away = True
                 logger.warning("the Redis node %s:%d does not answer; requests for its keys fail", *node.address)
-                silent, node.client = node.client, self._make_client(node=node.address)
-                await silent.close()
+                await node.client.close()
+                node.client = self._make_client(node=node.address)
             return
         if node.is_away and node.address in self._nodes:
             logger.warning("the Redis node %s:%d answers again", *node.address)

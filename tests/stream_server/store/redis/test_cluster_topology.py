@@ -1,6 +1,7 @@
 """The table of a cluster, from scripted answers of its nodes: old views, dead and silent nodes, unknown hosts."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -202,6 +203,28 @@ async def test_connections_to_nodes_that_are_not_asked_any_more_are_closed() -> 
     assert len(nodes.asked) == 4
     assert len(nodes.closed) == 1  # three stay
     await topology.close()
+    assert sorted(nodes.closed) == [7001, 7002, 7003, 7004]
+
+
+async def test_a_connection_that_was_being_closed_when_the_table_is_closed_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = ScriptedNodes(p7001=NEW, p7002=NEW, p7003=NEW, p7004=NEW)
+    topology, hangs = nodes.topology(7001, 7002, 7003), asyncio.Event()
+    client = type(topology.open_client(at(7001)))
+    close = client.aclose
+
+    async def hang_once(each: Any) -> None:
+        if not hangs.is_set():
+            hangs.set()
+            await asyncio.Event().wait()
+        await close(each)
+
+    monkeypatch.setattr(client, "aclose", hang_once)
+    refreshing = asyncio.create_task(topology.refresh(at(7004)))
+    await hangs.wait()
+    await topology.close()
+    await asyncio.wait([refreshing])
     assert sorted(nodes.closed) == [7001, 7002, 7003, 7004]
 
 
