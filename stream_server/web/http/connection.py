@@ -27,10 +27,7 @@ EVICTED_AFTER_SECONDS = 5.0
 """Seconds for which a client must have left an answer unread before its connection may be closed to make room."""
 
 CLOSE_SECONDS = 1.0
-"""Seconds in which the server reads and drops what a refused client still sends, so that it can read the refusal.
-
-Closing a socket with unread bytes resets the connection, and a reset overtakes the answer.
-"""
+"""Seconds for which bytes of a refused client are still read: a close with unread ones would overtake the answer."""
 
 HEAD_END = b"\r\n\r\n"
 
