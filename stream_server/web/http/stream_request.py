@@ -40,7 +40,9 @@ class StreamRequest:
         transport: The transport of the connection.
     """
 
-    __slots__ = ("_headers", "_url", "_values", "app", "connection", "fields", "match_info", "path", "query_text", "transport")
+    __slots__ = (
+        "_headers", "_url", "_values", "app", "connection", "fields", "match_info", "path", "query_text", "transport",
+    )  # fmt: skip
 
     method = hdrs.METH_GET
     version = HttpVersion11
