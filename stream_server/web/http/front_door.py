@@ -139,6 +139,10 @@ class FrontDoor:
         except ConnectionError:
             connection.drop()  # the client has left
             return
+        except Exception:
+            logger.exception("a stream could not be opened")
+            connection.drop()
+            return
         if is_open:
             return
         openings = self._app[LIMITS].openings

@@ -9,7 +9,7 @@ import time
 from functools import lru_cache
 from typing import NamedTuple
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from filters.error import ParameterError
 from filters.rule import Rules, SavedRules
@@ -18,21 +18,30 @@ from stream_server.errors import ApiError
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.client import SubscribeRequest
 from stream_server.hub.framing import Framing
+from stream_server.hub.messages import hello_message
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
 from stream_server.web.http.app_keys import AUTH, CLAIMS, CONFIG, HUB, METRICS, REQUEST_ID, STORE, TOKEN_STATUSES
 from stream_server.web.http.authentication import TICKET_PARAMETER, token_id
+from stream_server.web.http.date_header import date_header
 from stream_server.web.http.middleware import read_request_id
 from stream_server.web.http.query import TOKEN_PARAMETERS, parse_pairs
-from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
 from stream_server.web.http.stream_request import StreamRequest
 from stream_server.web.limits.rate_limit import CONNECTS
 from stream_server.web.streaming.compression import compress_framing, negotiate_content_coding
 from stream_server.web.streaming.followed_names import find_names
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing
 from stream_server.web.streaming.parameters import LAST_EVENT_ID_PARAMETER, join_parameters
-from stream_server.web.streaming.stream import open_stream_now
+from stream_server.web.streaming.response_head import HeadKind, head_pattern
+from stream_server.web.streaming.stream import (
+    HELLO_LIMITS,
+    HELLO_SERVER,
+    filter_warnings,
+    open_stream_now,
+    start_stream,
+)
 from stream_server.web.streaming.stream_plan import (
     StreamPlan,
     describe,
@@ -63,10 +72,14 @@ _LEFT_TO_OTHERS = frozenset({"since", "rules", LAST_EVENT_ID_PARAMETER, TICKET_P
 
 
 class KnownFilter(NamedTuple):
-    """The parsed filters of a query, and the query as the list of open streams has it."""
+    """The parsed filters of a query, and the query as the list of open streams has it.
+
+    ``has_warnings`` is whether a stream with these filters begins with warnings.
+    """
 
     subscription: Subscription
     described: str
+    has_warnings: bool
 
 
 class KnownFilters:
@@ -104,7 +117,7 @@ class KnownFilters:
         rules = subscription.find_base(Rules.name)
         if isinstance(rules, Rules) and rules.logins():
             return None
-        return KnownFilter(subscription, described)
+        return KnownFilter(subscription, described, bool(filter_warnings(subscription, LOG_START)))
 
     def _remember(self, query: str, known: KnownFilter) -> None:
         self._known[query] = known
@@ -127,6 +140,8 @@ class StreamOpener:
         self._auth, self._statuses, self._limits = app[AUTH], app[TOKEN_STATUSES], app[LIMITS]
         self._hub, self._store, self._config = app[HUB], app[STORE], app[CONFIG]
         self._filters = KnownFilters(app)
+        self._heads: dict[tuple[str, str, bool], str] = {}
+        self._second = 0
 
     def open_known(self, request: StreamRequest) -> bool:
         """Open the stream and return True, or return False with nothing changed."""
@@ -147,7 +162,10 @@ class StreamOpener:
         except (ApiError, ParameterError):
             return False
         request[CLAIMS], request[REQUEST_ID] = claims, read_request_id(fields.get("x-request-id"))
-        open_stream_now(asked, *plan)
+        if known.has_warnings or self._config.cors_origins:
+            open_stream_now(asked, *plan)
+        else:
+            start_stream(asked, plan[0], self._usual_head(asked, *plan), self._hello(plan[0].subscribe_request))
         self._app[METRICS].http.requests["GET", PATH, 200] += 1
         return True
 
@@ -183,6 +201,28 @@ class StreamOpener:
             private_view, LOG_START, None, hub.now_ms(), PATH, known.described,
         )  # fmt: skip
         return StreamPlan(asked, None), content_type
+
+    def _usual_head(self, request: web.Request, plan: StreamPlan, content_type: str) -> bytes:
+        """Return the head of a stream without headers for pages of other origins, from a pattern of this second."""
+        second = int(time.time())
+        if second != self._second:
+            self._second = second
+            self._heads.clear()
+        allowance = request.get(ALLOWANCE)
+        limits = {} if allowance is None else rate_limit_headers(allowance)
+        key = content_type, plan.subscribe_request.framing.content_coding, allowance is None
+        pattern = self._heads.get(key)
+        if pattern is None:
+            kind = HeadKind(HttpVersion11, content_type, key[1], self._config.compress_streams == "on", ())
+            pattern = self._heads[key] = head_pattern(kind, tuple(limits), date_header())
+        return (pattern % (request[REQUEST_ID], *limits.values())).encode()
+
+    def _hello(self, asked: SubscribeRequest) -> bytes:
+        """Return the first message of a stream without warnings."""
+        hello = hello_message(
+            asked.position, asked.opened_ms, asked.connection_id, HELLO_LIMITS, HELLO_SERVER, self._config.retry_ms
+        )
+        return asked.framing.encode_control(hello)
 
     def _start(self, request: StreamRequest) -> Position | None:
         """Return the position after which the stream begins. None if only Redis knows the cursor of the client."""

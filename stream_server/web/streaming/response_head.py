@@ -68,11 +68,11 @@ def encode_usual_head(kind: HeadKind, request_id: str, last: Mapping[str, str]) 
     ``last`` are headers of this stream, such as ``RateLimit-Remaining``. The caller guarantees that no value has a line
     break. Encoding a head anew takes five times as long.
     """
-    return (_pattern(kind, tuple(last), date_header()) % (request_id, *last.values())).encode()
+    return (head_pattern(kind, tuple(last), date_header()) % (request_id, *last.values())).encode()
 
 
 @lru_cache(MAX_PATTERNS)
-def _pattern(kind: HeadKind, last: Sequence[str], date: str) -> str:
+def head_pattern(kind: HeadKind, last: Sequence[str], date: str) -> str:
     """Return the format of a head whose values of the request id and of the headers ``last`` are left open."""
     headers = kind.headers(_GAP, {}, dict.fromkeys(last, _GAP))
     return encode_head(kind.version, headers, date).decode().replace("%", "%%").replace(_GAP, "%s")

@@ -131,13 +131,18 @@ def open_stream_now(
 
     Raises RateLimited if the address has too many streams, and ConnectionError if the client has left.
     """
+    framing = stream_plan.subscribe_request.framing
+    head = _encode_head(request, framing.content_coding, content_type, extra_headers)
+    start_stream(request, stream_plan, head, hello_bytes(request.app, stream_plan))
+
+
+def start_stream(request: web.Request, stream_plan: StreamPlan, head: bytes, first: bytes) -> None:
+    """Send ``head`` and the messages ``first``, and let the hub have the connection. Raises as `open_stream_now`."""
     place = request.app[LIMITS].take_stream(request)
     try:
-        framing = stream_plan.subscribe_request.framing
-        head = _encode_head(request, framing.content_coding, content_type, extra_headers)
         wrap = wrap_chunk if supports_chunked(request) else wrap_raw
-        first = wrap(begin_body(framing, hello_bytes(request.app, stream_plan)))
-        connection_of(request).hand_over(partial(_make_connection, request, stream_plan, place, head + first))
+        data = head + wrap(begin_body(stream_plan.subscribe_request.framing, first))
+        connection_of(request).hand_over(partial(_make_connection, request, stream_plan, place, data))
     except BaseException:
         place()
         raise

@@ -24,7 +24,6 @@ from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.stream_request import StreamRequest, StreamRoutes
 from stream_server.web.streaming import opener
-from stream_server.web.streaming.stream import open_stream_now
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 from tests.waiting import PATIENCE, eventually
@@ -170,9 +169,9 @@ async def test_a_stream_that_is_opened_at_once_begins_as_one_that_every_check_ha
     request = stream_request(await world.user("ann"), query, *headers)
     opened, begun = list[str](), list[bytes]()
 
-    def note(request: web.Request, *plan: Any) -> None:
+    def note(request: Any) -> bool:
         opened.append(request.path)
-        open_stream_now(request, *plan)
+        return True
 
     async def begin() -> None:
         async with connected(address, app) as (reader, writer):
@@ -185,7 +184,9 @@ async def test_a_stream_that_is_opened_at_once_begins_as_one_that_every_check_ha
             body = zlib.decompressobj(31).decompress(body)
         begun.append(CHANGING.sub(b"", head + body))
 
-    monkeypatch.setattr(opener, "open_stream_now", note)
+    real = {name: getattr(opener, name) for name in ("open_stream_now", "start_stream")}
+    for name, open_ in real.items():
+        monkeypatch.setattr(opener, name, lambda *arguments, open_=open_: note(arguments[0]) and open_(*arguments))
     with monkeypatch.context() as patch:
         patch.setattr(opener.StreamOpener, "_known_claims", lambda *_: None)
         await begin()  # the process knows the token and the user now
