@@ -104,7 +104,10 @@ class CommandGroup(click.Group):
         return found
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return the commands and options that begin so, without importing any command."""
+        """Return the commands and options that begin with ``incomplete``.
+
+        Imports no command, because that takes long.
+        """
         found = [CompletionItem(name, help=about) for name, about in COMMANDS.items() if name.startswith(incomplete)]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -146,7 +149,7 @@ ESCAPE = "stream_server_escape"
 
 
 def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
-    """Return the characters that cannot be encoded as escapes of JSON, so that JSON stays JSON, and where they end."""
+    """Return JSON escapes for the characters that the output cannot encode, and the index after them."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return json.dumps(error.object[error.start : error.end])[1:-1], error.end

@@ -279,7 +279,10 @@ class Stream:
         return delay
 
     def _renews_token(self, code: str) -> bool:
-        """Whether a new connection can have a fresh token, because the old one expired. Give the old one up then."""
+        """Return whether the stream ended because its token expired and a new token can be had.
+
+        If so, discard the old one.
+        """
         can_renew = code == "token_expired" and self._transport.tokens.can_renew
         if can_renew:
             self._transport.tokens.discard(self.token)
@@ -295,7 +298,10 @@ class RememberedCursors:
         self._known: set[str] = set()
 
     def add(self, cursor: str) -> bool:
-        """Remember the cursor. Return False if it was remembered already."""
+        """Remember the cursor of an event.
+
+        Return False if it was remembered already: then the event was received twice.
+        """
         if cursor in self._known:
             return False
         self._known.add(cursor)

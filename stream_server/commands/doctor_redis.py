@@ -175,7 +175,7 @@ def _check_eviction(policy: str) -> CheckResult:
 
 def _check_small_hashes(max_bytes: int) -> CheckResult:
     if max_bytes < MIN_SMALL_HASH_BYTES:
-        return advice(f"{SMALL_HASH} is {max_bytes}, so each status takes 1.6 times the memory: set 1024")
+        return advice(f"{SMALL_HASH} is {max_bytes}, so each status takes twice the memory: set 1024")
     return good(f"Redis stores statuses compactly ({SMALL_HASH})")
 
 

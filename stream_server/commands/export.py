@@ -167,7 +167,7 @@ class ExportSummary(msgspec.Struct):
             self.last = page.events[-1]["at"]
 
     def sentences(self) -> list[str]:
-        """Return the summary for people."""
+        """Return the summary in words: the number and time of the events, and what is missing."""
         span = f" from {self.first} to {self.last}" if self.events else ""
         gaps = [
             f"not in the file: {'an unknown number of' if gap.count is None else f'{gap.count:,}'} entries of the log"

@@ -151,7 +151,10 @@ def _view_follow(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None
 
 
 def _view_relation(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    """Build the content of a follow request, block or mute, or of its end. ``actors`` lacks the other user."""
+    """Build the content of a follow request, block or mute, or of its end.
+
+    Its only actor is the user who did it, `source`.
+    """
     if wire.source is None or wire.target is None:
         return None
     source, people = wire.source.id, frozenset((wire.source.id, wire.target.id))

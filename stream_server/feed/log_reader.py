@@ -157,7 +157,7 @@ MAX_FILL_SECONDS = 2.0
 
 
 class LogTail(Protocol):
-    """Reads the log from its end."""
+    """The last entries of the log, read from its end to its beginning."""
 
     async def read_back(self, last: Position, max_entries: int) -> list[Entry]:
         """Return up to ``max_entries`` entries in log order, up to the one at ``last``; none if the log lacks that."""

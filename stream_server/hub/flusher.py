@@ -99,7 +99,7 @@ class FlushPause:
         return (now.flushing - self._older.flushing) / self._elapsed(now)
 
     def _elapsed(self, now: _Mark) -> float:
-        """Return the length of the recent past. It has a minimum, or the first flush of all would fill it."""
+        """Return the seconds since the older mark, at least half a window, or the first flush would seem to fill it."""
         return max(now.wall - self._older.wall, WINDOW_SECONDS / 2)
 
 

@@ -174,7 +174,7 @@ class Operations:
 
     @asynccontextmanager
     async def offered(self) -> AsyncIterator[None]:
-        """A context: during the block, this process remembers its errors and answers questions of the other workers."""
+        """Remember this process's errors and answer the questions of other workers, while the block runs."""
         with self._errors.attached():
             async with self._sockets.offered(self.answer):
                 yield

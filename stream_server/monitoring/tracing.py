@@ -179,7 +179,7 @@ MISSING_EXTRA = 'otlp_endpoint needs the extra `telemetry`: pip install "stream-
 
 
 class TraceExport:
-    """The tracing of one process, and the export of its spans. ``tracing`` observes the hub."""
+    """Records the spans of one process and exports them. ``tracing`` is what hub and requests report to."""
 
     def __init__(self, provider: "TracerProvider", hub: Hub) -> None:
         self._provider = provider

@@ -73,7 +73,7 @@ class EmbeddedRedis:
     def __init__(self, found: Binary, data_dir: Path | None) -> None:
         self.binary, self.engine = found
         self._private = PrivateFolder(len(SOCKET))
-        self.folder = (self._private.path / "data" if data_dir is None else data_dir.expanduser()).absolute()
+        self.folder = (self._private.path / "data" if data_dir is None else data_dir).absolute()
         self.socket = self._private.path / SOCKET
         self.url = f"unix://{self.socket}"
         self.redis_pid = self.shim_pid = 0
@@ -100,8 +100,9 @@ class EmbeddedRedis:
             extra: Further arguments of the program.
             binary: The program to run; None searches this machine.
         """
-        found = await asyncio.to_thread(find_redis_binary, binary, data_dir)
-        embedded = cls(found, data_dir)
+        folder = None if data_dir is None else await asyncio.to_thread(data_dir.expanduser)
+        found = await asyncio.to_thread(find_redis_binary, binary, folder)
+        embedded = cls(found, folder)
         try:
             await embedded._launch([*_options(embedded, appendfsync), *extra])
         except BaseException:  # also when cancelled: no process may be left

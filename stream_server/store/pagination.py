@@ -89,7 +89,10 @@ def _cursor_of(item: PositionedItem, list_name: str) -> str:
 
 
 def parse_cursor(cursor: str, list_name: str, param: str) -> ListPosition:
-    """Return the position in a page cursor. Raises `InvalidCursor` (for ``param``) for a malformed or foreign one."""
+    """Return the position in a page cursor of the list ``list_name``.
+
+    Raises `InvalidCursor`, which names the parameter ``param``, if it is malformed or belongs to another list.
+    """
     match = _CURSOR.fullmatch(cursor)
     if match is None or match[3] != _list_digest(list_name):
         raise InvalidCursor("this cursor does not belong to this list", param=param)

@@ -67,9 +67,9 @@ def parse_state(info: Mapping[str, str]) -> RedisState:
 
 
 def count_replicas(info: Mapping[str, str]) -> int:
-    """Return how many replicas have the data and answer, by ``INFO replication`` of their primary.
+    """Return how many replicas have the data and answered lately, by ``INFO replication`` of their primary.
 
-    A hosted Redis may only tell how many there are.
+    If a hosted Redis tells only the number of connected replicas, this number is returned.
     """
     rows = [value for name, value in info.items() if _REPLICA.fullmatch(name)]
     if not rows:

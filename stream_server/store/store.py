@@ -235,5 +235,8 @@ def _follow_core_shard(redis: RedisClient, scripts: Scripts) -> ShardScripts | N
 
 
 def _fit_to_servers(size_limits: SizeLimits, *, has_one_server: bool) -> SizeLimits:
-    """Return the limits for the servers. No script may change timelines that may be on another server."""
+    """Return ``size_limits``, but without timelines for scripts to change if the timelines are on several servers.
+
+    A script changes data of one server only.
+    """
     return size_limits if has_one_server else size_limits._replace(step_timelines=0)

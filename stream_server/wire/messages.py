@@ -92,7 +92,7 @@ class Unfollow(Relation, frozen=True):
 
 
 class Like(Event, frozen=True):
-    """``source`` likes the status."""
+    """A like of a status by the user ``source``."""
 
     source: User
     status: Status

@@ -9,7 +9,7 @@ import sys
 from asyncio import FIRST_COMPLETED
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple, Self, TypeVar
 
 import uvloop
@@ -105,10 +105,15 @@ def _hook(calls: Calls) -> Callable[[FrameType, str, Any], None]:
             if caller.f_code.co_filename.startswith(OURS):
                 root = caller.f_code
             caller = caller.f_back
-        found, first = (Function(one.co_filename[len(str(ROOT)) + 1 :], one.co_qualname) for one in (code, root))
-        calls.setdefault(found, set()).add(first)
+        calls.setdefault(_function(code), set()).add(_function(root))
 
     return note
+
+
+def _function(code: CodeType) -> Function:
+    """Return the function of a code. A name that several lambdas share gets the line of each."""
+    line = f":{code.co_firstlineno}" if code.co_name == "<lambda>" else ""
+    return Function(code.co_filename[len(str(ROOT)) + 1 :], code.co_qualname + line)
 
 
 class _Client:

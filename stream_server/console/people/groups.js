@@ -3,10 +3,9 @@
 
 import { h, isolate } from "../dom.js";
 import { Composer } from "./composer.js";
-import { Feed } from "./feed.js";
 import { tabs } from "./lists.js";
-import { namedForm, unfold } from "./named_form.js";
-import { deed, loginForm, removableRow, userRow } from "./user_row.js";
+import { memberRows, namedForm, ownerTools, unfold } from "./named_form.js";
+import { deed, loginForm } from "./user_row.js";
 import { counted } from "./text.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -21,14 +20,14 @@ const KINDS = /** @type {Record<string, string>} */ ({
 /** @param {Page} page */
 export function groups(page) {
   const { site } = page;
-  const feed = groupFeed(page, "/v1/users/me/groups", "Your groups", "You are in no group yet.", (group) => site.app.undo.tie(groupEntry(group), `group-${group.id}`));
+  const feed = page.feed("/v1/users/me/groups", "groups", { label: "Your groups", empty: "You are in no group yet." }, (group) => site.app.undo.tie(groupEntry(group), `group-${group.id}`));
   const join = (/** @type {Json} */ group) => async () => {
     await site.write("PUT", `/v1/groups/${group.id}/members/me`);
     site.app.go(`#/people/groups/${group.id}`);
   };
   const decline = (/** @type {Json} */ { id, name }) => async () =>
     site.app.undo.later({ text: `You declined to join ${name}`, method: "DELETE", path: `/v1/groups/${id}/members/me`, hides: `invitation-${id}` });
-  const invitations = groupFeed(page, "/v1/users/me/invitations", "Invitations", "", (group) => site.app.undo.tie(h("div", { class: "entry" },
+  const invitations = page.feed("/v1/users/me/invitations", "groups", { label: "Invitations", empty: "" }, (group) => site.app.undo.tie(h("div", { class: "entry" },
     h("strong", {}, isolate(group.name)), h("span", { class: "muted" }, "You are invited."),
     deed("Join", join(group), "primary"), deed("Decline", decline(group))), `invitation-${group.id}`));
   const make = unfold("New group", (close) => groupForm("New group", "Create", {}, async (body, key) => {
@@ -36,16 +35,6 @@ export function groups(page) {
     site.app.go(`#/people/groups/${group.id}`);
   }, close));
   page.show("Groups", h("div", { class: "row end" }, make.button), make.slot, invitations.root, feed.root);
-}
-
-/** @param {Page} page @param {string} path @param {string} label @param {string} empty @param {(group: Json) => Element} render */
-function groupFeed(page, path, label, empty, render) {
-  return new Feed({ label, empty, render,
-    load: async (before) => {
-      const answer = await page.site.get(path, { before });
-      return { items: answer.groups, next: answer.next };
-    },
-  }).start();
 }
 
 /** @param {Json} group */
@@ -72,7 +61,7 @@ export async function groupPage(page, id, tab = "posts") {
   const own = group.uid === site.me.id;
   page.show(group.name,
     h("p", { class: "muted" }, h("span", { class: "pill" }, group.kind), " ", isolate(group.description), ` ${counted(group.members, "member")}`),
-    h("div", { class: "row" }, own ? null : membership(page, group, member)), own ? ownerTools(page, group) : null,
+    h("div", { class: "row" }, own ? null : membership(page, group, member)), own ? ownerTools(site, "group", group, groupForm) : null,
     tabs(`#/people/groups/${id}`, tab, [["posts", "Posts"], ["members", "Members"]]),
     tab === "members" ? members(page, group, own) : groupPosts(page, group, member && (own || group.kind !== "announcement")));
 }
@@ -101,19 +90,6 @@ function membership(page, group, member) {
   }, member ? "" : "primary");
 }
 
-/** @param {Page} page @param {Json} group */
-function ownerTools({ site }, group) {
-  const edit = unfold("Edit", (close) => groupForm("Edit the group", "Save", group, async (body, key) => {
-    await site.write("PATCH", `/v1/groups/${group.id}`, body, key);
-    site.reload();
-  }, close));
-  const remove = deed("Delete group", async () => {
-    site.app.undo.later({ text: `The group ${group.name} is deleted`, method: "DELETE", path: `/v1/groups/${group.id}`, hides: `group-${group.id}` });
-    site.app.go("#/people/groups");
-  }, "danger");
-  return h("div", {}, h("div", { class: "row" }, edit.button, remove), edit.slot);
-}
-
 /** @param {Page} page @param {Json} group @param {boolean} mayPost */
 function groupPosts(page, group, mayPost) {
   const { site } = page;
@@ -128,15 +104,12 @@ function groupPosts(page, group, mayPost) {
 /** @param {Page} page @param {Json} group @param {boolean} own */
 function members(page, group, own) {
   const { site } = page;
-  const path = `/v1/groups/${group.id}/members`;
-  const row = (/** @type {Json} */ user) =>
-    (own && user.id !== group.uid ? removableRow(site, user, "Remove", { text: `@${user.login} is removed`, path: `${path}/${user.id}` }) : userRow(user));
-  const feed = page.users(path, { label: "Members", empty: "No members." }, row);
+  const { rows, path } = memberRows(page, "group", group, (user) => own && user.id !== group.uid, "No members.");
   const add = own && group.kind === "private" ? loginForm(site, "Username", "Add or invite", async (user) => {
     const before = group.members;
     Object.assign(group, await site.write("PUT", `${path}/${user.id}`));
-    if (group.members > before) feed.announce(user, true);
+    if (group.members > before) rows.announce(user, true);
     else site.app.say(`@${user.login} is invited, or is a member already.`);
   }) : null;
-  return h("div", {}, add, feed.root);
+  return h("div", {}, add, rows.root);
 }

@@ -2,9 +2,8 @@
 /** Lists of users: one's own, and one list with its posts and members. */
 
 import { h, isolate } from "../dom.js";
-import { Feed } from "./feed.js";
-import { namedForm, unfold } from "./named_form.js";
-import { deed, lock, loginForm, removableRow, userRow } from "./user_row.js";
+import { memberRows, namedForm, ownerTools, unfold } from "./named_form.js";
+import { lock, loginForm } from "./user_row.js";
 import { counted, userLink } from "./text.js";
 
 /** @typedef {import("./page.js").Page} Page */
@@ -13,14 +12,8 @@ import { counted, userLink } from "./text.js";
 /** @param {Page} page */
 export function lists(page) {
   const { site } = page;
-  const feed = new Feed({
-    label: "Your lists", empty: "You have no lists yet.",
-    load: async (before) => {
-      const answer = await site.get(`/v1/users/${site.me.id}/lists`, { before });
-      return { items: answer.lists, next: answer.next };
-    },
-    render: (list) => site.app.undo.tie(listEntry(list), `list-${list.id}`),
-  }).start();
+  const feed = page.feed(`/v1/users/${site.me.id}/lists`, "lists", { label: "Your lists", empty: "You have no lists yet." },
+    (list) => site.app.undo.tie(listEntry(list), `list-${list.id}`));
   const make = unfold("New list", (close) => listForm("New list", "Create", {}, async (body, key) => {
     feed.announce(await site.write("POST", "/v1/lists", body, key), true);
     close();
@@ -51,7 +44,7 @@ export async function listPage(page, id, tab = "posts") {
   const own = list.uid === site.me.id;
   const [owner] = (await page.attempt(() => site.usersById([list.uid]))) ?? [];
   const about = h("p", { class: "muted" }, isolate(list.description), " ", list.private ? lock() : null, " by ", owner ? userLink(owner.login) : "somebody");
-  page.show(list.name, about, own ? ownerTools(page, list) : null, tabs(`#/people/lists/${id}`, tab, [["posts", "Posts"], ["members", "Members"]]),
+  page.show(list.name, about, own ? ownerTools(page.site, "list", list, listForm) : null, tabs(`#/people/lists/${id}`, tab, [["posts", "Posts"], ["members", "Members"]]),
     tab === "members" ? members(page, list, own) : listPosts(page, id));
 }
 
@@ -60,33 +53,14 @@ function listPosts(page, id) {
   return page.statuses(`/v1/lists/${encodeURIComponent(id)}/statuses`, { label: "Posts of the members", empty: "The members have posted nothing yet." }).root;
 }
 
-/** @param {Page} page @param {Json} list */
-function ownerTools(page, list) {
-  const { site } = page;
-  const edit = unfold("Edit", (close) => listForm("Edit the list", "Save", list, async (body, key) => {
-    await site.write("PATCH", `/v1/lists/${list.id}`, body, key);
-    site.app.say("Saved");
-    site.reload();
-  }, close));
-  const remove = deed("Delete list", async () => {
-    site.app.undo.later({ text: `The list ${list.name} is deleted`, method: "DELETE", path: `/v1/lists/${list.id}`, hides: `list-${list.id}` });
-    site.app.go("#/people/lists");
-  }, "danger");
-  return h("div", {}, h("div", { class: "row" }, edit.button, remove), edit.slot);
-}
-
 /** @param {Page} page @param {Json} list @param {boolean} own */
 function members(page, list, own) {
-  const { site } = page;
-  const path = `/v1/lists/${list.id}/members`;
-  const row = (/** @type {Json} */ user) =>
-    (own ? removableRow(site, user, "Remove", { text: `@${user.login} is removed`, path: `${path}/${user.id}` }) : userRow(user));
-  const feed = page.users(path, { label: "Members", empty: "The list has no members yet." }, row);
-  const add = own ? loginForm(site, "Username", "Add", async (user) => {
-    await site.write("PUT", `${path}/${user.id}`);
-    feed.announce(user, true);
+  const { rows, path } = memberRows(page, "list", list, () => own, "The list has no members yet.");
+  const add = own ? loginForm(page.site, "Username", "Add", async (user) => {
+    await page.site.write("PUT", `${path}/${user.id}`);
+    rows.announce(user, true);
   }) : null;
-  return h("div", {}, add, feed.root);
+  return h("div", {}, add, rows.root);
 }
 
 /** Return links to the parts of a page. @param {string} href @param {string} current @param {[string, string][]} parts names in the address, and titles */

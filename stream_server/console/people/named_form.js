@@ -1,9 +1,10 @@
 // @ts-check
-/** The form with a name and a description that makes or changes a list or a group. */
+/** What lists and groups share: the form with a name and a description, the tools of their owner, and their members. */
 
 import { fill, h } from "../dom.js";
 import { explain } from "../session.js";
 import { RetryKey } from "./site.js";
+import { deed, removableRow, userRow } from "./user_row.js";
 
 /** @typedef {Record<string, any>} Json */
 
@@ -52,4 +53,34 @@ export function unfold(label, make) {
     return undefined;
   });
   return { button, slot };
+}
+
+/**
+ * Return what the owner of a list or a group can do with it.
+ * @param {import("./site.js").Site} site @param {"list" | "group"} kind @param {Json} found
+ * @param {(title: string, button: string, given: Json, send: (body: Json, key: string) => Promise<any>, onCancel: () => void) => Element} makeForm
+ */
+export function ownerTools(site, kind, found, makeForm) {
+  const path = `/v1/${kind}s/${found.id}`;
+  const edit = unfold("Edit", (close) => makeForm(`Edit the ${kind}`, "Save", found, async (body, key) => {
+    await site.write("PATCH", path, body, key);
+    site.app.say("Saved");
+    site.reload();
+  }, close));
+  const remove = deed(`Delete ${kind}`, async () => {
+    site.app.undo.later({ text: `The ${kind} ${found.name} is deleted`, method: "DELETE", path, hides: `${kind}-${found.id}` });
+    site.app.go(`#/people/${kind}s`);
+  }, "danger");
+  return h("div", {}, h("div", { class: "row" }, edit.button, remove), edit.slot);
+}
+
+/**
+ * Return the members of a list or a group, with a button on those that may be removed, and their path.
+ * @param {import("./page.js").Page} page @param {"list" | "group"} kind @param {Json} found @param {(user: Json) => boolean} mayRemove @param {string} empty
+ */
+export function memberRows(page, kind, found, mayRemove, empty) {
+  const path = `/v1/${kind}s/${found.id}/members`;
+  const rows = page.users(path, { label: "Members", empty }, (user) => (mayRemove(user)
+    ? removableRow(page.site, user, "Remove", { text: `@${user.login} is removed`, path: `${path}/${user.id}` }) : userRow(user)));
+  return { rows, path };
 }

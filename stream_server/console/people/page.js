@@ -54,30 +54,31 @@ export class Page {
     }
   }
 
-  /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: Json}} options */
-  statuses(path, options) {
+  /**
+   * Return a feed of what a path answers with, page by page, in its member `noun`.
+   * @param {string} path @param {string} noun @param {{label: string, empty: string, query?: Json, noun?: [string, string]}} options @param {(item: Json) => Element} render
+   */
+  feed(path, noun, options, render) {
     return new Feed({
-      label: options.label,
-      empty: options.empty,
-      noun: ["post", "posts"],
+      ...options,
       load: async (before) => {
         const page = await this.site.get(path, { ...options.query, before });
-        return { items: page.statuses, next: page.next };
+        return { items: page[noun], next: page.next };
       },
-      render: (status) => new PostCard(this.site, status).root,
+      render,
     }).start();
+  }
+
+  /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: Json}} options */
+  statuses(path, options) {
+    return this.feed(path, "statuses", { ...options, noun: ["post", "posts"] }, (status) => new PostCard(this.site, status).root);
   }
 
   /** Return a feed of users from a path. @param {string} path @param {{label: string, empty: string}} options @param {(user: Json) => Element} render */
   users(path, options, render) {
-    return new Feed({
-      ...options,
-      load: async (before) => {
-        const page = await this.site.get(path, { before });
-        page.users.forEach((/** @type {Json} */ user) => this.site.remember(user));
-        return { items: page.users, next: page.next };
-      },
-      render,
-    }).start();
+    return this.feed(path, "users", options, (user) => {
+      this.site.remember(user);
+      return render(user);
+    });
   }
 }

@@ -170,7 +170,10 @@ class JobRunner:
         return await self._queue.advance(*results)
 
     async def _write_then_advance(self, commands: Sequence[Command], result: PassResult) -> PassOutcome:
-        """Change timelines, then record the result of the pass. If a timeline cannot be written, the job fails."""
+        """Run ``commands``, which change timelines, then record the result of the pass and return what it led to.
+
+        If a timeline cannot be written, the job fails.
+        """
         await self._execute(commands)
         (outcome,) = await self._queue.advance(result)
         return outcome

@@ -26,7 +26,7 @@ class Circle(NamedTuple):
 
     @property
     def is_private(self) -> bool:
-        """Whether only the owner of the list, or a member of the group, may see it."""
+        """Whether only its owner (of a list) or its members (of a group) may see it."""
         return self.kind == (b"private" if self.is_group else b"1")
 
     def json(self) -> bytes:
@@ -85,7 +85,7 @@ async def require(sight: Sight, noun: str, circle_id: str) -> Circle:
 
 
 def show_circles(sight: Sight, noun: str) -> Show:
-    """Return what shows the lists or groups of a page."""
+    """Return a function that renders lists or groups as JSON; None for those that the viewer may not see."""
 
     async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
         found = await find_visible(sight, noun, [member for member, _ in members])

@@ -8,10 +8,10 @@ from stream_server.store import keys
 from stream_server.store.reads.sight import Sight, not_found
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import HashRead
+from stream_server.store.redis.packing import KeyRead
 
 _STATUS = keys.key_for("status").encode()
-_READ = HashRead(_STATUS, b"row", b"uid", b"likes", b"comments", b"reposts", b"group", b"origin")
+_READ = KeyRead(b"HMGET", _STATUS, b"row", b"uid", b"likes", b"comments", b"reposts", b"group", b"origin")
 
 _HEAD = (
     b'{"id":"%b","uid":"%b","login":"%b","message":%b,"posted":"%b",%b,"lang":"%b","entities":%b,%b,"conversation":"%b"'

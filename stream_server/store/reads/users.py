@@ -10,13 +10,13 @@ from stream_server.store import keys
 from stream_server.store.pagination import Member, Show
 from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import HashRead
+from stream_server.store.redis.packing import KeyRead
 
 USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup", "email")
 """Fields of a user's hash that make a :class:`UserRow`, in its order."""
 
 _BLOCKERS = keys.key_for("blockers").encode()
-_ROW_READ = HashRead(keys.key_for("user").encode(), *map(str.encode, USER_FIELDS), b"suspended")
+_ROW_READ = KeyRead(b"HMGET", keys.key_for("user").encode(), *map(str.encode, USER_FIELDS), b"suspended")
 
 
 class UserRow(NamedTuple):

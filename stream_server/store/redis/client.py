@@ -274,7 +274,8 @@ class RedisClient:
         try:
             for _ in range(2):
                 connection = lane.find_free(self.timeout_seconds) or await lane.open_another(deadline)
-                call = Call(packed, len(commands), deadline, is_write=is_write(commands))
+                may_write = lane is self._lanes[Lane.WRITE] or is_write(commands)
+                call = Call(packed, len(commands), deadline, is_write=may_write)
                 connection.submit(call)
                 try:
                     return await call.future
@@ -300,12 +301,14 @@ class RedisClient:
 
     async def _open_connection(self, on_lost: Callable[[PipelinedConnection], None]) -> PipelinedConnection:
         opened = await open_transport(self._pool, self.timeout_seconds)
-        return PipelinedConnection(opened, self.timeout_seconds, partial(self._is_current, opened.address), on_lost)
-
-    def _is_current(self, address: tuple[str, int]) -> bool:
-        """Return whether the Sentinels, if any, still name the server at this address."""
         guide = self._sentinels or self._cluster_guide
-        return guide is None or guide.address == address
+        is_current = None if guide is None else partial(_is_named, guide, opened.address)
+        return PipelinedConnection(opened, self.timeout_seconds, is_current, on_lost)
+
+
+def _is_named(guide: Sentinels | Guide, address: tuple[str, int]) -> bool:
+    """Return whether the Sentinels or the cluster still name the server at this address."""
+    return guide.address == address
 
 
 def _not_in_time() -> Unavailable:

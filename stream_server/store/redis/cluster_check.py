@@ -300,5 +300,5 @@ def _owners(rows: Sequence[NodeRow]) -> set[tuple[str, tuple[tuple[int, int], ..
 
 
 def _is_core_open(row: NodeRow) -> bool:
-    """Return whether a node, by its own row, sends the core's slot away or takes it from another one."""
+    """Return whether the node's own row shows the core's slot as open: being moved to or from this node."""
     return any(opened.startswith(f"[{CORE_SLOT}-") for opened in row.open_slots)

@@ -110,7 +110,7 @@ class ClusterTopology:
         return list(dict.fromkeys(shard.primary for shard in self._shards))
 
     async def recent(self) -> None:
-        """Let the table be at most 0.1 s old. Raises as :meth:`refresh`."""
+        """Refresh the table of slots unless it is less than 0.1 s old. Raises what :meth:`refresh` raises."""
         await self._query.recent()
 
     async def refresh(self, moved_to: HostPort | None = None) -> None:

@@ -36,7 +36,7 @@ class LaneConnections:
     def find_free(self, timeout_seconds: float) -> PipelinedConnection | None:
         """Return the connection with the fewest calls, or None if the caller should open one by :meth:`open_another`.
 
-        ``timeout_seconds`` is the usual timeout of a call, from which the limit for silence follows.
+        ``timeout_seconds`` is the usual timeout of a call. A connection that is silent for a share of it is retired.
         """
         now, silent_seconds = time.monotonic(), SILENT_SHARE * timeout_seconds
         for each in self._connections:

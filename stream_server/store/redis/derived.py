@@ -78,7 +78,7 @@ class DerivedRedis(Protocol):
         """How many commands were sent again, by the refusal of the server: ``moved``, ``ask``, ``tryagain``."""
 
     async def execute(self, *commands: Command) -> list[Any]:
-        """Run commands and return their replies in order. Raises the API error of one that failed.
+        """Run commands and return their replies in order. Raises the API error of the first one that failed.
 
         The others have run nevertheless, unless their servers failed too.
         """

@@ -24,7 +24,7 @@ class Guide(Protocol):
 
     @property
     def address(self) -> HostPort | None:
-        """Host and port by the last answer. None before the first answer, and while no server may be used."""
+        """Host and port that :meth:`resolve` found last. None before that, and while no server may be used."""
 
     async def resolve(self) -> HostPort:
         """Return the host and port to connect to now. Raises redis-py's ConnectionError if no server is known."""

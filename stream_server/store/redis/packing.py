@@ -16,15 +16,17 @@ def pack_set_read(name: bytes, key: bytes, members: bytes, count: int) -> bytes:
     return b"*%d\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n%b" % (count + 2, len(name), name, len(key), key, members)
 
 
-class HashRead:
-    """Reads the same fields of many hashes: the command HMGET for keys that begin alike."""
+class KeyRead:
+    """Makes one command for many keys that begin alike, such as HMGET for the same fields of many hashes."""
 
-    def __init__(self, key_prefix: bytes, *fields: bytes) -> None:
-        self._head = b"*%d\r\n$5\r\nHMGET\r\n$%%d\r\n%b%%b\r\n%b" % (
-            len(fields) + 2, key_prefix.replace(b"%", b"%%"), pack_words(fields),
+    def __init__(self, name: bytes, key_prefix: bytes, *arguments: bytes) -> None:
+        """``arguments`` are the words behind the key."""
+        self._format = b"*%d\r\n%b$%%d\r\n%b%%b\r\n%b" % (
+            len(arguments) + 2, pack_words([name]), key_prefix.replace(b"%", b"%%"),
+            pack_words(arguments).replace(b"%", b"%%"),
         )  # fmt: skip
         self._prefix_length = len(key_prefix)
 
     def command(self, key_end: bytes) -> bytes:
         """Return the command for the key that ends with ``key_end``."""
-        return self._head % (self._prefix_length + len(key_end), key_end)
+        return self._format % (self._prefix_length + len(key_end), key_end)

@@ -81,14 +81,14 @@ class PipelinedConnection(asyncio.Protocol):
         self,
         opened: RedisTransport,
         late_reply_seconds: float,
-        is_current: Callable[[], bool],
+        is_current: Callable[[], bool] | None,
         on_lost: Callable[["PipelinedConnection"], None],
     ) -> None:
         """Take over the transport ``opened``.
 
         ``late_reply_seconds`` is the time after a call's deadline for which the connection waits for its replies.
-        ``is_current`` returns whether new commands may still go to this server. ``on_lost`` is called once, when the
-        connection is closed.
+        ``is_current`` returns whether new commands may still go to this server; None if they always may. ``on_lost`` is
+        called once, when the connection is closed.
         """
         self._loop = asyncio.get_running_loop()
         self._opened = opened  # it would close the transport when it is collected as garbage
@@ -121,7 +121,7 @@ class PipelinedConnection(asyncio.Protocol):
         A connection from which nothing has come for ``silent_seconds``, although replies are outstanding, is not
         usable: the server is frozen, or the network has lost the connection without telling.
         """
-        if self._is_retired or not self._is_current():
+        if self._is_retired or (self._is_current is not None and not self._is_current()):
             return False
         return not self._unanswered or now - self._quiet_since < silent_seconds
 
@@ -205,7 +205,8 @@ class PipelinedConnection(asyncio.Protocol):
         self._is_flush_scheduled = False
         if self._is_blocked or not self._waiting:
             return
-        if self._is_retired or self._transport.is_closing() or not self._is_current():
+        is_outdated = self._is_current is not None and not self._is_current()
+        if self._is_retired or self._transport.is_closing() or is_outdated:
             self.retire()
             return
         now = time.monotonic()
@@ -233,7 +234,7 @@ class PipelinedConnection(asyncio.Protocol):
         self._unanswered_commands -= call.command_count
         if not call.future.done():
             error = _find_failure(call.replies) if call.is_refused else None
-            if call.is_write and error is None and not self._is_current():
+            if call.is_write and error is None and self._is_current is not None and not self._is_current():
                 error = _doubt(call.replies)
             if error is None:
                 call.future.set_result(call.replies)
@@ -243,7 +244,7 @@ class PipelinedConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _retire_after(self, error: RedisError) -> None:
-        """Retire the connection if another one may find a server that is ready, or the new primary."""
+        """Retire the connection if a new one may avoid the error: this server is not ready, or is no primary now."""
         if isinstance(error, RedisConnectionError) or (isinstance(error, ResponseError) and is_demoted_primary(error)):
             self._is_retired = True
             self._fail_waiting(NotSent("the server does not take commands"))
@@ -311,9 +312,9 @@ def _find_failure(replies: list[Any]) -> Exception | None:
 
 
 def _doubt(replies: list[Any]) -> NoReply | None:
-    """Return the error with which a write fails that a former primary made: it is about to lose it.
+    """Return the error for a write that a former primary made and is about to lose, or None if it made none.
 
-    A primary that stood still, or was cut off, makes the writes that wait at it before it learns of the new primary. If
-    it refused all commands, nothing is lost, and the result is None.
+    A primary that stood still or was cut off still makes waiting writes before it learns of the new primary. If it
+    refused all commands, nothing is lost.
     """
     return None if all(isinstance(reply, RedisError) for reply in replies) else NoReply()

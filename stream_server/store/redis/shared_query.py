@@ -37,7 +37,7 @@ class SharedQuery(Generic[Answer]):
         self._answered_at = 0.0
 
     async def recent(self) -> Answer:
-        """Return an answer that is at most 0.1 s old, or ask. Raises what the query raises."""
+        """Return the last answer if it is less than 0.1 s old. Else ask. Raises what the query raises."""
         is_recent = asyncio.get_running_loop().time() - self._answered_at < CACHE_SECONDS
         if self._running is None and self._answer is not None and is_recent:
             return self._answer

@@ -18,6 +18,7 @@ from stream_server.store import keys
 from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import READ_NEWEST_ENTRY
+from stream_server.store.redis.packing import KeyRead
 from stream_server.store.redis.replies import newest_position
 from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
@@ -35,6 +36,10 @@ PAGE_MEMBERS = 250
 
 MAX_LARGE_READS = 2
 """Most large graphs that a process reads at the same time."""
+
+_PREFIXES = [keys.key_for(name).encode() for name in RELATIONS]
+_SIZE_READS = [KeyRead(b"ZCARD", prefix) for prefix in _PREFIXES]
+_SET_READS = [KeyRead(b"ZRANGE", prefix, b"0", b"%d" % MAX_STEP_RELATIONS, b"WITHSCORES") for prefix in _PREFIXES]
 
 
 class UserGraph(NamedTuple):
@@ -84,7 +89,7 @@ class UserGraphs(Noun):
 
     async def _read_graphs(self, uids: Sequence[str]) -> "list[UserGraph | asyncio.Future[UserGraph]]":
         """Return the graph of each user, or its future if it is large."""
-        commands = [("ZCARD", keys.key_for(name, uid)) for uid in uids for name in RELATIONS]
+        commands = [read.command(uid.encode()) for uid in uids for read in _SIZE_READS]
         newest, *replies = await self._redis.execute_each(READ_NEWEST_ENTRY, *commands)
         if isinstance(newest, ApiError):
             raise newest
@@ -107,8 +112,7 @@ class UserGraphs(Noun):
 
     async def _read_step(self, uids: Sequence[str], applied_from: Position) -> list[UserGraph]:
         """Return the graphs of users. The log's head was ``applied_from`` before that."""
-        sets = [keys.key_for(name, uid) for uid in uids for name in RELATIONS]
-        commands = [("ZRANGE", key, 0, MAX_STEP_RELATIONS, "WITHSCORES") for key in sets]
+        commands = [read.command(uid.encode()) for uid in uids for read in _SET_READS]
         *replies, newest = await self._redis.execute(*commands, READ_NEWEST_ENTRY)
         parts, head, size = [*map(_times_by_id, replies)], newest_position(newest), len(RELATIONS)
         return [_make_graph(parts[at : at + size], applied_from, head) for at in range(0, len(parts), size)]
@@ -153,7 +157,7 @@ def _as_ids(members: Sequence[bytes]) -> frozenset[str]:
 
 
 def _make_graph(relations: Sequence[dict[str, int]], applied_from: Position, head: Position) -> UserGraph:
-    """Make a graph of `RELATIONS`, each as Redis has it: members with their scores."""
+    """Make a graph from the replies of Redis: for each of `RELATIONS` in order, the members with their scores."""
     following, blocks, blockers, mutes, groups, ends = relations
     ended = {}
     for member, end_ms in sorted(ends.items(), key=itemgetter(1)):  # a viewer forgets the first first

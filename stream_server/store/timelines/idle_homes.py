@@ -41,9 +41,11 @@ class IdleHomes:
                     break
 
     async def let_sleep(self, uids: Sequence[str], idle_seconds: float) -> int:
-        """Stop keeping the home timelines of those users who have not come for so long. Return how many these are.
+        """Drop the home timelines of those of the users who have not come for ``idle_seconds``.
 
-        The record of a user who comes all the time may be `SLACK_SECONDS` old, so these are added.
+        Return how many were dropped.
+
+        The recorded time of a user's last visit may be `SLACK_SECONDS` old, so this time is added.
         """
         limits = round((idle_seconds + SLACK_SECONDS) * 1000), round(LEARN_SECONDS * 1000)
         pages = [tuple(uids[at : at + USERS_PER_CALL]) for at in range(0, len(uids), USERS_PER_CALL)]

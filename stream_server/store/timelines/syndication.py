@@ -149,5 +149,8 @@ class Syndication:
 
 
 def _make_pairs(readers: Sequence[bytes], *, with_scores: bool) -> list[tuple[bytes, bytes]]:
-    """Return (reader, score) pairs. Scripts send scores only with a full page, because another page follows it."""
+    """Return a pair (reader, score) for each reader. Without scores in ``readers`` the score is empty.
+
+    A script sends scores only with a full page, because they say where the next page begins.
+    """
     return member_score_pairs(readers) if with_scores else [(reader, b"") for reader in readers]

@@ -248,7 +248,7 @@ _CLOSENESS_KEYS = ("following", "followers", "liked")
 
 
 def _show_statuses(sight: Sight, least: Visibility = Visibility.VISIBLE) -> Show:
-    """Return what shows the statuses of a page: those whose visibility for the viewer is at least ``least``."""
+    """Return a function that renders statuses as JSON; None for those that the viewer sees less than ``least``."""
 
     async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
         return await statuses.show(sight, [member for member, _ in members], least)

@@ -10,7 +10,17 @@ from aiohttp import web
 from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.web.api.people import UserPage
-from stream_server.web.api.rows import CONTACT_LIMITS, FOLLOW_TRIPS, TEXT_LIMITS, get, page, read_trips, update, write
+from stream_server.web.api.rows import (
+    CONTACT_LIMITS,
+    FOLLOW_TRIPS,
+    TEXT_LIMITS,
+    get,
+    page,
+    read_trips,
+    update,
+    write,
+    written_trips,
+)
 from stream_server.web.http import paging, query
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.fields import (
@@ -230,7 +240,7 @@ ROWS: tuple[Route, ...] = (
     Route("GET", "/v1/notifications", list_notifications, "read", PageQuery, response=NotificationPage,
           name="notifications.list_notifications", round_trips=read_trips(6)),
     Route("PUT", "/v1/notifications/read", mark_notifications_read, "write", body=ReadMark, response=UnreadCount,
-          name="notifications.mark_read"),
+          name="notifications.mark_read", round_trips=written_trips(3)),
     page("/v1/users/{id}/lists", "lists.list_owned",
          "List the lists of a user, newest first; only the owner sees private lists.", ListPage, trips=3),
     page("/v1/users/{id}/listed", "lists.list_containing",
@@ -264,7 +274,7 @@ ROWS: tuple[Route, ...] = (
     write("DELETE", "/v1/groups/{id}/members/{uid}", "groups.remove_member",
           "Leave a group (uid `me`) or remove a user from the caller's group.", response=Group, me_parameter="uid"),
     Route("POST", "/v1/talks", open_talk, "write", body=NewTalk, response=Talk, status=201, other_statuses=(200,),
-          limits=(WRITES, WRITE_BYTES, TALKS), name="talks.open_talk"),
+          limits=(WRITES, WRITE_BYTES, TALKS), name="talks.open_talk", round_trips=written_trips(4)),
     page("/v1/talks", "talks.list_talks", "List the caller's talks, the talk with the latest message first.", TalkPage),
     page("/v1/talks/requests", "talks.list_requests",
          "List the talks that strangers opened with the caller, and that wait for an answer.", TalkPage),
@@ -280,6 +290,6 @@ ROWS: tuple[Route, ...] = (
     get("/v1/talks/{id}/messages/{message}", "talks.get_message", "Read one message of a talk that the caller is in.",
         TalkMessage, trips=3),
     Route("PUT", "/v1/talks/{id}/read", mark_talk_read, "write", body=TalkReadMark, response=TalkReadState,
-          name="talks.mark_read"),
+          name="talks.mark_read", round_trips=written_trips(5)),
 )
 # fmt: on

@@ -10,7 +10,7 @@ from stream_server.errors import BadRequest
 from stream_server.monitoring.operations import HostState
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.people import UserPage
-from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, get, read_trips, write
+from stream_server.web.api.rows import NO_ROUND_TRIP, get, read_trips, write, written_trips
 from stream_server.web.http import fields, paging, query
 from stream_server.web.http.app_keys import CLAIMS, OPERATIONS, STORE
 from stream_server.web.http.fields import Body, Id, Timestamp
@@ -159,12 +159,12 @@ async def read_state(request: web.Request) -> web.Response:
 # fmt: off
 ROWS: tuple[Route, ...] = (
     Route("POST", "/v1/reports", report, "write", body=NewReport, response=Report, status=201, other_statuses=(200,),
-          limits=(WRITES, WRITE_BYTES, REPORTS), name="reports.create"),
+          limits=(WRITES, WRITE_BYTES, REPORTS), name="reports.create", round_trips=written_trips(2)),
     get("/v1/reports/{id}", "reports.get", "Read one of the caller's reports, with its outcome.", Report),
     Route("GET", "/v1/admin/reports", list_reports, "admin", ReportsQuery, response=AdminReportPage,
           name="reports.list_reports", round_trips=read_trips(4)),
     Route("PATCH", "/v1/admin/reports/{id}", decide, "admin", body=Decision, response=AdminReport,
-          round_trips=FANOUT_TRIPS, works_when_full=True, name="reports.decide"),
+          round_trips=written_trips(5), works_when_full=True, name="reports.decide"),
     Route("GET", "/v1/admin/audit", list_deeds, "admin", PageQuery, response=DeedPage, name="audit.list_deeds",
           round_trips=read_trips(2)),
     Route("GET", "/v1/admin/operations", read_state, "admin", response=HostState, round_trips=NO_ROUND_TRIP,

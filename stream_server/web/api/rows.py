@@ -28,6 +28,7 @@ LOG_IN_TRIPS = RedisRoundTrips(3, "the id of the login, then its password; and t
 FANOUT_TRIPS = RedisRoundTrips(2, "the write; its timelines, if they are many, and the end of their job")
 FOLLOW_TRIPS = RedisRoundTrips(3, "the write; if it leaves jobs, all timelines in one pipeline; completing the jobs")
 NO_ROUND_TRIP = RedisRoundTrips(0)
+WRITTEN_TRIPS_REASON = "the write; then a read of what it made or changed"
 READ_TRIPS_REASON = "what the list belongs to, its ids, their rows, what these show, and who may see it"
 
 TEXT_LIMITS = (WRITES, STATUSES, WRITE_BYTES)
@@ -52,6 +53,11 @@ def caller_and_ids(request: web.Request, names: tuple[str, ...], me_parameter: s
     caller = request[CLAIMS].sub
     is_me = {name: name == me_parameter and request.match_info[name] == "me" for name in names}
     return [caller, *(caller if is_me[name] else query.read_path_id(request, name) for name in names)]
+
+
+def written_trips(most: int) -> RedisRoundTrips:
+    """Return the round trips of a write whose answer is read after it: ``most`` in all."""
+    return RedisRoundTrips(most, WRITTEN_TRIPS_REASON)
 
 
 def read_trips(most: int) -> RedisRoundTrips:

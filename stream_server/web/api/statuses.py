@@ -297,7 +297,7 @@ ROWS: tuple[Route, ...] = (
     _timeline("/v1/statuses/{id}/replies", "timelines.read_replies",
               "List the direct replies to a status, newest first.", trips=5),
     _timeline("/v1/statuses/{id}/conversation", "timelines.read_conversation",
-              "List the thread to which a status belongs, oldest status first.", trips=7),
+              "List the thread to which a status belongs, oldest status first.", trips=6),
     Route("GET", "/v1/trends", get_trends, "read", TrendsQuery, response=Trends, round_trips=NO_ROUND_TRIP,
           name="trends.get"),
     Route("GET", "/v1/tags/{tag}/statuses", hashtag_timeline, "read", NumberedPageQuery, response=StatusPage,

@@ -147,8 +147,7 @@ class Connection(asyncio.Protocol):
         self._address = address
         self.transport = transport
         self._door.connections.add(self)
-        client_socket = transport.get_extra_info("socket")
-        if self._keepalive is not None and client_socket is not None:
+        if self._keepalive is not None and (client_socket := transport.get_extra_info("socket")) is not None:
             self._keepalive.set_on(client_socket)
         transport.set_write_buffer_limits(high=0)  # else closing a connection would wait for its last bytes
         self._set_deadline(self._timeouts.header_seconds)
@@ -297,7 +296,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def set_body_paused(self, *, is_paused: bool) -> None:
-        """Stop or go on with passing on the body, whose handler has more of it than it has read."""
+        """Pause or continue giving the body to its handler. Paused, because the handler has not read what it got."""
         self._is_body_paused = is_paused
         if not is_paused and self._held:
             self._go_on()
@@ -337,14 +336,11 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer without a request handler, and close the connection. Do not answer while another answer is sent."""
-        transport = self.transport
-        if transport is None:
-            return
         if self._phase == _BUSY and not self._is_answered:
             self.drop()
-            return
-        transport.write(refusal.encode())
-        self.end(is_early=True)
+        elif self.transport is not None:
+            self.transport.write(refusal.encode())
+            self.end(is_early=True)
 
     def close(self) -> None:
         """Close an idle connection. The server calls this when it stops."""

@@ -153,7 +153,10 @@ class FrontDoor:
             openings.begin_in_turn(partial(self._begin_later, connection, head))
 
     def _begin_later(self, connection: Connection, head: bytes, place: Place) -> bool:
-        """Begin a stream that has waited for its turn. Return whether it uses the place."""
+        """Begin a stream that has waited for its turn.
+
+        Return False if the client has left, so that ``place`` is free.
+        """
         request = None if connection.transport is None else self._streams.read(connection, head)
         if request is not None:  # else the client has left
             self._begin_to_ask(request, place)

@@ -23,7 +23,7 @@ NO_ROOM_FOR_HEAD = Refusal(503, "Service Unavailable", "unavailable", "too many 
 
 
 class Holder(Protocol):
-    """A connection that holds bytes."""
+    """A connection that keeps the bytes of an unfinished request head in memory."""
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer with ``refusal`` if no other answer is on its way, and close the connection."""

@@ -57,7 +57,10 @@ class TargetLimit:
         self._max_slashes = max((path.count("/") for path in routes), default=0)
 
     def apply(self, message: RawRequestMessage) -> RawRequestMessage:
-        """Return the message with a target that takes little time to read."""
+        """Return the message, with a short target that no route has if its path is too long or too deep.
+
+        An absolute target loses its host.
+        """
         text = message.path
         if text.startswith("/") and len(text) <= MAX_PATH_CHARS and text.count("/") <= self._max_slashes:
             return message  # the usual case, which needs no look at the URL

@@ -41,7 +41,7 @@ from stream_server.web.http.responses import (
     http_exception_to_api_error,
 )
 from stream_server.web.limits.rate_limit import ANONYMOUS
-from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, Route
+from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, NoQuery, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
 from stream_server.wire.errors import STATUS_BY_CODE
 
@@ -68,6 +68,8 @@ UNDECLARED_ROUTE = Route("*", "(undeclared)", _refuse_undeclared_route, scope="(
 async def handle_request(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give the request an id, check it, turn every exception into an error answer, and record the metrics.
 
+    Raises ConnectionError if the client has disconnected.
+
     One middleware does all this, because each further one would cost as much as a check.
     """
     started_at = time.monotonic()
@@ -78,7 +80,12 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
     trace = None if tracing is None else _begin_trace(request, route, tracing)
     status = CLIENT_LEFT
     try:
-        response = await _answer(request, app, route, handler, trace)
+        try:
+            response = await _check_and_answer(request, app, route, handler, trace)
+        except ConnectionError:
+            raise  # the client cannot receive an answer, and the server has not failed
+        except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
+            response = _error_answer(request, route, await _count_refusal(request, error))
         status = response.status
     finally:  # also if the handler was cancelled, because the client has disconnected
         if tracing is not None and trace is not None:
@@ -87,18 +94,6 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
         _complete_headers(request, route, response)
     _record_metrics(request, route, response.status, time.monotonic() - started_at)
     return response
-
-
-async def _answer(
-    request: web.Request, app: web.Application, route: Route | None, handler: Handler, trace: RequestTrace | None
-) -> web.StreamResponse:
-    """Return the answer of the handler, or the error answer. Raises ConnectionError if the client has disconnected."""
-    try:
-        return await _check_and_answer(request, app, route, handler, trace)
-    except ConnectionError:
-        raise  # the client cannot receive an answer, and the server has not failed
-    except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
-        return _error_answer(request, route, await _count_refusal(request, error))
 
 
 async def _count_refusal(request: web.Request, error: Exception) -> Exception:
@@ -186,7 +181,7 @@ async def _check_and_handle(
     request: web.Request, app: web.Application, route: Route, handler: Handler
 ) -> web.StreamResponse:
     limits = app[LIMITS]
-    if route.dialect is None:
+    if route.dialect is None and request.rel_url.raw_query_string:
         check_parameter_names(request, route)
     if route.is_streaming:
         reject_when_draining(request)  # before the request uses up its ticket
@@ -204,7 +199,7 @@ async def _check_and_handle(
         raise Forbidden(f"the token lacks the scope {route.scope}")
     if route.grows_data:
         app[REFUSE_WRITES]()
-    if route.query is not None:
+    if route.query is not None and route.query is not NoQuery:
         request[QUERY] = read_query(request, route.query)
     return await handler(request)
 

@@ -1,7 +1,7 @@
 """Parses a query string into a msgspec struct. Each parameter must be known, occur at most once, and be UTF-8."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 
@@ -87,13 +87,8 @@ def _decode_bytes(escapes: re.Match[str]) -> str:
 
 def check_parameter_names(request: web.Request, route: Route) -> None:
     """Raise BadRequest for a token in the URL and, if the route declares a query, for unknown or repeated names."""
-    if request.rel_url.raw_query_string:
-        _check_names(query_pairs(request), route.query)
-
-
-def _check_names(pairs: Iterable[tuple[str, str]], query_type: type[msgspec.Struct] | None) -> None:
-    known = None if query_type is None else _parameter_readers(query_type)
-    names = [name for name, _ in pairs]
+    known = None if route.query is None else _parameter_readers(route.query)
+    names = [name for name, _ in query_pairs(request)]
     for name in names:
         if name in TOKEN_PARAMETERS:
             raise _unknown_parameter(name, "a token goes into the Authorization header, never into a URL")

@@ -90,7 +90,7 @@ class StreamPlace:
         self()
 
     def __call__(self) -> None:
-        """Count the end of the stream. A second call does nothing."""
+        """Give the place back, and that of the connection if ``release`` is set. A second call does nothing."""
         streams, self._streams = self._streams, None
         if streams is None:
             return

@@ -146,5 +146,3 @@ def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
         headers[hdrs.CONNECTION] = "close"
     lines = [f"HTTP/1.1 {response.status} {response.reason}", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode() + text
-
-

@@ -116,7 +116,10 @@ def count_refusal(app: web.Application, error: ApiError) -> None:
 
 
 class Update:
-    """Other filters for an open stream, see `stream_server.hub.client`."""
+    """The change of an open stream's filters that a client asked for.
+
+    `stream_server.hub.client` says how the hub uses it.
+    """
 
     def __init__(self, bind: Bind, described: str, echo: dict[str, object], refuse: Callable[[ApiError], None]) -> None:
         self._bind = bind

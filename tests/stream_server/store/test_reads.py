@@ -16,7 +16,7 @@ from stream_server.store.pagination import Member, Page, PageRequest, Show, fill
 from stream_server.store.reads import statuses
 from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.packing import HashRead, pack_set_read, pack_words
+from stream_server.store.redis.packing import KeyRead, pack_set_read, pack_words
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.waiting import PATIENCE
@@ -89,8 +89,8 @@ async def test_a_page_examines_so_many_members_and_its_cursor_goes_on(link: Redi
 
 
 def test_packed_commands_are_those_of_hiredis() -> None:
-    read = HashRead(b"{core}:50%:", b"name", b"a\r\nb")
-    assert read.command(b"42") == packed_by_hiredis(b"HMGET", b"{core}:50%:42", b"name", b"a\r\nb")
+    read = KeyRead(b"HMGET", b"{core}:50%:", b"100%", b"a\r\nb")
+    assert read.command(b"42") == packed_by_hiredis(b"HMGET", b"{core}:50%:42", b"100%", b"a\r\nb")
     members = [b"", b"1", b"twenty-two bytes of it"]
     packed = pack_set_read(b"ZMSCORE", b"key", pack_words(members), len(members))
     assert packed == packed_by_hiredis(b"ZMSCORE", b"key", *members)

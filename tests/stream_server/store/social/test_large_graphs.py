@@ -33,8 +33,10 @@ def watch_calls(store: Store, monkeypatch: pytest.MonkeyPatch, watch: Watch) -> 
 
     async def watched(commands: Any, timeout_seconds: float) -> Any:
         replies = await run_pipeline(commands, timeout_seconds)
-        if commands[-1][0] in ("ZCARD", "ZSCAN", "XREVRANGE"):
-            await watch(commands[-1][0], replies)
+        last = commands[-1]
+        name = last.split(b"\r\n")[2].decode() if isinstance(last, bytes) else last[0]
+        if name in ("ZCARD", "ZSCAN", "XREVRANGE"):
+            await watch(name, replies)
         return replies
 
     monkeypatch.setattr(redis, "run_pipeline", watched)
