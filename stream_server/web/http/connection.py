@@ -144,8 +144,7 @@ class Connection(asyncio.Protocol):
         self._address = address
         self.transport = transport
         self._door.connections.add(self)
-        client_socket = transport.get_extra_info("socket")
-        if self._keepalive is not None and client_socket is not None:
+        if self._keepalive is not None and (client_socket := transport.get_extra_info("socket")) is not None:
             self._keepalive.set_on(client_socket)
         transport.set_write_buffer_limits(high=0)  # else closing a connection would wait for its last bytes
         self._set_deadline(self._timeouts.header_seconds)
@@ -334,14 +333,11 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer without a request handler, and close the connection. Do not answer while another answer is sent."""
-        transport = self.transport
-        if transport is None:
-            return
         if self._phase == _BUSY and not self._is_answered:
             self.drop()
-            return
-        transport.write(refusal.encode())
-        self.end(is_early=True)
+        elif self.transport is not None:
+            self.transport.write(refusal.encode())
+            self.end(is_early=True)
 
     def close(self) -> None:
         """Close an idle connection. The server calls this when it stops."""
