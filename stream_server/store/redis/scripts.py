@@ -98,8 +98,8 @@ class SizeLimits(NamedTuple):
     beyond its maximum, by more than 512 statuses with a probability below 10⁻⁷. Readers of a timeline use its newest
     statuses only, up to the maximum.
 
-    Each write bounds the number of entries of the log by ``log_max_entries``. It is so high that age and bytes, which the
-    operator sets, bound a log first: a million entries would be 17 minutes at 1,000 posts a second.
+    Each write bounds the number of entries of the log by ``log_max_entries``. It is so high that age and bytes bound a
+    log first, which the operator sets: a million entries would be 17 minutes at 1,000 posts a second.
 
     With ``ask_strangers``, a user is asked before another user, whom the user does not follow, adds the user to a group
     or a talk.
