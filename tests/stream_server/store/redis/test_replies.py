@@ -158,7 +158,7 @@ async def test_both_attempts_of_a_write_share_one_timeout(monkeypatch: pytest.Mo
     ids=[
         "lost while it is given them", "given to another", "given to another after a loss",
         "refused while it is given them", "lost behind it", "lost before it",
-    ],  # fmt: skip
+    ],
 )
 async def test_outcome_when_redis_does_not_know_the_script(
     lines: dict[str, list[Reply]], expected: type[ApiError], asked: int
