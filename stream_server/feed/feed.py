@@ -22,7 +22,7 @@ from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.log.rollbacks import Rollbacks
-from stream_server.store.redis.message_delivery import Work
+from stream_server.store.redis.subscription import Work
 from stream_server.store.social.open_streams import ASK_PREFIX
 from stream_server.store.social.user_graph import RestrictedAccounts
 
@@ -128,7 +128,7 @@ class Feed:
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if self.detector.has_unannounced_losses:
+            if self.detector.unannounced_losses:
                 # The announcement itself arrives as a message and ends the listener. Do not cancel its writer.
                 await self.detector.wait_for_running_check()
         finally:
@@ -263,7 +263,7 @@ class Feed:
 
         Either a rollback is not announced yet, or the account status (who is suspended or protected) is outdated.
         """
-        if self.detector.has_unannounced_losses or not self._is_account_status_loaded:
+        if self.detector.unannounced_losses or not self._is_account_status_loaded:
             raise LinkLost("entries received earlier are no longer on the log")
 
     def _publish(self, entries: list[Entry]) -> None:
