@@ -153,7 +153,7 @@ class Feed:
             await self._catch_up(head)
             self.heard_log.record_check(started_at, head)
             self.link_health.mark_healthy()
-            await subscription.deliver(self._handle_message, self.hub.flusher.flush_if_due)
+            await subscription.deliver(self._handle_message, self.hub.live.flusher.flush_if_due)
 
     def _handle_message(self, message: bytes) -> Work | None:
         """Publish the entry of one message to the hub. Return a coroutine to await before the next message, or None.
@@ -180,7 +180,7 @@ class Feed:
             return partial(self._handle_unexpected, entry.position)
         self.hub.publish(entry)
         # In a burst, let further messages wait in Redis and not here, once for each client.
-        return self.hub.flusher.drained if self.hub.flusher.is_busy else None
+        return self.hub.live.flusher.drained if self.hub.live.flusher.is_busy else None
 
     async def _handle_unexpected(self, position: Position) -> None:
         """Handle a message whose entry does not follow the hub's head: entries are missing, or it is known already."""
@@ -222,7 +222,7 @@ class Feed:
                 self.detector.accept_head(hub.head)
                 await self._load_account_status()
             self._publish(entries)
-            await hub.flusher.drained()
+            await hub.live.flusher.drained()
 
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
         """Move the hub's head past missed entries, or back.
