@@ -15,20 +15,18 @@ class Recipient(NamedTuple):
     """One membership of a client in a group, from joining to leaving. It holds the client's functions for writing.
 
     A client that leaves and joins again is a new recipient. Older batches skip it: it has read their entries already.
-    They have the first ``batched_before`` events of the group.
     """
 
     write: Callable[[bytes], None]
     buffered_bytes: Callable[[], float]
     client: Client
-    batched_before: int
 
 
 class Memberships:
     """Live clients of a group. ``version`` counts joins and leaves. A `snapshot` is valid until ``version`` changes.
 
     ``batched`` counts the events in all batches of the group, and ``written`` those in the batches whose writing has
-    begun. So a client's own number of events costs nothing while it is live: see `written_to`.
+    begun. So a client's own number of events costs nothing while it is live: see `LiveClients.delivered_to`.
     ``only`` is the recipient of a group with one client, else None.
     """
 
@@ -49,16 +47,12 @@ class Memberships:
         return iter(self._by_client)
 
     def add(self, client: Client) -> None:
-        self._by_client[client] = Recipient(client.write, client.buffered_bytes, client, self.batched)
+        self._by_client[client] = Recipient(client.write, client.buffered_bytes, client)
         self._mark_changed()
 
     def remove(self, client: Client) -> None:
         del self._by_client[client]
         self._mark_changed()
-
-    def written_to(self, client: Client) -> int:
-        """Return the number of events that were written to a client since it joined."""
-        return max(0, self.written - self._by_client[client].batched_before)
 
     def snapshot(self) -> tuple[Recipient, ...]:
         """Return the recipients of all clients. The tuple is cached until a client joins or leaves."""
@@ -161,7 +155,7 @@ class Batch:
     ) -> None:
         """Write ``data`` to each client with room. The loop runs for every client, so it calls few functions."""
         refused_count = 0
-        for write, buffered_bytes, client, _ in recipients:
+        for write, buffered_bytes, client in recipients:
             try:
                 unsent = buffered_bytes()
                 if unsent <= warning:

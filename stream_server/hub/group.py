@@ -135,7 +135,7 @@ class ClientGroup:
         memberships, frames = self.memberships, self.pending_frames
         if memberships.only is None:
             return None
-        write, buffered_bytes, _, _ = memberships.only
+        write, buffered_bytes, _ = memberships.only
         try:
             if len(frames) > 1:
                 data = self._wrap(b"".join(frames))

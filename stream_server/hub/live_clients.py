@@ -61,6 +61,7 @@ class LiveClients:
         group = self._groups.get(key) or self._open_group(key, client)
         self.flusher.seal_group(group)  # the waiting frames are before the newcomer's position
         group.memberships.add(client)
+        client.batched_before = group.memberships.batched
         self.group_of[client] = group
 
     def leave(self, client: Client) -> None:
@@ -84,8 +85,8 @@ class LiveClients:
 
     def remove(self, client: Client, position: Position) -> None:
         """Remove a live client from its group without a flush. ``position`` becomes the client's position."""
+        client.delivered = self.delivered_to(client)
         group = self.group_of.pop(client)
-        client.delivered += group.memberships.written_to(client)
         group.memberships.remove(client)
         client.position = position
         if not group.memberships:
@@ -94,7 +95,7 @@ class LiveClients:
     def delivered_to(self, client: Client) -> int:
         """Return the number of events that were written to a client, live or not."""
         group = self.group_of.get(client)
-        return client.delivered + (0 if group is None else group.memberships.written_to(client))
+        return client.delivered + (0 if group is None else max(0, group.memberships.written - client.batched_before))
 
     def _open_group(self, key: Hashable, client: Client) -> ClientGroup:
         group = ClientGroup(key, client.subscription, client.request.framing, client.private_view)

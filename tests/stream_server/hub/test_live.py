@@ -253,6 +253,23 @@ async def test_a_client_that_joins_a_group_gets_no_frame_from_before_its_positio
     world.post("after")
     await early.expect_texts("before", "after")
     assert late.texts() == ["after"]
+    assert sorted(map(world.hub.live.delivered_to, world.hub.registry.list_clients())) == [1, 2]
+
+
+async def test_frames_from_before_its_join_do_not_lower_the_number_of_a_clients_events() -> None:
+    world = World(replace(LIMITS, buffer_bytes=1 << 20))  # where bytes are few, nothing waits
+    _, early = world.open(firehose="true")
+    late, _ = world.open(firehose="true")
+    await world.until_live(2)
+    live, client = world.hub.live, late.client
+    live.remove(client, world.hub.head)
+    client.delivered = 5  # as if it had caught up
+    client.position = world.post("before").position
+    live.join(client)
+    assert live.delivered_to(client) == 5
+    live.remove(client, world.hub.head)
+    assert live.delivered_to(client) == 5
+    await early.expect_texts("before")
 
 
 async def test_catching_up_from_the_log_stops_at_the_head_of_the_hub(without_ring: World) -> None:
