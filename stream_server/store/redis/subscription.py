@@ -7,7 +7,7 @@ from hiredis import pack_command
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from stream_server.store.redis.message_delivery import MessageDelivery
-from stream_server.store.redis.redis_transport import RedisTransport
+from stream_server.store.redis.redis_transport import NOT_YET, RedisTransport
 
 
 class Subscription(MessageDelivery):
@@ -37,7 +37,7 @@ class Subscription(MessageDelivery):
 
     def _read_messages(self, data: bytes) -> None:
         self._parser.feed(data)
-        while (reply := self._parser.gets()) is not False:
+        while (reply := self._parser.gets()) is not NOT_YET:
             self._take(reply)
 
     def connection_lost(self, exc: Exception | None) -> None:
