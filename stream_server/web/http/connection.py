@@ -324,7 +324,7 @@ class Connection(asyncio.Protocol):
 
     def _end_if_over(self) -> None:
         """Wait for the next head if the request was answered, the kernel has the answer, and the body has come."""
-        if self._is_answered and self._body is None and self._phase == _BUSY and not self.writing_paused:
+        if self._is_answered and self._body is None and self._phase == _BUSY and self._write_deadline is None:
             self._phase, self.task = _IDLE, None
             self._set_deadline(KEEPALIVE_TIMEOUT_SECONDS)
 
