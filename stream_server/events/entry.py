@@ -12,11 +12,11 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from filters.event import Event
+from stream_server.events.content import EntryContent, ShownIds, make_content
 from stream_server.events.entry_fields import NO_FACTS, EntryFacts, MalformedEntry, WireFields
 from stream_server.events.kinds import FOLLOWERS_PREFIX, GROUP_PREFIX, KNOWN_KINDS, REACTION_KINDS, USERS_PREFIX
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import EPOCH_MS, POSITION_PATTERN, Position, format_iso_time
-from stream_server.events.view import EntryView, ShownIds, make_view
 
 
 class Revocation(msgspec.Struct):
@@ -117,7 +117,7 @@ class Entry:
     """
 
     __slots__ = (
-        "_change", "_facts", "_frames", "_message_json", "_reduced", "_view", "_wire",
+        "_change", "_content", "_facts", "_frames", "_message_json", "_reduced", "_wire",
         "audience", "body", "is_deleted", "kind", "original_is_deleted", "position", "size",
     )  # fmt: skip
 
@@ -129,7 +129,7 @@ class Entry:
         self.size = len(body) + ENTRY_OVERHEAD_BYTES
         self.is_deleted = False
         self.original_is_deleted = False
-        self._view: EntryView | None = None
+        self._content: EntryContent | None = None
         self._reduced: Entry | None = None
         self._wire: bytes | None = None
         self._change: SavedRulesChange | None = None
@@ -140,27 +140,27 @@ class Entry:
     @property
     def event(self) -> Event:
         """The decoded event, which filters match. Raises `MalformedEntry` if the entry's JSON is invalid."""
-        return (self._view or self._decode()).event
+        return (self._content or self._decode()).event
 
     @property
     def actors(self) -> frozenset[str]:
         """Ids of users whose words or actions the entry shows. Viewers who block or mute any of them do not get it."""
-        return (self._view or self._decode()).actors
+        return (self._content or self._decode()).actors
 
     @property
     def quoted_author(self) -> str | None:
         """Id of the quoted status's author, or None. Viewers who may not see that status get the quote without it."""
-        return (self._view or self._decode()).quoted_author
+        return (self._content or self._decode()).quoted_author
 
     @property
     def subject_id(self) -> str | None:
         """Id of the status or comment that the entry creates or deletes. None if the entry does neither."""
-        return (self._view or self._decode()).subject_id
+        return (self._content or self._decode()).subject_id
 
     @property
     def shown_ids(self) -> ShownIds:
         """Ids of the statuses and comments whose text the entry shows. Readers of the log look up the deleted ones."""
-        return (self._view or self._decode()).shown_ids
+        return (self._content or self._decode()).shown_ids
 
     @property
     def audience_owner(self) -> str | None:
@@ -261,9 +261,10 @@ class Entry:
 
     def drop_caches(self) -> None:
         """Delete the cached results of decoding and encoding. They take ten times the memory of the entry's JSON."""
-        self._view = self._reduced = self._wire = self._change = self._facts = self._message_json = self._frames = None
+        self._content = self._reduced = self._wire = self._change = None
+        self._facts = self._message_json = self._frames = None
 
-    def _decode(self) -> EntryView:
+    def _decode(self) -> EntryContent:
         """Decode the entry's JSON, cache and return its content. Raises `MalformedEntry` if the JSON is invalid."""
         try:
             _ = self.body.isascii() or self.body.decode()  # clients receive the bytes unchanged, so they must be UTF-8
@@ -275,8 +276,8 @@ class Entry:
             raise MalformedEntry("the entry has no members for clients")
         self._wire = keep_on_one_line(bytes(body.wire))
         self._facts = body.facts
-        view = self._view = make_view(self.kind, body.facts, wire)
-        return view
+        content = self._content = make_content(self.kind, body.facts, wire)
+        return content
 
     def without_original(self) -> "Entry":
         """Return a copy without the reposted or quoted status. Filters cannot find the copy by that status's text."""

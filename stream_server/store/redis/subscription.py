@@ -38,7 +38,7 @@ class Subscription(MessageDelivery):
     def _read_messages(self, data: bytes) -> None:
         self._parser.feed(data)
         while (reply := self._parser.gets()) is not False:
-            self._take(reply)
+            self._take_reply(reply)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let the listener raise an error."""
@@ -46,7 +46,7 @@ class Subscription(MessageDelivery):
         lost.__cause__ = exc
         self._end(lost)
 
-    def _take(self, reply: Any) -> None:
+    def _take_reply(self, reply: Any) -> None:
         if isinstance(reply, Exception):
             raise reply
         if reply[0] == b"message":
