@@ -298,7 +298,7 @@ class Entry:
         return self._reduced
 
     def _with_wire(self, wire: object) -> "Entry":
-        """Return a copy with ``wire`` as its JSON for clients and with no reposted or quoted status in its facts."""
+        """Return a copy with ``wire`` as its JSON for clients. No filter finds it by a reposted or quoted status."""
         status = self.facts.status
         reduced_status = None if status is None else msgspec.structs.replace(status, original=None)
         facts = msgspec.structs.replace(self.facts, status=reduced_status, original_author=None)
@@ -309,7 +309,7 @@ def parse_published(message: bytes) -> Entry:
     """Make an entry from a published ``<id> <number> <kind> <audience> <json>``. Raises `MalformedEntry` if invalid.
 
     The JSON of an entry for named users stays undecoded, as that of an entry that was read from the log: most processes
-    have a stream of none of them. Whoever needs it decodes it, and must expect `MalformedEntry` then.
+    have a stream of none of them. A reader that decodes it must expect `MalformedEntry` then.
     """
     try:
         entry_id, n, kind, audience, body = message.split(b" ", 4)

@@ -99,12 +99,15 @@ class FlushPause:
         return (now.flushing - self._older.flushing) / self._elapsed(now)
 
     def _elapsed(self, now: _Mark) -> float:
-        """Return the seconds since the older mark, at least half a window, or the first flush would seem to fill it."""
+        """Return the seconds that are measured: since the older mark, but at least half a window.
+
+        With less, the first flush after a start would look like a full load.
+        """
         return max(now.wall - self._older.wall, WINDOW_SECONDS / 2)
 
 
 def pause_share(pressure: float) -> float:
-    """Return how much of the tick a flush waits, from 0.0 to 1.0, at this pressure."""
+    """Return which share of the tick (the longest wait) a flush waits at this ``pressure``. Both are 0.0 to 1.0."""
     ramp = (pressure - NO_PAUSE_PRESSURE) / (WHOLE_PAUSE_PRESSURE - NO_PAUSE_PRESSURE)
     return min(1.0, max(0.0, ramp))
 
@@ -299,7 +302,7 @@ class Flusher:
         return writes_left
 
     def _write_due_groups(self, writes_left: int) -> None:
-        """Write the frames of due groups, up to the end of the slice. There must be no older frames, in batches."""
+        """Write the frames of due groups, up to the end of the slice. No batch may wait: it would have older frames."""
         due, limits, wrapped = self._due_groups, self._limits, self._wrapped
         kind, delivered = -1, 0  # the groups of one kind mostly stand together, so they are counted together
         try:
@@ -319,7 +322,7 @@ class Flusher:
             self._count(kind, delivered)
 
     def _count(self, filter_kind: int, events: int) -> None:
-        """Count events that were written to clients with filters of one kind."""
+        """Count ``events`` deliveries to clients with filters of one kind, an index of `FILTER_KINDS`."""
         if events:
             self.delivered += events
             self.times.add(filter_kind, events)

@@ -35,7 +35,7 @@ def filter_kind(subscription: Subscription) -> int:
 
 
 class DeliveryTimes:
-    """The histograms of all kinds of filters."""
+    """Histograms of the times that events take from the log to the sockets, one for each kind of filter."""
 
     __slots__ = ("_counts", "_events", "_sums")
 
@@ -45,11 +45,11 @@ class DeliveryTimes:
         self._sums = [0.0] * len(FILTER_KINDS)
 
     def add(self, kind: int, events: int) -> None:
-        """Count events of the slice that is being written, once for each client."""
+        """Count ``events`` deliveries to clients with filters of one kind. Their time comes with :meth:`end_slice`."""
         self._events[kind] = self._events.get(kind, 0) + events
 
     def end_slice(self, age_ms: float) -> None:
-        """Add the events of the slice to the histograms. ``age_ms`` is the age of the oldest one in milliseconds."""
+        """Add the deliveries counted since the last call to the histograms, all with the time ``age_ms`` (ms)."""
         if not self._events:
             return
         seconds = age_ms / 1000 if age_ms > 0 else 0.0
@@ -78,7 +78,7 @@ class WrappedFrames:
         self._last_frame = self._last_data = b""
 
     def wrap(self, wrap: WrapBytes, frame: bytes) -> bytes:
-        """Return ``wrap(frame)``, made once."""
+        """Return ``wrap(frame)``. Equal calls of one flush compute it only once."""
         if frame is not self._last_frame or wrap is not self._last_wrap:  # the usual case calls no other function
             key = (wrap, frame)
             data = self._data_by_frame.get(key) or self._data_by_frame.setdefault(key, wrap(frame))
@@ -86,7 +86,7 @@ class WrappedFrames:
         return self._last_data
 
     def clear(self) -> None:
-        """Drop the frames that wait in the group."""
+        """Forget all wrapped frames. The flusher calls this at the end of a flush."""
         self._data_by_frame.clear()
         self._last_wrap, self._last_frame, self._last_data = None, b"", b""
 
@@ -97,7 +97,7 @@ class ClientGroup:
     Attributes:
         key: Key of the group (`Client.group_key`).
         private_view: The private view of its only client. None in a shared group, whose clients see the public view.
-        filter_kind: Kind of its filter, see `delivery_times.FILTER_KINDS`.
+        filter_kind: Kind of its filter, an index of :data:`FILTER_KINDS`.
         resume_position: Position before the first waiting frame, None if no frame waits. A client that cannot take the
             frames catches up from here.
         next_heartbeat_at: Time of the next heartbeat, in seconds of the event loop's clock.

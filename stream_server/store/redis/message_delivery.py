@@ -90,6 +90,7 @@ class MessageDelivery(asyncio.Protocol):
             self._end(error)
 
     def _take_message(self, message: bytes) -> None:
+        """Hand one message to the listener, or keep it while the listener still works on an earlier one."""
         if self._handle is None:
             self._waiting.append(message)
         else:
@@ -105,7 +106,7 @@ class MessageDelivery(asyncio.Protocol):
         self._changed.set()
 
     def _end(self, error: Exception) -> None:
-        """Let the listener raise an error."""
+        """End the delivery: :meth:`deliver` raises ``error``."""
         self._handle = None
         self._error = self._error or error
         self._changed.set()

@@ -69,7 +69,7 @@ class Call:
         self.is_refused = False
 
     def fail(self, error: Exception) -> None:
-        """Raise ``error`` in the caller, unless the caller was answered, was given up, or has left."""
+        """Let the caller of this call get ``error``, if the caller still waits for the replies."""
         if not self.future.done():
             self.future.set_exception(error)
 

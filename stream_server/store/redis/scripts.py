@@ -237,7 +237,7 @@ class Scripts:
         await self._redis.execute(*(("SCRIPT", "LOAD", text) for text in texts), max_seconds=max_seconds)
 
     def _note_writes(self, made: list[WriteReply], replica_count: int | ResponseError) -> None:
-        """Note what was written. Raises `OutcomeUnknown` if too few replicas acknowledged the writes."""
+        """Tell the request's timeout and trace of the writes. Raises `OutcomeUnknown` if too few replicas have them."""
         budget = timeout_budget.CURRENT.get()
         if budget is not None:
             budget.has_written = True

@@ -41,12 +41,13 @@ class Subscription(MessageDelivery):
             self._take_reply(reply)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let the listener raise an error."""
+        """End the delivery: the connection is lost."""
         lost = RedisConnectionError("the subscription ended")
         lost.__cause__ = exc
         self._end(lost)
 
     def _take_reply(self, reply: Any) -> None:
+        """Hand over a published message, or count the confirmation of a channel. Raises an error reply of Redis."""
         if isinstance(reply, Exception):
             raise reply
         if reply[0] == b"message":

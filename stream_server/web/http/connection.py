@@ -250,6 +250,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def _begin(self, head: bytes) -> None:
+        """Begin the request with this head: the front door opens a stream, aiohttp handles all else."""
         self._phase, self._is_answered, self._is_reading_head, self._deadline = _BUSY, False, False, math.inf
         if head.startswith(self._door.stream_begins):
             self.waiting_bytes = len(head)
@@ -312,7 +313,7 @@ class Connection(asyncio.Protocol):
             transport.resume_reading()
 
     def end_request(self, *, goes_on: bool) -> None:
-        """Read the next request. Call this when the answer was sent. ``goes_on`` is False if it was the last one."""
+        """Note that the answer was sent, and read the next request. ``goes_on`` is False if there is to be no other."""
         self._is_answered, self.waiting_bytes = True, 0
         if goes_on:
             self._end_if_over()
