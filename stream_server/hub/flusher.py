@@ -54,7 +54,7 @@ class _Mark(NamedTuple):
 
 
 class FlushPause:
-    """Measures the pressure on the thread that flushes, and says when the next flush may begin.
+    """Measures how busy the thread is that flushes (its *pressure*), and says when the next flush may begin.
 
     ``next_flush_at`` is the earliest time of the next flush, in seconds of the clock ``wall_time``. Before the first
     flush it is 0.
