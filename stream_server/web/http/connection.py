@@ -255,7 +255,6 @@ class Connection(asyncio.Protocol):
         return False
 
     def _begin(self, head: bytes) -> None:
-        """Begin the request with this head: the front door opens a stream, aiohttp handles all else."""
         self._phase, self._is_answered, self._is_reading_head, self._deadline = _BUSY, False, False, math.inf
         if head.startswith(self._door.stream_begins):
             self.waiting_bytes = len(head)
