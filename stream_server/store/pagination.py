@@ -182,11 +182,13 @@ async def fill_page(
         while at < len(members) and len(found) < wanted:
             batch = members[at : at + min(max(wanted + skip - len(found), least_batch), MAX_SHOWN)]
             at, least_batch = at + len(batch), 2 * len(batch)
-            for (member, score), json in zip(batch, await show(batch), strict=True):
-                if json is not None and skip:
-                    skip -= 1
-                elif json is not None and len(found) < wanted:
-                    found.append((score, member, json))
+            shown = [
+                (score, member, json)
+                for (member, score), json in zip(batch, await show(batch), strict=True)
+                if json is not None
+            ]
+            found += shown[skip : skip + wanted - len(found)]
+            skip -= min(skip, len(shown))
         examined += len(members)
         if len(found) >= wanted or not has_more or examined >= max_examined:
             break

@@ -8,7 +8,7 @@ from stream_server.events.visibility import Visibility, VisibilityFact, visibili
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import pack_set_read, pack_words
+from stream_server.store.redis.packing import KeyRead, pack_set_read, pack_words
 
 _TABLE = tuple(map(Visibility, map(int, visibility_table())))
 """The answers of `decide_visibility`, by the bits of the facts."""
@@ -20,6 +20,7 @@ _OWN, _FOLLOWER, _BLOCKED, _MUTED, _SUSPENDED, _PROTECTED, _PRIVATE_GROUP, _MEMB
 
 _USER, _GROUP, _JOINED = (keys.key_for(name).encode() for name in ("user", "group", "joined"))
 _PROTECTED_KEY, _SUSPENDED_KEY = (keys.key_for(name).encode() for name in ("protected", "suspended"))
+_AUTHOR_READ = KeyRead(b"HMGET", _USER, b"protected", b"suspended")
 _RELATIONS = tuple(keys.key_for(name).encode() for name in ("following", "blocks", "blockers", "mutes"))
 _BLOCKS, _BLOCKERS = _RELATIONS[1:3]
 _RELATION_BITS = (_FOLLOWER, _BLOCKED, _BLOCKED, _MUTED)
@@ -89,7 +90,7 @@ class Sight:
     def _author_commands(self, authors: Sequence[bytes]) -> Iterable[Command]:
         members, count = pack_words(authors), len(authors)
         if count == 1:
-            yield ("HMGET", _USER + authors[0], "protected", "suspended")
+            yield _AUTHOR_READ.command(authors[0])
         else:
             yield pack_set_read(b"SMISMEMBER", _PROTECTED_KEY, members, count)
             yield pack_set_read(b"ZMSCORE", _SUSPENDED_KEY, members, count)
@@ -118,6 +119,10 @@ class Sight:
         ``group`` is the group that it was posted to, if any.
         """
         return _TABLE[self._relations[author] | self._groups[group]]
+
+    def authors_seen(self, least: Visibility) -> Collection[bytes | None]:
+        """Return the known authors of whom the viewer sees texts outside groups, at least as far as ``least``."""
+        return {author for author, facts in self._relations.items() if _TABLE[facts] >= least}
 
     def of_message(self, author: bytes) -> Visibility:
         """Return how far the viewer sees a message of a talk in which both take part."""
