@@ -52,7 +52,7 @@ from stream_server.web import routes
 from stream_server.web.api.server import load_console
 from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
-from stream_server.web.streaming import protocols
+from stream_server.web.streaming.framing import count_streams
 from stream_server.web.streaming.opener import StreamOpener
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
@@ -309,7 +309,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         services
     )
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
-        "streams": lambda: protocols.count_streams(hub.registry.open_by_framing),
+        "streams": lambda: count_streams(hub.registry.open_by_framing),
         "streams_live": hub.count_live_clients,
         "streams_ended_total": lambda: hub.counters.ended_streams,
         "events_published_total": lambda: hub.counters.published,

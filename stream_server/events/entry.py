@@ -47,7 +47,7 @@ class CommandToken(msgspec.Struct):
 class StreamCommand(msgspec.Struct):
     """A command for one stream of the user ``uid``: ``close`` it with a code, or ``prolong`` it with a token.
 
-    ``scopes`` are those of the token. A process of an earlier version leaves them out.
+    ``scopes`` are those of the token. A ``close`` has neither.
     """
 
     uid: str

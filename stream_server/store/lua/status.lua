@@ -1,8 +1,8 @@
 -- Statuses: their rows, posting and deleting. The JSON of a status is made of its row, here and in store/reads/statuses.py.
--- The field `row` of its hash has values with the byte 1 between them: login, message as JSON, time, language. Then follow,
--- unless all are usual: JSON members of location and place, entities as JSON, JSON members of what it refers to (links),
--- conversation, foreign id. Each of these is empty if it is usual: USUAL_PLACE, USUAL_ENTITIES, USUAL_LINKS, the status
--- itself as its conversation, and no foreign id.
+-- The field `row` of its hash is this JSON from the login to the conversation, in which a byte that JSON does not contain
+-- stands for each text between two values. The bytes 3, 6 and 14 stand for a usual value too: USUAL_PLACE, USUAL_ENTITIES,
+-- USUAL_LINKS. A row that ends with such a byte leaves out its conversation, which the status itself is the first of. A
+-- foreign id and the byte 16 may stand before the login.
 local USUAL_PLACE = '"location":null,"place":null'
 local USUAL_ENTITIES = '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
 local USUAL_ATTACHMENTS = '"media":[],"meta":null'
@@ -19,20 +19,20 @@ end
 
 -- The value of the field `row`.
 local function row_text(login, message, posted, place, lang, entities, links, conversation, foreign_id)
-  local usual = login .. '\1' .. message .. '\1' .. posted .. '\1' .. lang
-  if place == '' and entities == '' and links == '' and conversation == '' and foreign_id == '' then return usual end
-  return usual .. '\1' .. place .. '\1' .. entities .. '\1' .. links .. '\1' .. conversation .. '\1' .. foreign_id
+  return (foreign_id == '' and login or foreign_id .. '\16' .. login) .. '\1' .. message .. '\2' .. posted
+    .. (place == '' and '\3' or '\4' .. place .. '\5') .. lang .. (entities == '' and '\6' or '\7' .. entities .. '\8')
+    .. (links == '' and '\14' or links .. '\15') .. conversation
 end
 
 -- A status with the names of its values, or nil. `group` is '' for none, `origin` is nil for none.
 local function find_status(id)
   local kept = redis.call('HMGET', KEY.status .. id, 'row', 'uid', 'likes', 'comments', 'reposts', 'group', 'origin')
   if not kept[1] then return nil end
-  local login, message, posted, lang, rest = kept[1]:match('^([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)(.*)$')
-  local place, entities, links, conversation, foreign_id = '', '', '', '', ''
-  if rest ~= '' then
-    place, entities, links, conversation, foreign_id = rest:match('^\1([^\1]*)\1([^\1]*)\1([^\1]*)\1([^\1]*)\1(.*)$')
-  end
+  local start, message, posted, place, lang, entities, links, conversation =
+    kept[1]:gsub('[\3\6\14]', {['\3'] = '\4\5', ['\6'] = '\7\8', ['\14'] = '\15'})
+    :match('^([^\1]*)\1([^\2]*)\2([^\4]*)\4([^\5]*)\5([^\7]*)\7([^\8]*)\8([^\15]*)\15(.*)$')
+  local foreign_id, login = start:match('^(.*)\16(.*)$')
+  foreign_id, login = foreign_id or '', login or start
   return {id = id, uid = kept[2], likes = kept[3], comments = kept[4], reposts = kept[5], group = kept[6] or '',
     origin = kept[7] or nil, wordless = kept[7] and message == '""', login = login, lang = lang,
     conversation = conversation == '' and id or conversation, foreign_id = foreign_id, head = status_json(id, kept[2],

@@ -8,7 +8,7 @@ from stream_server.events.visibility import Visibility, VisibilityFact, visibili
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import pack_set_read, pack_words
+from stream_server.store.redis.packing import KeyRead, pack_set_read, pack_words
 
 _TABLE = tuple(map(Visibility, map(int, visibility_table())))
 """The answers of `decide_visibility`, by the bits of the facts."""
@@ -20,6 +20,7 @@ _OWN, _FOLLOWER, _BLOCKED, _MUTED, _SUSPENDED, _PROTECTED, _PRIVATE_GROUP, _MEMB
 
 _USER, _GROUP, _JOINED = (keys.key_for(name).encode() for name in ("user", "group", "joined"))
 _PROTECTED_KEY, _SUSPENDED_KEY = (keys.key_for(name).encode() for name in ("protected", "suspended"))
+_AUTHOR_READ = KeyRead(b"HMGET", _USER, b"protected", b"suspended")
 _RELATIONS = tuple(keys.key_for(name).encode() for name in ("following", "blocks", "blockers", "mutes"))
 _BLOCKS, _BLOCKERS = _RELATIONS[1:3]
 _RELATION_BITS = (_FOLLOWER, _BLOCKED, _BLOCKED, _MUTED)
@@ -68,18 +69,14 @@ class Sight:
     async def learn(self, authors: Collection[bytes], grouped: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """Read the facts that decide about texts, all of one moment: their authors, and author and group in groups.
 
-        Facts that are known already are kept. For a text in a group that is new here, the author is read again, so that
-        both facts are of the same moment. A reaction to a status counts as a text in the status's group.
+        Call it after the texts were read: facts of an earlier call are replaced, because a text may be newer than they
+        are. A reaction to a status counts as a text in the status's group.
         """
-        new = {author for author in authors if author not in self._relations}
-        groups = list[bytes]()
-        for author, group in grouped:
-            if group not in self._groups:
-                new.add(author)
-                groups.append(group)
-        if not new:
+        pairs = [*grouped]
+        uids = [*dict.fromkeys((*authors, *(author for author, _ in pairs)))]
+        if not uids:
             return
-        uids, groups = [*new], [*dict.fromkeys(groups)]
+        groups = [*dict.fromkeys(group for _, group in pairs if group)]
         commands: list[Command] = [*self._author_commands(uids)]
         for group in groups:
             commands += (("HGET", _GROUP + group, "kind"), ("ZSCORE", _JOINED + group, self.viewer))
@@ -93,7 +90,7 @@ class Sight:
     def _author_commands(self, authors: Sequence[bytes]) -> Iterable[Command]:
         members, count = pack_words(authors), len(authors)
         if count == 1:
-            yield ("HMGET", _USER + authors[0], "protected", "suspended")
+            yield _AUTHOR_READ.command(authors[0])
         else:
             yield pack_set_read(b"SMISMEMBER", _PROTECTED_KEY, members, count)
             yield pack_set_read(b"ZMSCORE", _SUSPENDED_KEY, members, count)
@@ -122,6 +119,10 @@ class Sight:
         ``group`` is the group that it was posted to, if any.
         """
         return _TABLE[self._relations[author] | self._groups[group]]
+
+    def authors_seen(self, least: Visibility) -> Collection[bytes | None]:
+        """Return the known authors of whom the viewer sees texts outside groups, at least as far as ``least``."""
+        return {author for author, facts in self._relations.items() if _TABLE[facts] >= least}
 
     def of_message(self, author: bytes) -> Visibility:
         """Return how far the viewer sees a message of a talk in which both take part."""

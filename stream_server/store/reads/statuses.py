@@ -1,5 +1,6 @@
 """Statuses as reads show them."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,26 +14,44 @@ from stream_server.store.redis.packing import KeyRead
 _STATUS = keys.key_for("status").encode()
 _READ = KeyRead(b"HMGET", _STATUS, b"row", b"uid", b"likes", b"comments", b"reposts", b"group", b"origin")
 
-_HEAD = (
-    b'{"id":"%b","uid":"%b","login":"%b","message":%b,"posted":"%b",%b,"lang":"%b","entities":%b,%b,"conversation":"%b"'
-)
+_HEAD = b'{"id":"%b","uid":"%b","login":"%b%b"'
 _JSON = b'%b,"likes":%b,"comments":%b,"reposts":%b}'
 _WHOLE = _HEAD + _JSON.removeprefix(b"%b")
 
-_USUAL_PLACE = b'"location":null,"place":null'
-_USUAL_ENTITIES = b'{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
 _USUAL_LINKS = b'"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
-"""What most statuses have in their JSON. The row of a status has nothing in its place (``lua/status.lua``)."""
+_TEXTS = (
+    (b"\1", b'","message":'),
+    (b"\2", b',"posted":"'),
+    (b"\3", b'","location":null,"place":null,"lang":"'),
+    (b"\4", b'",'),
+    (b"\5", b',"lang":"'),
+    (b"\6", b'","entities":{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]},'),
+    (b"\7", b'","entities":'),
+    (b"\x08", b","),
+    (b"\x0e", _USUAL_LINKS + b',"conversation":"'),
+    (b"\x0f", b',"conversation":"'),
+)
+"""The bytes that stand for texts in rows of statuses, as in ``lua/status.lua``."""
 
-MAX_ROWS = 200
+_FOREIGN = re.compile(rb'","uid":"([0-9]+)","login":"([^"\x10]*)\x10')
+"""The foreign id of a row, which comes before the author in JSON."""
+
+_FIRST_OF_JSON = ord(" ")
+"""The lowest byte of JSON. A row that ends with a lower one has no conversation: the status is the first of its own."""
+
+_TIME_LENGTH = len("2000-01-01T00:00:00.000Z")
+
+_BETWEEN = b"\0"
+"""Stands between rows that are expanded together."""
+
+MAX_ROWS = 256
 """Most rows of one pipeline. Redis answers them in about half a millisecond, and others in between the next ones."""
 
 
 Values = Sequence[bytes | None]
 """The fields of a status's hash as `_READ` reads them, all None if there is no such status.
 
-The field ``row`` has values with the byte 1 between them, which JSON does not contain: login, message as JSON, time and
-language. Then follow, unless all are usual: location and place, entities, links, conversation and foreign id.
+The field ``row`` is JSON with short bytes for usual texts, see ``lua/status.lua``.
 """
 
 
@@ -72,7 +91,7 @@ async def read_rows(redis: RedisClient, ids: Sequence[bytes]) -> list[StatusRow 
 async def _read_values(redis: RedisClient, ids: Sequence[bytes]) -> list[Values]:
     found: list[Values] = []
     for at in range(0, len(ids), MAX_ROWS):
-        found += await redis.execute(*map(_READ.command, ids[at : at + MAX_ROWS]))
+        found += await redis.execute(*_READ.commands(ids[at : at + MAX_ROWS]))
     return found
 
 
@@ -86,25 +105,21 @@ def parse_row(status_id: bytes, values: Values) -> StatusRow | None:
     row, author, likes, comments, reposts, group, origin = values
     if row is None or author is None or likes is None or comments is None or reposts is None:
         return None
-    values = _head_values(status_id, author, row)
-    is_plain_repost = origin is not None and values[3] == b'""'
+    message, _, end = row.partition(b"\1")[2].partition(b"\2")
+    names_itself = row[-1] < _FIRST_OF_JSON
+    head = _expand(_HEAD % (status_id, author, row, status_id if names_itself else b""))
     return StatusRow(
-        _HEAD % values, author, likes, comments, reposts, group or b"", origin or b"", is_plain_repost, values[4],
-        values[-1],
+        head, author, likes, comments, reposts, group or b"", origin or b"",
+        origin is not None and message == b'""', end[:_TIME_LENGTH],
+        status_id if names_itself else row.rpartition(b"\x0f")[2],
     )  # fmt: skip
 
 
-def _head_values(status_id: bytes, author: bytes, row: bytes) -> tuple[bytes, ...]:
-    """Return the values of `_HEAD` from the field ``row`` of a status."""
-    login, message, posted, lang, *unusual = row.split(b"\1")
-    if not unusual:
-        return (status_id, author, login, message, posted, _USUAL_PLACE, lang, _USUAL_ENTITIES, _USUAL_LINKS, status_id)
-    place, entities, links, conversation, foreign_id = unusual
-    named = b'%b","foreign_id":"%b' % (status_id, foreign_id) if foreign_id else status_id
-    return (
-        named, author, login, message, posted, place or _USUAL_PLACE, lang, entities or _USUAL_ENTITIES,
-        links or _USUAL_LINKS, conversation or status_id,
-    )  # fmt: skip
+def _expand(rows: bytes) -> bytes:
+    """Return the JSON of rows, which may be many together: a search in all of them costs little more than in one."""
+    for short, text in _TEXTS:
+        rows = rows.replace(short, text)
+    return _FOREIGN.sub(rb'","foreign_id":"\2","uid":"\1","login":"', rows) if b"\x10" in rows else rows
 
 
 Originals = Mapping[bytes, StatusRow | None]
@@ -149,16 +164,34 @@ async def show(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[by
 
     Most statuses are in no group and have no original. They need no `StatusRow`, whose making costs as much as reading.
     """
+    if not ids:
+        return []
     found = await _read_values(sight.redis, ids)
-    rows = {at: parse_row(ids[at], each) for at, each in enumerate(found) if each[5] is not None or each[6] is not None}
-    originals = await read_originals(sight.redis, rows.values()) if rows else {}
-    await learn(sight, rows.values(), originals, [author for _, author, *_ in found if author is not None])
-    of = sight.of
+    _, authors, *_, groups, origins = zip(*found, strict=True)
+    known = {author for author in authors if author is not None}
+    rows: dict[int, StatusRow | None] = {}
+    originals: Originals = {}
+    if any(groups) or any(origins):
+        rows = {at: parse_row(ids[at], found[at]) for at, of in enumerate(zip(groups, origins, strict=True)) if any(of)}
+        originals = await read_originals(sight.redis, rows.values())
+        await learn(sight, rows.values(), originals, known)
+    else:
+        await sight.learn(known)
+    seen = sight.authors_seen(least)
+    usual = [
+        _WHOLE % (status_id, author, row, status_id if row[-1] < _FIRST_OF_JSON else b"", likes, comments, reposts)
+        for status_id, (row, author, likes, comments, reposts, group, origin) in zip(ids, found, strict=True)
+        if author in seen and row and not group and not origin
+    ]
+    shown: list[bytes | None] = [*_expand(_BETWEEN.join(usual)).split(_BETWEEN)]
+    if len(usual) == len(ids):
+        return shown
+    rest = iter(shown)
     return [
         shown_json(sight, rows[at], originals, least) if at in rows
-        else None if row is None or author is None or of(author) < least
-        else _WHOLE % (*_head_values(status_id, author, row), likes, comments, reposts)
-        for at, (status_id, (row, author, likes, comments, reposts, _, _)) in enumerate(zip(ids, found, strict=True))
+        else next(rest) if row and author in seen
+        else None
+        for at, (row, author, *_) in enumerate(found)
     ]  # fmt: skip
 
 

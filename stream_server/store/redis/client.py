@@ -22,8 +22,9 @@ from stream_server.store.redis import address, moved_commands, timeout_budget
 from stream_server.store.redis.cluster_topology import ClusterTopology, CoreOwnerGuide, CoreReplicaGuide, NodeGuide
 from stream_server.store.redis.connections import LaneConnections
 from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, Guide, HostPort, guided_pool_arguments
-from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, choose_lane, is_write
-from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection
+from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, are_packed, choose_lane, is_write
+from stream_server.store.redis.packing import EXEC, MULTI
+from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection, find_instance
 from stream_server.store.redis.redis_transport import open_transport
 from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, unavailable_error
 from stream_server.store.redis.sentinel import Sentinels, pool_arguments
@@ -184,9 +185,9 @@ class RedisClient:
             replies = await self.run_pipeline(commands, timeout_seconds)
         except NoReply as lost:
             raise no_reply_error() from lost
-        for reply in replies:
-            if isinstance(reply, ResponseError):
-                raise to_api_error(reply) from reply
+        refused = find_instance(replies, ResponseError)
+        if refused is not None:
+            raise to_api_error(refused) from refused
         return replies
 
     async def execute_at_once(self, *commands: Command) -> list[Any]:
@@ -198,16 +199,16 @@ class RedisClient:
         if len(commands) == 1:
             return await self.execute(*commands)
         try:
-            replies = await self.run_pipeline((("MULTI",), *commands, ("EXEC",)), self.timeout_seconds)
+            replies = await self.run_pipeline((MULTI, *commands, EXEC), self.timeout_seconds)
         except NoReply as lost:
             raise _not_in_time() from lost
         found: list[Any] = replies[-1] if isinstance(replies[-1], list) else replies
-        refusals = [reply for reply in found if isinstance(reply, ResponseError)]
-        if not refusals:
+        refused = find_instance(found, ResponseError)
+        if refused is None:
             return found
-        if isinstance(refusals[0], OutOfMemoryError):
+        if isinstance(refused, OutOfMemoryError):
             return await self.execute(*commands)
-        raise to_api_error(refusals[0]) from refusals[0]
+        raise to_api_error(refused) from refused
 
     async def run_pipeline(self, commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
         """Send commands once and return their replies in order. The list contains an exception for each error reply.
@@ -317,6 +318,8 @@ def _not_in_time() -> Unavailable:
 
 def _pack(commands: Sequence[Command]) -> bytes:
     """Return commands in Redis' protocol. hiredis packs in C; in Python it would be a third of the cost of a post."""
+    if are_packed(commands):
+        return b"".join(commands)
     return b"".join([each if isinstance(each, bytes) else pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
 
 

@@ -12,6 +12,7 @@ from redis.exceptions import MovedError, ResponseError
 from stream_server.store.redis.cluster_topology import CORE_SLOT
 from stream_server.store.redis.guided_connection import HostPort
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.packing import MULTI
 
 UNKNOWN_HOSTS = ("", "?")
 """Hosts in the place of one that the node does not know."""
@@ -24,7 +25,7 @@ def find_refused(commands: Sequence[Command], replies: Sequence[Any]) -> list[in
     among them, because it must follow them again.
     """
     refused = [index for index, reply in enumerate(replies) if _is_core_moved(reply)]
-    if not refused or commands[0][0] == "MULTI":
+    if not refused or commands[0] in {MULTI, ("MULTI",)}:
         return [*range(len(commands))] if refused else []
     return [*refused, len(commands) - 1] if commands[-1][0] == "WAIT" else refused
 

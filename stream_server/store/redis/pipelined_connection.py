@@ -8,15 +8,18 @@ passes before it is written is never written.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 from hiredis import ProtocolError
 from redis.exceptions import AuthenticationError, BusyLoadingError, InvalidResponse, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from stream_server.store.redis.redis_transport import RedisTransport
+from stream_server.store.redis.redis_transport import NOT_YET, RedisTransport
 from stream_server.store.redis.refusals import is_demoted_primary
+
+Error = TypeVar("Error", bound=RedisError)
 
 MAX_UNANSWERED_COMMANDS = 512
 """Most commands without a reply on one connection. Further calls wait unsent, so an overloaded Redis is not given work
@@ -33,6 +36,8 @@ READ_FIRST_SECONDS = 0.005
 
 NOT_EXECUTED_ERRORS = (BusyLoadingError, AuthenticationError)
 """Error replies that redis-py treats as a broken connection. Redis did not execute the command."""
+
+_USUAL_REPLIES = frozenset((bytes, int, list, type(None)))
 
 
 class NoReply(Exception):
@@ -155,21 +160,18 @@ class PipelinedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Give the replies to the calls in order."""
         self._quiet_since = time.monotonic()
-        next_reply, unanswered = self._reader.gets, self._unanswered
+        arrived, unanswered = iter(self._reader.gets, NOT_YET), self._unanswered
         self._reader.feed(data)
         try:
-            reply = next_reply()
-            while reply is not False:
+            for first in arrived:
                 call = unanswered[0]
-                replies, missing = call.replies, call.command_count - len(call.replies)
-                while missing and reply is not False:
-                    replies.append(reply)
-                    missing -= 1
-                    if isinstance(reply, RedisError):
-                        call.is_refused = True
-                        self._retire_after(reply)
-                    reply = next_reply()
-                if not missing:
+                found = [first, *islice(arrived, call.command_count - len(call.replies) - 1)]
+                call.replies += found
+                if find_instance(found, RedisError) is not None:
+                    call.is_refused = True
+                    for error in found:
+                        self._retire_after(error)
+                if len(call.replies) == call.command_count:
                     self._finish(call)
         except (ProtocolError, InvalidResponse, IndexError):  # no Redis, or a reply that no command asked for
             self._is_retired = True
@@ -243,7 +245,7 @@ class PipelinedConnection(asyncio.Protocol):
         if self._is_retired and not self._unanswered:
             self._transport.abort()
 
-    def _retire_after(self, error: RedisError) -> None:
+    def _retire_after(self, error: object) -> None:
         """Retire the connection if a new one may avoid the error: this server is not ready, or is no primary now."""
         if isinstance(error, RedisConnectionError) or (isinstance(error, ResponseError) and is_demoted_primary(error)):
             self._is_retired = True
@@ -294,6 +296,13 @@ class PipelinedConnection(asyncio.Protocol):
             ends.append(self._unanswered[0].deadline + self._late_reply_seconds)
         if ends:
             self._wake_at(min(ends))
+
+
+def find_instance(replies: Sequence[Any], kind: type[Error]) -> Error | None:
+    """Return the first reply that is an error of this kind, None if there is none, as in nearly all calls."""
+    if _USUAL_REPLIES.issuperset(map(type, replies)):
+        return None
+    return next((reply for reply in replies if isinstance(reply, kind)), None)
 
 
 def _find_failure(replies: list[Any]) -> Exception | None:

@@ -13,6 +13,9 @@ from redis.asyncio import ConnectionPool
 from redis.asyncio.connection import DefaultParser
 from redis.exceptions import InvalidResponse
 
+NOT_YET = object()
+"""What a parser returns in the place of a reply that is not complete. Unlike the usual False, it equals no reply."""
+
 
 class RedisTransport:
     """The open transport, on which no reply is outstanding.
@@ -31,9 +34,12 @@ class RedisTransport:
         self.transport: asyncio.Transport = self._writer.transport
 
     def attach(self, protocol: asyncio.Protocol) -> Reader:
-        """Give all further bytes to ``protocol``. Return a parser for them; error replies become exceptions."""
+        """Give all further bytes to ``protocol``. Return a parser for them.
+
+        Error replies become exceptions. `NOT_YET` means that the next reply is not complete.
+        """
         self.transport.set_protocol(protocol)
-        return Reader(protocolError=InvalidResponse, replyError=DefaultParser.parse_error)
+        return Reader(protocolError=InvalidResponse, replyError=DefaultParser.parse_error, notEnoughData=NOT_YET)
 
 
 async def open_transport(pool: ConnectionPool, timeout_seconds: float) -> RedisTransport:

@@ -13,7 +13,7 @@ from hiredis import pack_command
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from stream_server.store.redis.redis_transport import RedisTransport
+from stream_server.store.redis.redis_transport import NOT_YET, RedisTransport
 from stream_server.store.redis.refusals import unavailable_error
 
 Work = Callable[[], Awaitable[None]]
@@ -96,7 +96,7 @@ class Subscription(asyncio.Protocol):
         """Hand over the messages in ``data``, or keep them while the listener is not ready."""
         try:
             self._parser.feed(data)
-            while (reply := self._parser.gets()) is not False:
+            while (reply := self._parser.gets()) is not NOT_YET:
                 if isinstance(reply, Exception):
                     raise reply  # noqa: TRY301 - all errors of a read end the subscription in one place
                 if reply[0] != b"message":
