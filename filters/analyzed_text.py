@@ -23,7 +23,7 @@ class AnalyzedText:
 
     __slots__ = (
         "_folded", "_found", "_link_words", "_link_words_text", "_marked_text", "_terms", "_unspaced_runs",
-        "_word_sequence", "_words", "entities", "text",
+        "_word_sequence", "entities", "text",
     )  # fmt: skip
 
     def __init__(self, text: str, entities: Entities = NO_ENTITIES) -> None:
@@ -31,7 +31,6 @@ class AnalyzedText:
         self.entities = entities
         self._folded: str | None = None
         self._found: dict[str, bool] = {}
-        self._words: frozenset[str] | None = None
         self._terms: frozenset[str] | None = None
         self._marked_text: str | None = None
         self._unspaced_runs: str | None = None
@@ -65,17 +64,6 @@ class AnalyzedText:
         return next(searched.starts(self.marked_text), None) is not None
 
     @property
-    def words(self) -> frozenset[str]:
-        """The case-folded words outside entities. For each link: the link without protocol, and the words in it."""
-        if self._words is None:
-            found = words(self.folded)
-            for form in self._link_forms():
-                found.add(form)
-                found |= words(form)
-            self._words = frozenset(found)
-        return self._words
-
-    @property
     def folded(self) -> str:
         """The case-folded text with spaces in place of entities. ``@a's``, for example, leaves only the word ``s``."""
         if self._folded is None:
@@ -89,27 +77,23 @@ class AnalyzedText:
         return frozenset(fold(tag.text) for tag in self.entities.hashtags)
 
     @property
-    def mentions(self) -> frozenset[str]:
-        """The logins that the text mentions, case-folded and without ``@``."""
-        return frozenset(fold(mention.login) for mention in self.entities.mentions)
-
-    @property
-    def cashtags(self) -> frozenset[str]:
-        """The cashtags of the text, case-folded and without ``$``."""
-        return frozenset(fold(tag.text) for tag in self.entities.cashtags)
-
-    @property
     def terms(self) -> frozenset[str]:
-        """The terms that ``track`` finds: words; hashtags and mentions, with and without sign; cashtags with sign."""
+        """The terms that ``track`` finds, case-folded.
+
+        These are the words outside entities, each link without protocol and the words in it, hashtags and mentions with
+        and without their sign, and cashtags with their sign.
+        """
         if self._terms is None:
-            terms = self.words
-            if tags := self.hashtags:
-                terms = terms.union(tags, ["#" + tag for tag in tags], *map(words, tags))
-            if mentions := self.mentions:
-                terms = terms.union(mentions, ["@" + login for login in mentions])
-            if cashtags := self.cashtags:
-                terms = terms.union(["$" + tag for tag in cashtags])
-            self._terms = terms
+            found = words(self.folded)
+            if self.entities is not NO_ENTITIES:  # most texts have none
+                for form in self._link_forms():
+                    found |= {form, *words(form)}
+                for tag in self.hashtags:
+                    found |= {tag, "#" + tag, *words(tag)}
+                for login in [fold(mention.login) for mention in self.entities.mentions]:
+                    found |= {login, "@" + login}
+                found.update(["$" + fold(tag.text) for tag in self.entities.cashtags])
+            self._terms = frozenset(found)
         return self._terms
 
     @property

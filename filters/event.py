@@ -7,9 +7,9 @@ from functools import lru_cache
 from filters import index_keys
 from filters.analyzed_text import EMPTY_TEXT, AnalyzedText
 from filters.entities import NO_ENTITIES, Entities
-from filters.index_keys import Box, Key, event_box_keys, event_point_keys, user_key
-from filters.term_search import WordSequence, compounds
-from filters.tokens import fold
+from filters.index_keys import Box, Key, event_box_keys, event_point_keys
+from filters.term_search import WordSequence
+from filters.tokens import compounds, fold
 
 MAX_CACHED_BIOS = 1024  # number of bios whose words and keys are cached, because an author often posts again
 
@@ -103,7 +103,8 @@ class Event:
     def common_keys(self) -> frozenset[Key]:
         """The index keys that most filters use: words, compounds and entities of the text, keys of ``user_ids``."""
         if self._common_keys is None:
-            self._common_keys = self.terms.union(compounds(self.analyzed_text.folded), map(user_key, self.user_ids))
+            text = self.analyzed_text
+            self._common_keys = text.terms.union(compounds(text.folded), map(index_keys.USER.__add__, self.user_ids))
         return self._common_keys
 
     @property

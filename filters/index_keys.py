@@ -49,6 +49,7 @@ _ANY_PART = "!"  # behind a macro-language, in the key of a text that may be in 
 
 RULE_KEY_PREFIX = "\x1e"  # of the keys that are not among :attr:`filters.event.Event.common_keys`
 
+USER = "\x1fp"  # + the id of a user by whose id ``follow`` finds the event
 LOGIN = f"{RULE_KEY_PREFIX}l"  # + a folded login: of the author, the replied-to user or the reposted author
 CONVERSATION = f"{RULE_KEY_PREFIX}c"  # + the id of the first status of a thread
 PLACE = f"{RULE_KEY_PREFIX}n"  # + the folded name of a place
@@ -58,13 +59,13 @@ FLAG = f"{RULE_KEY_PREFIX}f"  # + a property of a status, such as ``is:reply`` o
 BIO = f"{RULE_KEY_PREFIX}b"  # + a folded word of the author's bio
 QUOTED = f"{RULE_KEY_PREFIX}q"  # + a term of the text that a status quotes
 
-_RARE_PREFIXES = ("#", "@", "$", "\x1fp", LOGIN, CONVERSATION)  # of keys for one topic, person or conversation
+_RARE_PREFIXES = ("#", "@", "$", USER, LOGIN, CONVERSATION)  # of keys for one topic, person or conversation
 _COMMON_PREFIXES = (FLAG, LANGUAGE, COUNTRY, f"{RULE_KEY_PREFIX}m!")  # of keys that a large share of all events has
 
 
 def user_key(user_id: str) -> Key:
     """Return the index key of a user. Each event that the parameter ``follow`` finds for this user has the key."""
-    return f"\x1fp{user_id}"
+    return USER + user_id
 
 
 @lru_cache(MAX_CACHED_TAGS)

@@ -59,9 +59,6 @@ class Trie(Generic[T]):
         self.candidate_items: CompactSet[T] = ()
         self.children: dict[Key, Trie[T] | CompactSet[T]] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self.exact_items or self.candidate_items or self.children)
-
     def add(self, clause: Clause, item: T, *, exact: bool) -> None:
         """Add an item under a clause. ``exact`` means that each event with all keys of the clause matches the item."""
         path = _sorted_path(clause)
@@ -142,10 +139,7 @@ class BoxIndex(Generic[T]):
 
     def __init__(self) -> None:
         self._covered_squares: dict[Key, CompactSet[T]] = {}
-        self._crossed_squares: dict[Key, CompactSet[ItemBox[T]]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._crossed_squares)  # every box is listed here, at least under the key for large areas
+        self.crossed_squares: dict[Key, CompactSet[ItemBox[T]]] = {}
 
     def add(self, item: T, boxes: Collection[Box]) -> None:
         """Add an item with its boxes. :meth:`find` finds it for events that touch a box with their point or place."""
@@ -153,7 +147,7 @@ class BoxIndex(Generic[T]):
             if covered:
                 self._covered_squares[square] = with_item(self._covered_squares.get(square, ()), item)
             else:
-                self._crossed_squares[square] = with_item(self._crossed_squares.get(square, ()), entry)
+                self.crossed_squares[square] = with_item(self.crossed_squares.get(square, ()), entry)
 
     def remove(self, item: T, boxes: Collection[Box]) -> None:
         """Remove an item that :meth:`add` added with the same boxes."""
@@ -161,7 +155,7 @@ class BoxIndex(Generic[T]):
             if covered:
                 _discard_item(self._covered_squares, square, item)
             else:
-                _discard_item(self._crossed_squares, square, entry)
+                _discard_item(self.crossed_squares, square, entry)
 
     def find(self, event: Event, found: set[T]) -> None:
         """Add to ``found`` the items with a box that touches the event's point or, without a point, its place."""
@@ -170,12 +164,12 @@ class BoxIndex(Generic[T]):
             return
         for square in self._covered_squares.keys() & squares:
             found.update(self._covered_squares[square])
-        near = self._crossed_squares.keys() & squares
+        near = self.crossed_squares.keys() & squares
         if not near:
             return
         for left, bottom, right, top in _event_boxes(event):
             for square in near:
-                for west, south, east, north, item in self._crossed_squares[square]:
+                for west, south, east, north, item in self.crossed_squares[square]:
                     if west <= right and left <= east and south <= top and bottom <= north:
                         found.add(item)
 

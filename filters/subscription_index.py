@@ -12,6 +12,7 @@ from filters.base import FilterFailure
 from filters.event import Event
 from filters.index_keys import RULE_KEY_PREFIX, Clause, IndexTerms, Key
 from filters.inverted_lists import BoxIndex, CompactSet, Trie, with_item, without_item
+from filters.narrowing import Kinds
 from filters.subscription import Subscription
 
 T = TypeVar("T", bound=Hashable)
@@ -32,19 +33,17 @@ CANDIDATES_PER_SLICE = 4
 class Verification(Generic[T]):
     """Calls the filters of the items that may match an event, for a limited time for each event.
 
-    ``unverified`` are the items for which no time was left. The caller must empty this list.
+    Attributes:
+        unverified: The items for which no time was left. The caller must empty this list.
+        spent_seconds: Time that counts for this event so far. The caller sets it to 0 for the next event.
     """
 
-    __slots__ = ("_clock", "_spent_seconds", "unverified")
+    __slots__ = ("_clock", "spent_seconds", "unverified")
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.unverified: list[T] = []
         self._clock = clock
-        self._spent_seconds = 0.0
-
-    def start_event(self) -> None:
-        """Give the next event its full time."""
-        self._spent_seconds = 0.0
+        self.spent_seconds = 0.0
 
     def verify(self, items: Sequence[T], check: Callable[[Sequence[T]], Iterable[T]]) -> list[T]:
         """Return those of ``items`` that match.
@@ -54,14 +53,14 @@ class Verification(Generic[T]):
         found: list[T] = []
         at, size, started_at = 0, CANDIDATES_PER_SLICE, self._clock()
         while at < len(items):
-            if self._spent_seconds > MAX_EVENT_SECONDS:
+            if self.spent_seconds > MAX_EVENT_SECONDS:
                 self.unverified.extend(items[at:])
                 break
             found.extend(check(items[at : at + size]))
             at += size
             ended_at = self._clock()
             if ended_at - started_at > SLOW_SLICE_SECONDS:
-                self._spent_seconds += min(ended_at - started_at, MAX_COUNTED_SECONDS)
+                self.spent_seconds += min(ended_at - started_at, MAX_COUNTED_SECONDS)
                 size = 1
             started_at = ended_at
         return found
@@ -82,6 +81,7 @@ class Postings(Generic[T]):
         self._by_dynamic_key: dict[Key, CompactSet[T]] = {}
         self._dynamic_keys: dict[T, set[Key]] = {}
         self._verifiers: dict[T, Callable[[Event], bool]] = {}  # of the items not found by exact terms alone
+        self._clause_count = 0
         # Number of clauses with a key that only rules use. While it is 0, events need not compute these keys.
         self._rule_key_clauses = 0
 
@@ -119,10 +119,10 @@ class Postings(Generic[T]):
         raise.
         """
         found: set[T] = set()
-        if self._boxes:
+        if self._boxes.crossed_squares:  # every box is listed here, at least under the key for large areas
             self._boxes.find(event, found)
         candidates: set[T] = set(self.unindexed) if self.unindexed else set()
-        if self._clauses or self._by_dynamic_key:
+        if self._clause_count or self._by_dynamic_key:
             keys = event.index_keys if self._rule_key_clauses else event.common_keys
             self._clauses.find(keys, found, candidates)
             for key in self._by_dynamic_key.keys() & keys:
@@ -190,10 +190,12 @@ class Postings(Generic[T]):
 
     def _add_clause(self, clause: Clause, item: T, *, exact: bool) -> None:
         self._clauses.add(clause, item, exact=exact)
+        self._clause_count += 1
         self._rule_key_clauses += _has_rule_key(clause)
 
     def _remove_clause(self, clause: Clause, item: T, *, exact: bool) -> None:
         self._clauses.remove(clause, item, exact=exact)
+        self._clause_count -= 1
         self._rule_key_clauses -= _has_rule_key(clause)
 
 
@@ -213,12 +215,17 @@ class _NarrowingGroup(Generic[T]):
 
     The subscription ``representative`` makes this check. There may be too many different narrowing filters. Then all
     further items share one group whose ``representative`` is None, and the index checks each of these items singly.
+
+    If the only narrowing filter is ``kinds``, ``kinds`` has its kinds. Most subscriptions are of this form, and a look
+    into the set takes the place of the check. Otherwise ``kinds`` is None.
     """
 
-    __slots__ = ("postings", "representative", "size")
+    __slots__ = ("kinds", "postings", "representative", "size")
 
     def __init__(self, representative: Subscription | None, verification: Verification[T]) -> None:
         self.representative = representative
+        alone = representative.narrowing[0] if representative and len(representative.narrowing) == 1 else None
+        self.kinds = alone.kinds if type(alone) is Kinds else None
         self.postings: Postings[T] = Postings(verification)
         self.size = 0
 
@@ -296,10 +303,11 @@ class SubscriptionIndex(Generic[T]):
 
     def match(self, event: Event) -> list[T]:
         """Return the items whose subscriptions match the event, each once and in no particular order."""
-        self.verification.start_event()
+        self.verification.spent_seconds = 0.0
         matched: list[T] = []
+        kind = event.kind
         for group in self._groups.values():
-            if self._group_passes(group, event):
+            if self._group_passes(group, event) if group.kinds is None else kind in group.kinds:
                 matched.extend(group.postings.find(event, self._matches_base))
         if self._mixed_group.size:
             found = self._mixed_group.postings.find(event, self._matches_base)

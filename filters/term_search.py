@@ -119,8 +119,6 @@ def blank_link_prefixes(text: str) -> str:
 WORD_START, WORD_END, OTHER_START, OTHER_END = "\x1c", "\x1d", "\x1e", "\x1f"
 """The marks around a word and around another character or emoji. They count as white space, which no term has."""
 
-MAX_COMPOUND_CHARS = 60  # longer pieces of a text are no compounds
-
 _SIGNS = ("#", "@", "$")
 
 
@@ -171,28 +169,6 @@ def searched_term(term: str) -> SearchedTerm | None:
     spans = [token[1:] for token in tokens(term)]
     begins, ends = not spans or spans[0][0] > 0, not spans or spans[-1][1] < len(term)
     return SearchedTerm(term, frozenset(found), mark_text(term), begins, ends)
-
-
-def compounds(folded: str) -> Iterator[str]:
-    """Yield the pieces of a case-folded text between spaces that consist of several words, such as ``don't``.
-
-    A text has these pieces as index keys, so that the index finds most terms with punctuation without a search.
-    """
-    if folded.replace(" ", "").isalnum():
-        return iter(())
-    return filter(None, [_compound(piece) for piece in folded.split() if not piece.isalnum()])
-
-
-@lru_cache(8192)
-def _compound(piece: str) -> str:
-    """Return a piece of a text without its outer punctuation.
-
-    Return an empty string for a single word or a long piece.
-    """
-    if len(piece) > MAX_COMPOUND_CHARS:
-        return ""
-    found = list(tokens(piece))
-    return piece[found[0].start : found[-1].end] if len(found) > 1 else ""
 
 
 def mark_text(folded: str) -> str:

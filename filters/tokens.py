@@ -15,6 +15,7 @@ pairs and then searched in the run itself.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from operator import add
 from typing import NamedTuple
 
@@ -165,3 +166,28 @@ def words_in_order(folded: str) -> list[str]:
 def blank_emoji(folded: str) -> str:
     """Return the case-folded text with each emoji replaced by spaces, so that all else keeps its position."""
     return _EMOJI_PATTERN.sub(lambda emoji: " " * len(emoji.group()), folded)
+
+
+MAX_COMPOUND_CHARS = 60  # longer pieces of a text are no compounds
+
+
+def compounds(folded: str) -> Iterator[str]:
+    """Yield the pieces of a case-folded text between spaces that consist of several words, such as ``don't``.
+
+    A text has these pieces as index keys, so that the index finds most terms with punctuation without a search.
+    """
+    if folded.replace(" ", "").isalnum():
+        return iter(())
+    return filter(None, [_compound(piece) for piece in folded.split() if not piece.isalnum()])
+
+
+@lru_cache(8192)
+def _compound(piece: str) -> str:
+    """Return a piece of a text without its outer punctuation.
+
+    Return an empty string for a single word or a long piece.
+    """
+    if len(piece) > MAX_COMPOUND_CHARS:
+        return ""
+    found = list(tokens(piece))
+    return piece[found[0].start : found[-1].end] if len(found) > 1 else ""

@@ -105,7 +105,7 @@ class Track(Filter):
         """Return an exact clause for each phrase of words and entities, and a candidate clause for each other phrase.
 
         A phrase whose searched terms begin and end with words has an exact clause too. Most texts with the phrase have
-        these terms as index keys (:func:`filters.term_search.compounds`).
+        these terms as index keys (:func:`filters.tokens.compounds`).
         """
         searched = (found.required for found in self._searched_phrases.values())
         candidates = [frozenset(sorted(keys, key=estimate_rarity)[-MAX_CANDIDATE_KEYS:]) for keys in searched]

@@ -52,7 +52,7 @@ from stream_server.web import routes
 from stream_server.web.api.server import load_console
 from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
-from stream_server.web.streaming import protocols
+from stream_server.web.streaming.framing import count_streams
 from stream_server.web.streaming.opener import StreamOpener
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
@@ -309,20 +309,20 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         services
     )
     readers: dict[str, Callable[[], float | Mapping[str, float]]] = {
-        "streams": lambda: protocols.count_streams(hub.registry.open_by_framing),
+        "streams": lambda: count_streams(hub.registry.open_by_framing),
         "streams_live": hub.count_live_clients,
         "streams_ended_total": lambda: hub.counters.ended_streams,
         "events_published_total": lambda: hub.counters.published,
-        "events_delivered_total": lambda: hub.flusher.delivered,
+        "events_delivered_total": lambda: hub.live.flusher.times.delivered,
         "events_malformed_total": lambda: hub.counters.malformed + feed.malformed,
         "events_unsigned_total": lambda: feed.unsigned,
         "events_duplicate_total": lambda: feed.duplicates,
         "events_recovered_total": lambda: feed.recovered,
-        "flushes_total": lambda: hub.flusher.flushes,
-        "flush_ratio": lambda: hub.flusher.pause.flush_share,
-        "busy_ratio": lambda: hub.flusher.pause.pressure,
+        "flushes_total": lambda: hub.live.flusher.flushes,
+        "flush_ratio": lambda: hub.live.flusher.pause.flush_share,
+        "busy_ratio": lambda: hub.live.flusher.pause.pressure,
         "filter_failures_total": lambda: hub.counters.filter_failures + hub.catchup_reader.failures,
-        "subscriptions_without_keys": lambda: hub.index.scanned_count,
+        "subscriptions_without_keys": lambda: hub.live.index.scanned_count,
         "stream_rechecks_ended_total": lambda: token_recheck.ended_streams,
         "stream_failures_total": lambda: hub.background_tasks.failures,
         "slow_client_demotions_total": lambda: hub.counters.slow_demotions,
@@ -358,7 +358,7 @@ def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServic
         "log_trimmed_total": lambda: trimmer.trimmed_entries,
     }
     metrics = Metrics(worker)
-    metrics.watch_times(hub.flusher.times)
+    metrics.watch_times(hub.live.flusher.times)
     for name, read in readers.items():
         metrics.watch(f"stream_server_{name}", read)
     return metrics

@@ -18,7 +18,7 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``doctor``           checks this machine, a Redis and a server
 ``doctor_machine``   checks the machine and the data folder
 ``doctor_redis``     checks a Redis: whether it takes writes, and its settings
-``cluster``          makes a Redis Cluster, moves its core, and checks it
+``cluster``          starts a Redis Cluster with two servers on this machine, to try it
 ``redis_acl``        prints Redis users with the least rights that each role needs
 ``fetch``            downloads a valkey-server and the language detector
 ``output``           how commands print, and ``--json``

@@ -7,7 +7,7 @@ For example, a ``delete`` gives clients only ids, and its facts let it match the
 """
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,7 +16,7 @@ from stream_server.events.entry_fields import NO_FACTS, EntryFacts, MalformedEnt
 from stream_server.events.kinds import FOLLOWERS_PREFIX, GROUP_PREFIX, KNOWN_KINDS, REACTION_KINDS, USERS_PREFIX
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import EPOCH_MS, POSITION_PATTERN, Position, format_iso_time
-from stream_server.events.view import EntryView, ShownIds, make_view
+from stream_server.events.view import ShownIds, make_view
 
 
 class Revocation(msgspec.Struct):
@@ -47,7 +47,7 @@ class CommandToken(msgspec.Struct):
 class StreamCommand(msgspec.Struct):
     """A command for one stream of the user ``uid``: ``close`` it with a code, or ``prolong`` it with a token.
 
-    ``scopes`` are those of the token. A process of an earlier version leaves them out.
+    ``scopes`` are those of the token. A ``close`` has neither.
     """
 
     uid: str
@@ -92,6 +92,9 @@ class _EntryBody(msgspec.Struct):
 _decode_body = msgspec.json.Decoder(_EntryBody).decode
 _decode_wire = msgspec.json.Decoder(WireFields).decode
 
+_DECODED = ("actors", "event", "facts", "quoted_author", "shown_ids", "subject_id", "wire")
+"""The attributes of an entry that come from its JSON. They are unset until `Entry.decode` sets them all."""
+
 ENTRY_OVERHEAD_BYTES = 512
 """Estimated memory of an undecoded entry in bytes, besides its body."""
 
@@ -114,12 +117,31 @@ class Entry:
         size: Estimated memory of the entry in bytes. Buffers with a size limit add these up.
         is_deleted: Whether the shown status or comment was deleted since, as a reader of the log found. Live: False.
         original_is_deleted: The same for the reposted or quoted status.
+        event: The decoded event, which filters match.
+        actors: Ids of users whose words or actions the entry shows. Viewers who block or mute one do not get it.
+        quoted_author: Id of the quoted status's author, or None. Viewers who may not see that status get the quote
+            without it.
+        subject_id: Id of the status or comment that the entry creates or deletes. None if the entry does neither.
+        shown_ids: Ids of the statuses and comments whose text the entry shows. Readers of the log look up the deleted
+            ones.
+        wire: The JSON object with the event's data. A message has its members after ``kind``, ``cursor`` and ``at``.
+        facts: The part of the entry that only filters and the dialects (Twitter's formats) use. Clients do not get it.
+
+    ``event`` and all after it come from the JSON. The first look at one of them decodes it, see `decode`.
     """
 
     __slots__ = (
-        "_change", "_facts", "_frames", "_message_json", "_reduced", "_view", "_wire",
+        *_DECODED, "_change", "_frames", "_is_decoded", "_message_json", "_reduced",
         "audience", "body", "is_deleted", "kind", "original_is_deleted", "position", "size",
     )  # fmt: skip
+
+    event: Event
+    actors: frozenset[str]
+    quoted_author: str | None
+    subject_id: str | None
+    shown_ids: ShownIds
+    wire: bytes
+    facts: EntryFacts
 
     def __init__(self, position: Position, kind: str, audience: str, body: bytes) -> None:
         self.position = position
@@ -129,38 +151,20 @@ class Entry:
         self.size = len(body) + ENTRY_OVERHEAD_BYTES
         self.is_deleted = False
         self.original_is_deleted = False
-        self._view: EntryView | None = None
+        self._is_decoded = False
         self._reduced: Entry | None = None
-        self._wire: bytes | None = None
         self._change: SavedRulesChange | None = None
-        self._facts: EntryFacts | None = None
         self._message_json: bytes | None = None
         self._frames: dict[EncodeEntry, bytes] | None = None
 
-    @property
-    def event(self) -> Event:
-        """The decoded event, which filters match. Raises `MalformedEntry` if the entry's JSON is invalid."""
-        return (self._view or self._decode()).event
+    if not TYPE_CHECKING:  # or every misspelt attribute would pass the type check
 
-    @property
-    def actors(self) -> frozenset[str]:
-        """Ids of users whose words or actions the entry shows. Viewers who block or mute any of them do not get it."""
-        return (self._view or self._decode()).actors
-
-    @property
-    def quoted_author(self) -> str | None:
-        """Id of the quoted status's author, or None. Viewers who may not see that status get the quote without it."""
-        return (self._view or self._decode()).quoted_author
-
-    @property
-    def subject_id(self) -> str | None:
-        """Id of the status or comment that the entry creates or deletes. None if the entry does neither."""
-        return (self._view or self._decode()).subject_id
-
-    @property
-    def shown_ids(self) -> ShownIds:
-        """Ids of the statuses and comments whose text the entry shows. Readers of the log look up the deleted ones."""
-        return (self._view or self._decode()).shown_ids
+        def __getattr__(self, name: str) -> Any:
+            """Decode the JSON, because an attribute that comes from it is not set yet. May raise `MalformedEntry`."""
+            if name not in _DECODED:
+                raise AttributeError(name)
+            self.decode()
+            return getattr(self, name)
 
     @property
     def audience_owner(self) -> str | None:
@@ -191,14 +195,6 @@ class Entry:
 
     def _audience_after(self, prefix: str) -> str | None:
         return self.audience[len(prefix) :] if self.audience.startswith(prefix) else None
-
-    @property
-    def wire(self) -> bytes:
-        """The JSON object with the event's data. A message has its members after ``kind``, ``cursor`` and ``at``."""
-        if self._wire is None:
-            _ = self._decode()
-        assert self._wire is not None
-        return self._wire
 
     def revocation(self) -> Revocation:
         """Return the user id and token id in a ``revoke``, ``suspend`` or ``reinstate``. Raises `MalformedEntry`."""
@@ -231,14 +227,6 @@ class Entry:
         except msgspec.MsgspecError as error:
             raise MalformedEntry(str(error)) from error
 
-    @property
-    def facts(self) -> EntryFacts:
-        """The part of the entry that only filters and the dialects (Twitter's formats) use. Clients do not get it."""
-        if self._facts is None:
-            _ = self._decode()
-        assert self._facts is not None
-        return self._facts
-
     def message_json(self, matched: bytes | None = None) -> bytes:
         """Return the message for clients as JSON: ``{"kind", "cursor", "at", …}``. ``matched``, if any, comes last."""
         if self._message_json is None:
@@ -261,22 +249,29 @@ class Entry:
 
     def drop_caches(self) -> None:
         """Delete the cached results of decoding and encoding. They take ten times the memory of the entry's JSON."""
-        self._view = self._reduced = self._wire = self._change = self._facts = self._message_json = self._frames = None
+        self._reduced = self._change = self._message_json = self._frames = None
+        if self._is_decoded:
+            self._is_decoded = False
+            for name in _DECODED:
+                delattr(self, name)
 
-    def _decode(self) -> EntryView:
-        """Decode the entry's JSON, cache and return its content. Raises `MalformedEntry` if the JSON is invalid."""
+    def decode(self) -> None:
+        """Decode the JSON and keep its content until `drop_caches`. Raises `MalformedEntry` if the JSON is invalid."""
+        is_ascii = self.body.isascii()
         try:
-            _ = self.body.isascii() or self.body.decode()  # clients receive the bytes unchanged, so they must be UTF-8
+            _ = is_ascii or self.body.decode()  # clients receive the bytes unchanged, so they must be UTF-8
             body = _decode_body(self.body)
-            wire = _decode_wire(body.wire)
+            fields = _decode_wire(body.wire)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise MalformedEntry(str(error)) from error
-        if bytes(body.wire) == b"{}":
+        wire = bytes(body.wire)
+        if wire == b"{}":
             raise MalformedEntry("the entry has no members for clients")
-        self._wire = keep_on_one_line(bytes(body.wire))
-        self._facts = body.facts
-        view = self._view = make_view(self.kind, body.facts, wire)
-        return view
+        view = make_view(self.kind, body.facts, fields)
+        self.event, self.actors, self.quoted_author = view.event, view.actors, view.quoted_author
+        self.subject_id, self.shown_ids, self.facts = view.subject_id, view.shown_ids, body.facts
+        self.wire = wire if is_ascii else keep_on_one_line(wire)
+        self._is_decoded = True
 
     def without_original(self) -> "Entry":
         """Return a copy without the reposted or quoted status. Filters cannot find the copy by that status's text."""
@@ -318,7 +313,7 @@ def parse_published(message: bytes) -> Entry:
     if not EPOCH_MS <= entry.position.ms < EPOCH_MS + (1 << 41) or entry.kind not in KNOWN_KINDS:
         raise MalformedEntry("the time is out of range or the kind is unknown")
     if not entry.audience.startswith(USERS_PREFIX):
-        _ = entry.event
+        entry.decode()
     return entry
 
 

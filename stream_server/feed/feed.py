@@ -22,7 +22,7 @@ from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.log.rollbacks import Rollbacks
-from stream_server.store.redis.message_delivery import Work
+from stream_server.store.redis.subscription import Work
 from stream_server.store.social.open_streams import ASK_PREFIX
 from stream_server.store.social.user_graph import RestrictedAccounts
 
@@ -128,7 +128,7 @@ class Feed:
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if self.detector.has_unannounced_losses:
+            if self.detector.unannounced_losses:
                 # The announcement itself arrives as a message and ends the listener. Do not cancel its writer.
                 await self.detector.wait_for_running_check()
         finally:
@@ -153,7 +153,7 @@ class Feed:
             await self._catch_up(head)
             self.heard_log.record_check(started_at, head)
             self.link_health.mark_healthy()
-            await subscription.deliver(self._handle_message, self.hub.flusher.flush_if_due)
+            await subscription.deliver(self._handle_message, self.hub.live.flusher.flush_if_due)
 
     def _handle_message(self, message: bytes) -> Work | None:
         """Publish the entry of one message to the hub. Return a coroutine to await before the next message, or None.
@@ -180,7 +180,7 @@ class Feed:
             return partial(self._handle_unexpected, entry.position)
         self.hub.publish(entry)
         # In a burst, let further messages wait in Redis and not here, once for each client.
-        return self.hub.flusher.drained if self.hub.flusher.is_busy else None
+        return self.hub.live.flusher.drained if self.hub.live.flusher.is_busy else None
 
     async def _handle_unexpected(self, position: Position) -> None:
         """Handle a message whose entry does not follow the hub's head: entries are missing, or it is known already."""
@@ -222,7 +222,7 @@ class Feed:
                 self.detector.accept_head(hub.head)
                 await self._load_account_status()
             self._publish(entries)
-            await hub.flusher.drained()
+            await hub.live.flusher.drained()
 
     def _move_head(self, position: Position, reason: str, missed_count: int | None = None) -> None:
         """Move the hub's head past missed entries, or back.
@@ -263,7 +263,7 @@ class Feed:
 
         Either a rollback is not announced yet, or the account status (who is suspended or protected) is outdated.
         """
-        if self.detector.has_unannounced_losses or not self._is_account_status_loaded:
+        if self.detector.unannounced_losses or not self._is_account_status_loaded:
             raise LinkLost("entries received earlier are no longer on the log")
 
     def _publish(self, entries: list[Entry]) -> None:

@@ -44,6 +44,8 @@ class RollbackDetector:
 
     After a rollback it calls ``on_rollback`` with the position after which the log continues, and the callback moves
     the hub back. `recheck` sets the event ``recheck_failed`` when it finds a rollback, or when Redis does not answer.
+    ``unannounced_losses`` are positions of lost entries, newest first, until their rollback is announced on the log.
+    Until then, clients must not read on.
     """
 
     def __init__(self, log: EventLog, rollbacks: Rollbacks, hub: Hub, on_rollback: Callable[[Position], None]) -> None:
@@ -51,7 +53,7 @@ class RollbackDetector:
         self._rollbacks = rollbacks
         self._hub = hub
         self._on_rollback = on_rollback
-        self._unannounced_losses: list[Position] = []
+        self.unannounced_losses: list[Position] = []
         self._check_lock = asyncio.Lock()
         self._checks_started = self._last_check_completed = 0
         self._redis_run_id = ""
@@ -59,11 +61,6 @@ class RollbackDetector:
         self._checkpoints = deque([hub.head], maxlen=MAX_CHECKPOINTS)
         self._announced_rollbacks: list[AnnouncedRollback] = []
         self.recheck_failed = asyncio.Event()
-
-    @property
-    def has_unannounced_losses(self) -> bool:
-        """Whether the log lost entries and the rollback is not announced yet. Until then, clients must not read on."""
-        return bool(self._unannounced_losses)
 
     async def wait_for_running_check(self) -> None:
         """Wait until the running check has ended. Cancelling it instead could interrupt a rollback's announcement."""
@@ -91,7 +88,7 @@ class RollbackDetector:
         except ApiError:
             self.recheck_failed.set()
             raise
-        if self._unannounced_losses:
+        if self.unannounced_losses:
             message = "the log was rolled back and Redis does not accept the record yet; try again"
             raise Unavailable(message, retry_after=1)
 
@@ -119,7 +116,7 @@ class RollbackDetector:
         run_id, located = await self._log.look_up_with_run_id(received)
         is_missing = received.n > 0 and not located.was_trimmed(received)
         is_missing = is_missing and (located.entry is None or located.entry.position != received)
-        if is_missing or check_all or self._unannounced_losses or run_id != self._redis_run_id:
+        if is_missing or check_all or self.unannounced_losses or run_id != self._redis_run_id:
             await self._handle_rollback(received if is_missing else None, located)
         self._redis_run_id, self._verified_position = run_id, received
         self._last_check_completed = self._checks_started
@@ -131,13 +128,13 @@ class RollbackDetector:
         """Find the entries that Redis lost. If any, tell all clients, move the hub's head back and raise `LinkLost`."""
         lost = await self._find_lost(located) or ([] if missing_head is None else [missing_head])
         # No client reads on until the rollback is announced. If an earlier announcement was interrupted, repeat it.
-        self._unannounced_losses = lost = lost or self._unannounced_losses
+        self.unannounced_losses = lost = lost or self.unannounced_losses
         if not lost:
             await self._repeat_announcements(located)
             return
         recorded = await self._announce(await self._find_survivor(lost[-1]), lost[0])
         await self._repeat_announcements(located)
-        self._unannounced_losses = []
+        self.unannounced_losses = []
         if recorded is None:
             raise LinkLost(f"{lost[0].cursor} was missing from the log and is back")
         resume_after = recorded.resume_after

@@ -128,12 +128,13 @@ class Client:
         last_rollback: The last rollback for which the client was sent a `gap`: the position after which the log
             continues, and the last position that was lost.
         delivered: Number of events written to the client, without those of its present membership in a live group.
+        batched_before: Number of events in the batches that its live group had when the client joined.
         token: The token that gives the right to the stream. A new one may replace it.
         disconnect_reason: Why the server ends the client's stream, None before that.
     """
 
     __slots__ = (
-        "_next_warning_at", "_search_keys", "_search_keys_subscription", "buffered_bytes",
+        "_next_warning_at", "_search_keys", "_search_keys_subscription", "batched_before", "buffered_bytes",
         "delivered", "disconnect_reason", "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback",
         "must_show_progress", "on_wake", "overflowed", "peer_silent_seconds", "position", "private_view",
         "request", "subscription", "token", "write",
@@ -161,7 +162,7 @@ class Client:
         self.overflowed = False
         self.must_show_progress = False
         self.is_peer_dead = False
-        self.delivered = 0
+        self.delivered = self.batched_before = 0
         self._next_warning_at = -math.inf
         self._search_keys: frozenset[Key] | None = None
         self._search_keys_subscription: Subscription | None = None

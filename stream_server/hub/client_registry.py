@@ -177,7 +177,7 @@ class ClientRegistry:
 def _suffices(command: StreamCommand, client: Client) -> bool:
     """Return whether the command's scopes include all that the client's filters require.
 
-    The filters may have changed since the command was sent. True for a command without scopes.
+    The filters may have changed since the command was sent. True for a command without scopes, such as ``close``.
     """
     return command.scopes is None or client.subscription.required_scopes.issubset(command.scopes)
 

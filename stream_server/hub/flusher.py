@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from time import perf_counter, thread_time
 from typing import NamedTuple
 
+from stream_server.events.entry import Entry
 from stream_server.hub.batch import Batch, WriteLimits
 from stream_server.hub.group import ClientGroup, DeliveryTimes, WrappedFrames
 
@@ -73,34 +74,34 @@ class FlushPause:
     @property
     def flush_share(self) -> float:
         """Share of the recent past that flushes took by the clock, from 0.0 to 1.0."""
-        return self._flush_share(self._mark())
+        return self._measure(self._mark())[0]
 
     @property
     def pressure(self) -> float:
         """Share of the recent past in which the process worked or waited for a core, from 0.0 to 1.0."""
-        return self._pressure(self._mark())
+        return self._measure(self._mark())[1]
 
     def end_flush(self, duration: float) -> None:
         """Count a flush that ends now and took ``duration`` seconds by the clock. Decide when the next may begin."""
         self._flushing_seconds += duration
         now = self._mark()
         tick = min(MAX_TICK_SECONDS, TICK_FLUSHES * duration)
-        self.next_flush_at = now.wall + tick * pause_share(self._pressure(now))
+        self.next_flush_at = now.wall + tick * pause_share(self._measure(now)[1])
         if now.wall - self._newer.wall >= WINDOW_SECONDS / 2:
             self._older, self._newer = self._newer, now
 
     def _mark(self) -> _Mark:
         return _Mark(self._wall_time(), self._cpu_time(), self._flushing_seconds)
 
-    def _pressure(self, now: _Mark) -> float:
-        return max(self._flush_share(now), (now.cpu - self._older.cpu) / self._elapsed(now))
+    def _measure(self, now: _Mark) -> tuple[float, float]:
+        """Return `flush_share` and `pressure` between the older mark and ``now``.
 
-    def _flush_share(self, now: _Mark) -> float:
-        return (now.flushing - self._older.flushing) / self._elapsed(now)
-
-    def _elapsed(self, now: _Mark) -> float:
-        """Return the seconds since the older mark, at least half a window, or the first flush would seem to fill it."""
-        return max(now.wall - self._older.wall, WINDOW_SECONDS / 2)
+        They are shares of half a window at least, or the first flush would seem to fill the time.
+        """
+        older = self._older
+        elapsed = max(now.wall - older.wall, WINDOW_SECONDS / 2)
+        flush_share = (now.flushing - older.flushing) / elapsed
+        return flush_share, max(flush_share, (now.cpu - older.cpu) / elapsed)
 
 
 def pause_share(pressure: float) -> float:
@@ -129,15 +130,13 @@ class Flusher:
     """Writes the encoded messages (frames) that wait in groups of clients, joined.
 
     Attributes:
-        delivered: Number of events written to clients, once for each client.
         flushes: Number of flushes.
         pause: Decides when the next flush begins.
-        times: How long events take from the log to the sockets.
+        times: How many events were written, and how long they took from the log to the sockets.
     """
 
     def __init__(self, limits: WriteLimits, now_ms: Callable[[], int]) -> None:
         """``now_ms`` returns the wall clock's time in ms since 1970."""
-        self.delivered = 0
         self.flushes = 0
         self.pause = FlushPause()
         self.times = DeliveryTimes()
@@ -149,7 +148,7 @@ class Flusher:
         self._pending_groups: dict[ClientGroup, None] = {}
         self._due_groups: dict[ClientGroup, None] = {}
         self._batches: deque[Batch] = deque()
-        self._wrapped = WrappedFrames()
+        self._wrapped: WrappedFrames = {}
         self._flush_handle: asyncio.Handle | None = None
         self._slice_handle: asyncio.Handle | None = None
         self._is_flushing = False
@@ -177,15 +176,13 @@ class Flusher:
         self._after_flush.append((self.flushes + bool(self._pending_groups), call))
         return True
 
-    def schedule_group(self, group: ClientGroup) -> None:
-        """Include a group in the next flush. Call it when the first frame waits in the group."""
-        self._pending_groups[group] = None
-        self._schedule_flush()
-
     def schedule_groups(self, groups: Iterable[ClientGroup]) -> None:
-        """Do as `schedule_group` for several groups."""
+        """Include groups in the next flush. Call it when the first frame waits in each of them."""
         self._pending_groups.update(dict.fromkeys(groups))
-        self._schedule_flush()
+        if self._flush_handle is None and not self._is_flushing:
+            wait = self.pause.next_flush_at - perf_counter()
+            loop = self._loop
+            self._flush_handle = loop.call_later(wait, self._flush) if wait > 0 else loop.call_soon(self._flush)
 
     def flush_if_due(self) -> None:
         """Flush the waiting frames now instead of after the event loop's other work, unless the flush must wait.
@@ -200,16 +197,16 @@ class Flusher:
         except Exception as error:  # noqa: BLE001 - the caller must go on receiving entries
             self._loop.call_exception_handler({"message": "a flush failed", "exception": error})
 
-    def add_entry(self, frame_bytes: int, entry_ms: int) -> None:
+    def add_entry(self, entry: Entry) -> None:
         """Count an entry towards the wave, the part of a burst that is written to all clients before the next part.
 
-        ``frame_bytes`` estimates the size of the entry's frame. When a wave has up to 64 KiB, the next one begins. A
-        due group may still get frames, so the due frames count as part of the wave until all are written. Call this
-        after the entry's frames were queued. ``entry_ms`` is the time of the entry, in ms since 1970.
+        When the entries of a wave take 64 KiB of memory, which is more than their frames, the next one begins. A due
+        group may still get frames, so the due frames count as part of the wave until all are written. Call this after
+        the entry's frames were queued.
         """
         if self._pending_groups:  # an entry that matches nobody, long ago, must not make a later flush seem late
-            self._oldest_ms = min(self._oldest_ms, entry_ms)
-        self._wave_bytes += frame_bytes
+            self._oldest_ms = min(self._oldest_ms, entry.position.ms)
+        self._wave_bytes += entry.size
         if self._wave_bytes + self._due_bytes > self._max_wave_bytes:
             self._seal_wave()
 
@@ -250,12 +247,6 @@ class Flusher:
         self._pending_groups.clear()
         self._oldest_ms = self._due_oldest_ms = _NO_ENTRY
 
-    def _schedule_flush(self) -> None:
-        if self._flush_handle is None and not self._is_flushing:
-            wait = self.pause.next_flush_at - perf_counter()
-            loop = self._loop
-            self._flush_handle = loop.call_later(wait, self._flush) if wait > 0 else loop.call_soon(self._flush)
-
     def _flush(self) -> None:
         self._flush_handle = None
         self._is_flushing = True
@@ -283,8 +274,16 @@ class Flusher:
                 self.times.end_slice(self._now_ms() - oldest_ms)
             if self._batches or self._due_groups:
                 self._schedule_slice()
-            elif self._is_flushing:
-                self._finish_flush()
+            elif self._is_flushing:  # the flush ends
+                self.pause.end_flush(self._flush_seconds)
+                self._flush_seconds = 0.0
+                self._is_flushing = False
+                self._due_bytes = 0
+                self._wrapped.clear()
+                if self._pending_groups:
+                    self.schedule_groups(())
+                if self._after_flush:
+                    self._call_after_flush()
 
     def _write_batches(self, writes_left: int) -> int:
         """Write the batches of the first wave, up to the end of the slice. Return how many writes are left in it."""
@@ -308,7 +307,7 @@ class Flusher:
                 events = group.write_to_only_member(limits, wrapped)
                 if events is not None:
                     if group.filter_kind != kind:
-                        self._count(kind, delivered)
+                        self.times.add(kind, delivered)
                         kind, delivered = group.filter_kind, 0
                     delivered += events
                     writes_left -= 1
@@ -316,24 +315,7 @@ class Flusher:
                     self._append_batch(group)
                     writes_left = self._write_batches(writes_left)
         finally:
-            self._count(kind, delivered)
-
-    def _count(self, filter_kind: int, events: int) -> None:
-        """Count events that were written to clients with filters of one kind."""
-        if events:
-            self.delivered += events
-            self.times.add(filter_kind, events)
-
-    def _finish_flush(self) -> None:
-        self.pause.end_flush(self._flush_seconds)
-        self._flush_seconds = 0.0
-        self._is_flushing = False
-        self._due_bytes = 0
-        self._wrapped.clear()
-        if self._pending_groups:
-            self._schedule_flush()
-        if self._after_flush:
-            self._call_after_flush()
+            self.times.add(kind, delivered)
 
     def _call_after_flush(self) -> None:
         """Make the calls that waited for this flush."""
@@ -351,4 +333,4 @@ class Flusher:
             return  # written completely by `flush_group`
         served = batch.served_count
         batch.write_slice(self._limits, max_writes)
-        self._count(batch.filter_kind, (batch.served_count - served) * batch.event_count)
+        self.times.add(batch.filter_kind, (batch.served_count - served) * batch.event_count)

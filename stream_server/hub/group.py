@@ -5,14 +5,13 @@
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterator
+from typing import TypeAlias
 
 from filters.follow import Follow, Home
 from filters.rule import Rules, SavedRules
 from filters.subscription import Subscription
-from stream_server.events.entry import Entry
 from stream_server.events.position import Position
 from stream_server.hub.batch import Batch, Memberships, WriteLimits
-from stream_server.hub.delivery import Delivery, encode_matched
 from stream_server.hub.framing import MIN_SHARING_CLIENTS, Framing, SharedHistory, WrapBytes
 from stream_server.hub.visibility.private_view import PrivateView
 
@@ -35,18 +34,25 @@ def filter_kind(subscription: Subscription) -> int:
 
 
 class DeliveryTimes:
-    """The histograms of all kinds of filters."""
+    """The histograms of all kinds of filters.
 
-    __slots__ = ("_counts", "_events", "_sums")
+    ``delivered`` is the number of events written to clients, once for each client, also to clients that catch up. The
+    histograms have only those of live clients.
+    """
+
+    __slots__ = ("_counts", "_events", "_sums", "delivered")
 
     def __init__(self) -> None:
+        self.delivered = 0
         self._events: dict[int, int] = {}
         self._counts = [[0] * (len(BUCKET_SECONDS) + 1) for _ in FILTER_KINDS]
         self._sums = [0.0] * len(FILTER_KINDS)
 
     def add(self, kind: int, events: int) -> None:
         """Count events of the slice that is being written, once for each client."""
-        self._events[kind] = self._events.get(kind, 0) + events
+        if events:
+            self.delivered += events
+            self._events[kind] = self._events.get(kind, 0) + events
 
     def end_slice(self, age_ms: float) -> None:
         """Add the events of the slice to the histograms. ``age_ms`` is the age of the oldest one in milliseconds."""
@@ -64,31 +70,11 @@ class DeliveryTimes:
         yield from zip(FILTER_KINDS, self._counts, self._sums, strict=True)
 
 
-class WrappedFrames:
-    """Remembers the single frames that were wrapped during one flush.
+WrappedFrames: TypeAlias = dict[tuple[WrapBytes, bytes], bytes]
+"""The single frames that were wrapped during one flush, by their function and their frame.
 
-    At low rates most groups have one frame, and this frame is the same in all of them.
-    """
-
-    __slots__ = ("_data_by_frame", "_last_data", "_last_frame", "_last_wrap")
-
-    def __init__(self) -> None:
-        self._data_by_frame: dict[tuple[WrapBytes, bytes], bytes] = {}
-        self._last_wrap: WrapBytes | None = None
-        self._last_frame = self._last_data = b""
-
-    def wrap(self, wrap: WrapBytes, frame: bytes) -> bytes:
-        """Return ``wrap(frame)``, made once."""
-        if frame is not self._last_frame or wrap is not self._last_wrap:  # the usual case calls no other function
-            key = (wrap, frame)
-            data = self._data_by_frame.get(key) or self._data_by_frame.setdefault(key, wrap(frame))
-            self._last_wrap, self._last_frame, self._last_data = wrap, frame, data
-        return self._last_data
-
-    def clear(self) -> None:
-        """Drop the frames that wait in the group."""
-        self._data_by_frame.clear()
-        self._last_wrap, self._last_frame, self._last_data = None, b"", b""
+At low rates most groups have one frame, and this frame is the same in all of them.
+"""
 
 
 class ClientGroup:
@@ -104,8 +90,8 @@ class ClientGroup:
     """
 
     __slots__ = (
-        "_encode_entry", "_history", "_pending_control_count", "_reports_matches", "_wrap", "filter_kind", "framing",
-        "key", "memberships", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
+        "_history", "_pending_control_count", "_wrap", "encode_entry", "filter_kind", "framing", "key", "memberships",
+        "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
     )  # fmt: skip
 
     def __init__(
@@ -114,9 +100,8 @@ class ClientGroup:
         self.key = key
         self.subscription = subscription
         self.framing = framing
-        self._encode_entry = framing.encode_entry
+        self.encode_entry = framing.encode_entry
         self._wrap = framing.wrap
-        self._reports_matches = subscription.reports_matches
         self.private_view = private_view
         self.filter_kind = filter_kind(subscription)
         self.memberships = Memberships()
@@ -126,31 +111,13 @@ class ClientGroup:
         self.next_heartbeat_at = 0.0
         self._history = None if framing.wrap_after is None else SharedHistory(framing.wrap_after)
 
-    def queue_entry(self, entry: Entry, previous_head: Position) -> bool:
-        """Add an entry's frame. Return True if a flush must be scheduled. Raises `FilterFailure` if a filter raises."""
-        if self._reports_matches:
-            frame = entry.frame(self._encode_entry, encode_matched(self.subscription, entry))
-        else:
-            frame = entry.frame(self._encode_entry)
-        if not frame:
-            return False
-        # `_queue_frame` without the call: this runs once per matching group and event.
-        self.pending_frames.append(frame)
-        if self.resume_position is not None:
-            return False
-        self.resume_position = previous_head
-        return True
-
-    def queue_delivery(self, delivery: Delivery, previous_head: Position) -> bool:
-        """Add an entry's frame to a private group (one client). Return True if a flush must be scheduled."""
-        return self._queue_frame(delivery.frame(self._encode_entry), previous_head)
-
     def queue_control_frame(self, frame: bytes, previous_head: Position) -> bool:
         """Add an encoded control message, unless it is empty. Return True if a flush must be scheduled."""
         self._pending_control_count += bool(frame)
-        return self._queue_frame(frame, previous_head)
+        return self.queue_frame(frame, previous_head)
 
-    def _queue_frame(self, frame: bytes, previous_head: Position) -> bool:
+    def queue_frame(self, frame: bytes, previous_head: Position) -> bool:
+        """Add the frame of an entry, unless it is empty. Return True if a flush must be scheduled."""
         if not frame:
             return False
         self.pending_frames.append(frame)
@@ -170,7 +137,12 @@ class ClientGroup:
             return None
         write, buffered_bytes, _ = memberships.only
         try:
-            data = wrapped.wrap(self._wrap, frames[0]) if len(frames) == 1 else self._wrap(b"".join(frames))
+            if len(frames) > 1:
+                data = self._wrap(b"".join(frames))
+            elif (known := wrapped.get((self._wrap, frames[0]))) is not None:
+                data = known
+            else:
+                data = wrapped[self._wrap, frames[0]] = self._wrap(frames[0])
             if buffered_bytes() > limits.warning_bytes or len(data) > limits.max_bytes - limits.warning_bytes:
                 return None
             write(data)
@@ -189,7 +161,10 @@ class ClientGroup:
         assert self.resume_position is not None
         frames = self.pending_frames
         history = self._history if len(self.memberships) >= MIN_SHARING_CLIENTS else None
-        data = wrapped.wrap(self._wrap, frames[0]) if len(frames) == 1 and history is None else None
+        data = None
+        if len(frames) == 1 and history is None:
+            data = wrapped.get((self._wrap, frames[0])) or self._wrap(frames[0])
+            wrapped[self._wrap, frames[0]] = data
         batch = Batch(self.memberships, self._wrap, frames, data, self.resume_position, history)
         batch.event_count -= self._pending_control_count
         self.memberships.batched += batch.event_count

@@ -23,7 +23,7 @@ from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.heartbeats import Heartbeats
 from stream_server.hub.limits import MAX_CONCURRENT_PREVIEWS, HubCounters, HubLimits
 from stream_server.hub.live_clients import LiveClients
-from stream_server.hub.router import RollbackNotices, Router
+from stream_server.hub.router import INTERNAL_KIND_SET, VISIBILITY_CHANGE_KINDS, RollbackNotices, Router
 from stream_server.hub.visibility.viewer import AccountStatus, RelationSnapshot
 from stream_server.hub.visibility.viewer_cache import ViewerCache
 
@@ -70,7 +70,7 @@ class Hub:
     Attributes:
         registry: All clients by user, live or catching up.
         background_tasks: Tasks of the streams that catch up or end.
-        live: The clients at the head. Its ``index`` and ``flusher`` are attributes of the hub too.
+        live: The clients at the head, with their subscription index and their flusher.
         account_status: Protected and suspended users. The feed loads it from the store.
         lag_ms: Returns how far this process is known to be behind the log, in ms.
         wait_for_log: Waits until the log can be read again, for at most the given seconds.
@@ -95,7 +95,6 @@ class Hub:
         self.now_ms = now_ms
         self.watch_entry: Callable[[Entry], Callable[[], None]] | None = None
         self.live = LiveClients(limits, head, self.registry, self.counters, now_ms=now_ms)
-        self.index, self.flusher = self.live.index, self.live.flusher
         self.ring = Ring(head, max_bytes=limits.ring_bytes, max_age_ms=limits.ring_seconds * 1000, now_ms=now_ms)
         self.account_status = AccountStatus()
         self.viewer_cache = ViewerCache(self.account_status, read_relations)
@@ -104,9 +103,8 @@ class Hub:
         self.catchup_reader = CatchUpReader(self.ring, log, self.account_status, self.saved_rules)
         self._rollback_notices = RollbackNotices(self.live, self.registry, self.viewer_cache, self.ring, now_ms)
         self._router = Router(
-            self.live, self.registry, self.account_status, self.viewer_cache, self.ring, self._rollback_notices,
-            self.counters,
-        )  # fmt: skip
+            self.live, self.registry, self.account_status, self.viewer_cache, self._rollback_notices, self.counters
+        )
         self._heartbeats = Heartbeats(self.live, now_ms, lag_ms, after_check=self._drop_unused_caches)
         self._next_disconnect_reason: Callable[[], DisconnectReason] | None = None
         self.entries_missed = asyncio.Event()
@@ -117,15 +115,32 @@ class Hub:
         return self.live.head
 
     def publish(self, entry: Entry) -> None:
-        """Deliver the next entry of the log. Never waits, and never raises because of the entry's content."""
-        if entry.kind in RIGHTS_KINDS:
+        """Queue the next entry of the log for every live client that receives it.
+
+        Never waits, and never raises because of the entry's content. The head moves after routing, so a client that is
+        demoted during routing reads the entry while it catches up. An entry that changes visibility, such as a block,
+        takes effect after itself.
+        """
+        kind, live = entry.kind, self.live
+        if kind in RIGHTS_KINDS:
             self.on_rights_change(_user_of(entry))
-        if self.watch_entry is None:
-            self._router.publish(entry)
-            return
-        routed = self.watch_entry(entry)
-        self._router.publish(entry)
-        routed()
+        routed = None if self.watch_entry is None else self.watch_entry(entry)
+        self.counters.published += 1
+        self.ring.append(entry)
+        try:
+            if kind in INTERNAL_KIND_SET:
+                self._router.obey(entry)
+            elif live.group_of:
+                self._router.deliver(entry)
+                live.flusher.add_entry(entry)
+        except MalformedEntry:
+            self.counters.malformed += 1
+        finally:
+            live.head = entry.position
+        if kind in VISIBILITY_CHANGE_KINDS:
+            self._router.apply_visibility_change(entry)
+        if routed is not None:
+            routed()
 
     def move_head(self, to: Position, reason: str, missed_count: int | None = None) -> None:
         """Make ``to`` the head, so that the next entry is the one after ``to``. Send each live client a `gap`.

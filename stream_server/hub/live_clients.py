@@ -23,6 +23,7 @@ class LiveClients:
 
     Attributes:
         head: Position of the last entry that was offered to the clients.
+        group_of: The group of each client.
         private_group_count: Number of groups with a private view.
     """
 
@@ -41,13 +42,13 @@ class LiveClients:
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
         self._groups: dict[Hashable, ClientGroup] = {}
-        self._group_of: dict[Client, ClientGroup] = {}
+        self.group_of: dict[Client, ClientGroup] = {}
 
     def __contains__(self, client: object) -> bool:
-        return client in self._group_of
+        return client in self.group_of
 
     def __len__(self) -> int:
-        return len(self._group_of)
+        return len(self.group_of)
 
     def groups(self) -> tuple[ClientGroup, ...]:
         """Return the groups of live clients. Clients with equal filters and equal framing are in one group."""
@@ -60,41 +61,41 @@ class LiveClients:
         group = self._groups.get(key) or self._open_group(key, client)
         self.flusher.seal_group(group)  # the waiting frames are before the newcomer's position
         group.memberships.add(client)
-        client.delivered -= group.memberships.batched
-        self._group_of[client] = group
+        client.batched_before = group.memberships.batched
+        self.group_of[client] = group
 
     def leave(self, client: Client) -> None:
         """Flush the client's group, then remove the client from it. Does nothing for a client that is not live."""
         self.flush(client)
-        if client in self._group_of:  # otherwise a frame did not fit, and the flush has removed it
+        if client in self.group_of:  # otherwise a frame did not fit, and the flush has removed it
             self.remove(client, self.head)
 
     def demote(self, client: Client) -> None:
         """Make a live client catch up, from `head` on. Flush its group first, so that no frame is lost."""
         self.flush(client)
-        if client in self._group_of:  # otherwise a frame did not fit, and the client is catching up already
+        if client in self.group_of:  # otherwise a frame did not fit, and the client is catching up already
             self.remove(client, self.head)
             client.on_wake()
 
     def flush(self, client: Client) -> None:
         """Write all waiting frames of the client's group at once. Does nothing for a client that is not live."""
-        group = self._group_of.get(client)
+        group = self.group_of.get(client)
         if group is not None:
             self.flusher.flush_group(group)
 
     def remove(self, client: Client, position: Position) -> None:
         """Remove a live client from its group without a flush. ``position`` becomes the client's position."""
-        group = self._group_of.pop(client)
+        client.delivered = self.delivered_to(client)
+        group = self.group_of.pop(client)
         group.memberships.remove(client)
-        client.delivered += group.memberships.written
         client.position = position
         if not group.memberships:
             self._close_group(group)
 
     def delivered_to(self, client: Client) -> int:
         """Return the number of events that were written to a client, live or not."""
-        group = self._group_of.get(client)
-        return max(0, client.delivered + (0 if group is None else group.memberships.written))
+        group = self.group_of.get(client)
+        return client.delivered + (0 if group is None else max(0, group.memberships.written - client.batched_before))
 
     def _open_group(self, key: Hashable, client: Client) -> ClientGroup:
         group = ClientGroup(key, client.subscription, client.request.framing, client.private_view)
@@ -117,7 +118,7 @@ class LiveClients:
     def queue_control(self, group: ClientGroup, frame: bytes) -> None:
         """Add an encoded control message to the frames that wait for the next flush to a client group."""
         if group.queue_control_frame(frame, self.head):
-            self.flusher.schedule_group(group)
+            self.flusher.schedule_groups((group,))
 
     def _on_overflow(self, client: Client, resume_position: Position) -> None:
         """Demote a client that had no room for a batch. It catches up from the position before the batch."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from filters.base import FilterFailure
 from filters.index_keys import user_key
-from stream_server.events.entry import Entry
+from stream_server.events.entry import EncodeEntry, Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.kinds import CREATION_KINDS, INTERNAL_KINDS, PUBLIC_AUDIENCE
 from stream_server.events.position import Position
@@ -16,12 +16,11 @@ from stream_server.hub import messages
 from stream_server.hub.catchup.ring import Ring
 from stream_server.hub.client import Client
 from stream_server.hub.client_registry import ClientRegistry
-from stream_server.hub.delivery import decide
+from stream_server.hub.delivery import decide, encode_matched
 from stream_server.hub.group import ClientGroup
 from stream_server.hub.limits import HubCounters
 from stream_server.hub.live_clients import LiveClients
 from stream_server.hub.messages import Gap, rollback_gap
-from stream_server.hub.visibility.private_view import entry_to_match
 from stream_server.hub.visibility.viewer import AccountStatus
 from stream_server.hub.visibility.viewer_cache import ACCOUNT_STATUS_KINDS, GROUP_KINDS, RELATION_KINDS, ViewerCache
 
@@ -103,7 +102,7 @@ VISIBILITY_CHANGE_KINDS = RELATION_KINDS | GROUP_KINDS | ACCOUNT_STATUS_KINDS
 
 
 class Router:
-    """Publishes entries to the live clients of one server process.
+    """Finds the live clients of one server process that receive an entry, and queues its frames for them.
 
     The clients of a shared group see the public view. The subscription index finds the shared groups that match an
     entry, and the entry is rendered once for all of them. A private group has one client with its own view. Candidates
@@ -113,43 +112,20 @@ class Router:
 
     def __init__(
         self, live: LiveClients, registry: ClientRegistry, account_status: AccountStatus, viewer_cache: ViewerCache,
-        ring: Ring, rollback_notices: RollbackNotices, counters: HubCounters,
+        rollback_notices: RollbackNotices, counters: HubCounters,
     ) -> None:  # fmt: skip
         self._live = live
         self._registry = registry
         self._account_status = account_status
         self._viewer_cache = viewer_cache
-        self._ring = ring
         self._rollback_notices = rollback_notices
         self._counters = counters
 
-    def publish(self, entry: Entry) -> None:
-        """Queue the next entry of the log for every live client that receives it.
+    def obey(self, entry: Entry) -> None:
+        """Act on an entry for servers, not clients: end streams, demote clients with new rules, announce a rollback.
 
-        Never waits, and never raises because of the entry's content. The head moves after routing, so a client that is
-        demoted during routing reads the entry while it catches up. An entry that changes visibility, such as a block,
-        takes effect after itself.
+        Raises `MalformedEntry` if the entry cannot be decoded.
         """
-        self._counters.published += 1
-        self._ring.append(entry)
-        try:
-            self._route_entry(entry)
-        except MalformedEntry:
-            self._counters.malformed += 1
-        finally:
-            self._live.head = entry.position
-        if entry.kind in VISIBILITY_CHANGE_KINDS:
-            self._apply_visibility_change(entry)
-
-    def _route_entry(self, entry: Entry) -> None:
-        if entry.kind in INTERNAL_KIND_SET:
-            self._apply_internal_entry(entry)
-        elif self._live:
-            self._deliver_by_audience(entry)
-            self._live.flusher.add_entry(entry.size, entry.position.ms)
-
-    def _apply_internal_entry(self, entry: Entry) -> None:
-        """Act on an entry for servers, not clients: end streams, demote clients with new rules, announce a rollback."""
         if entry.kind == "revoke":
             self._registry.revoke(entry.revocation())
         elif entry.kind == "suspend":
@@ -163,54 +139,62 @@ class Router:
         elif entry.kind == "rollback":
             self._rollback_notices.announce_rollback(entry)
 
-    def _deliver_by_audience(self, entry: Entry) -> None:
+    def deliver(self, entry: Entry) -> None:
+        """Queue an entry for the live clients that receive it. Raises `MalformedEntry` if it cannot be decoded."""
+        live = self._live
         if entry.audience != PUBLIC_AUDIENCE and entry.audience_owner is None:
             for group in self._registry.addressed_groups(entry):
                 self._deliver_to_private_group(group, entry)
             return
-        groups = self._deliver_to_shared_groups(entry)
+        rendered = self._account_status.render_today(entry)
+        is_quote = entry.quoted_author is not None
+        forms = [entry]
+        if is_quote and (live.private_group_count or rendered is not entry):
+            forms.append(entry.without_original())  # some users see the quote without its original
+        private: dict[ClientGroup, None] = {}
+        for form in forms:
+            matching = live.index.match(form.event)
+            if live.private_group_count:
+                private.update((group, None) for group in matching if group.private_view is not None)
+                matching = [group for group in matching if group.private_view is None]
+            if rendered is not None and form is (rendered if is_quote else entry):  # as `entry_to_match` says
+                self._queue_for_shared_groups(matching, rendered)
         if entry.kind in CREATION_KINDS:
             # A removal goes to the clients that received the removed post, even if they no longer follow its author.
             received = self._viewer_cache.sent_subjects.receivers_of(entry.subject_id or "")
-            groups = list(dict.fromkeys([*groups, *self._registry.groups_of_views(received)]))
-        if groups:
-            self._live.index.verification.verify(groups, lambda some: self._deliver_to_private_groups(some, entry))
-        if self._live.index.failures or self._live.index.verification.unverified:
+            private.update(dict.fromkeys(self._registry.groups_of_views(received)))
+        if private:
+            live.index.verification.verify(list(private), lambda some: self._deliver_to_private_groups(some, entry))
+        if live.index.failures or live.index.verification.unverified:
             self._demote_unmatched_groups()
 
-    def _deliver_to_shared_groups(self, entry: Entry) -> list[ClientGroup]:
-        """Queue the entry for the matching shared groups. Return the matching private groups, still to be checked."""
-        rendered = self._account_status.render_today(entry)
-        private_groups: dict[ClientGroup, None] = {}
-        for form in self._forms_to_match(entry, rendered):
-            matching = self._live.index.match(form.event)
-            if self._live.private_group_count:
-                private_groups.update((group, None) for group in matching if group.private_view is not None)
-                matching = [group for group in matching if group.private_view is None]
-            if rendered is not None and entry_to_match(entry, rendered) is form:
-                self._queue_for_shared_groups(matching, rendered)
-        return list(private_groups)
-
     def _queue_for_shared_groups(self, groups: list[ClientGroup], rendered: Entry) -> None:
-        """Queue an entry as the public view shows it. The loop runs for every group and makes few calls."""
+        """Queue an entry as the public view shows it. The loop runs for every group and makes almost no calls."""
         head, first = self._live.head, []
+        encode: EncodeEntry | None = None
+        shared = b""  # what `encode` made, for neighbours with the same framing
         try:
             for group in groups:
-                try:
-                    if group.queue_entry(rendered, head):
+                if group.subscription.reports_matches:
+                    try:
+                        frame = rendered.frame(group.encode_entry, encode_matched(group.subscription, rendered))
+                    except FilterFailure:
+                        self._counters.filter_failures += 1
+                        self._demote_group(group)
+                        continue
+                else:
+                    if group.encode_entry is not encode:
+                        encode = group.encode_entry
+                        shared = rendered.frame(encode)
+                    frame = shared
+                if frame:  # `ClientGroup.queue_frame` without the call
+                    group.pending_frames.append(frame)
+                    if group.resume_position is None:
+                        group.resume_position = head
                         first.append(group)
-                except FilterFailure:
-                    self._counters.filter_failures += 1
-                    self._demote_group(group)
         finally:
             if first:
                 self._live.flusher.schedule_groups(first)
-
-    def _forms_to_match(self, entry: Entry, rendered: Entry | None) -> list[Entry]:
-        """Return the forms of an entry to match: two for a quote that some users see without its original, else one."""
-        if entry.quoted_author is not None and (self._live.private_group_count or rendered is not entry):
-            return [entry, entry.without_original()]
-        return [entry]
 
     def _deliver_to_private_groups(self, groups: Sequence[ClientGroup], entry: Entry) -> tuple[()]:
         for group in groups:
@@ -225,8 +209,8 @@ class Router:
             self._counters.filter_failures += 1
             self._demote_group(group)
             return
-        if delivery is not None and group.queue_delivery(delivery, self._live.head):
-            self._live.flusher.schedule_group(group)
+        if delivery is not None and group.queue_frame(delivery.frame(group.encode_entry), self._live.head):
+            self._live.flusher.schedule_groups((group,))
 
     def _demote_unmatched_groups(self) -> None:
         """Demote the clients of groups that the index could not match: a filter raised, or no time was left.
@@ -247,7 +231,7 @@ class Router:
         for client in tuple(group.memberships):
             self._live.demote(client)
 
-    def _apply_visibility_change(self, entry: Entry) -> None:
+    def apply_visibility_change(self, entry: Entry) -> None:
         """Apply a change of relations or account status to the clients' views. First send what waits for them."""
         try:
             viewers = self._viewer_cache.affected_by(entry)

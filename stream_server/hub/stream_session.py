@@ -285,7 +285,7 @@ class StreamSession:
 
     def _write_events(self, frames: list[bytes]) -> None:
         count = sum(map(bool, frames))  # an empty frame: the protocol cannot express the event
-        self._hub.flusher.delivered += count
+        self._hub.live.flusher.times.delivered += count
         self.client.delivered += count
         self._write(b"".join(frames))
 

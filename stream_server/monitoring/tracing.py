@@ -131,7 +131,7 @@ class Tracing:
             def flushed() -> None:
                 self._on_delivered(entry, received_ns, routed_ns, time.time_ns())
 
-            if not self._hub.flusher.call_after_flush(flushed):
+            if not self._hub.live.flusher.call_after_flush(flushed):
                 self._on_delivered(entry, received_ns, routed_ns, 0)
 
         return routed

@@ -36,7 +36,7 @@ class Key(NamedTuple):
 
 
 ONE = "one in all"
-LOG = "1,000,000 entries, `log_max_bytes`, and half of Redis' memory"
+LOG = "`log_max_seconds`, `log_max_bytes`, and half of Redis' memory"
 USERS = "one for each user: the limit `sign_ups`, unless an issuer or the operator makes users"
 TEXTS = "the limits `statuses` and `write_bytes`"
 WRITES = "the limits `writes` and `write_bytes`; one for each user, status or job that exists"
@@ -213,7 +213,7 @@ def open_streams(uid: str) -> str:
 def stream_answers(question: str) -> str:
     """Return the Redis key of the answers to a question about a user's streams.
 
-    A question is ``<uid>}<process>-<random>``: the brace ends the hash tag. An older server asks without the uid.
+    A question is ``<uid>}<process>-<random>``: the brace ends the hash tag.
     """
     return f"{_PREFIX_BY_NAME['answers']}{{{question}}}"
 

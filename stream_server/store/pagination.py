@@ -19,14 +19,20 @@ from stream_server.store.redis.lanes import Command
 
 _CURSOR = re.compile(r"([0-9]{1,16})-([a-z0-9:]{1,64})-([0-9a-f]{8})")
 
-MAX_EXAMINED = 16_384
-"""Most members that one page examines. After that the page is shorter than requested, and its cursor continues."""
+MAX_EXAMINED = 4096
+"""Most members that one page examines behind those that its number skips.
+
+After that the page is shorter than requested, and its cursor continues. Redis sends up to 14 KB for each member.
+"""
+
+MAX_SKIPPED = 12_288
+"""Most members that a page skips because of its number. A timeline that Redis caps has at most 10,000."""
 
 MAX_BATCH = 1024
 """Most members of a sorted set that one command returns."""
 
 MAX_SHOWN = 256
-"""Most members that are shown together to fill a page whose first members are hidden."""
+"""Most members that are shown together. It bounds the memory of a page, and a page of 200 fits in it."""
 
 SPARE_MEMBERS = 16
 """Members read beyond the page, so that a few hidden ones do not cost another round trip."""
@@ -159,22 +165,23 @@ async def fill_page(
     """Make one page of the members that ``read`` returns, without those that ``show`` hides.
 
     First as many members are shown as the page needs, because most are visible, and then more until it is full.
-    After ``max_examined`` members the page may have fewer items than requested, and its cursor continues. The cursors
-    are valid for the same ``list_name`` only. ``admit`` is called first, to refuse a viewer who may not see the list.
-    Raises `InvalidCursor`, and what the functions raise.
+    After ``max_examined`` members behind the skipped ones the page may have fewer items than requested, and its cursor
+    continues. The cursors are valid for the same ``list_name`` only. ``admit`` is called first, to refuse a viewer who
+    may not see the list. Raises `InvalidCursor`, and what the functions raise.
     """
     start, backwards = parse_page_start(page_request, list_name)
     if admit is not None:
         await admit()
     wanted, skip, found = page_request.count + 1, page_request.skip, list[PositionedItem]()
+    max_examined += min(skip, MAX_SKIPPED)
     after, most, examined, least_batch = start, wanted + skip + SPARE_MEMBERS, 0, 0
     while True:
         most = min(most, MAX_BATCH, max_examined - examined)
         members, has_more = await read(after, most, backwards == oldest_first)
         at = 0
         while at < len(members) and len(found) < wanted:
-            batch = members[at : at + max(wanted + skip - len(found), least_batch)]
-            at, least_batch = at + len(batch), min(2 * len(batch), MAX_SHOWN)
+            batch = members[at : at + min(max(wanted + skip - len(found), least_batch), MAX_SHOWN)]
+            at, least_batch = at + len(batch), 2 * len(batch)
             shown = [
                 (score, member, json)
                 for (member, score), json in zip(batch, await show(batch), strict=True)

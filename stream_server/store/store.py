@@ -26,7 +26,6 @@ from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.scripts import STORED_FORM, Scripts, SizeLimits
 from stream_server.store.redis.shard_scripts import ShardScripts
 from stream_server.store.redis_state import RedisStateReader
-from stream_server.store.social.audit import AuditLog
 from stream_server.store.social.blocks import Blocks, Mutes
 from stream_server.store.social.comments import Comments
 from stream_server.store.social.follows import FollowRequests, Follows
@@ -37,7 +36,7 @@ from stream_server.store.social.lists import Lists
 from stream_server.store.social.notifications import Notifications
 from stream_server.store.social.open_streams import OpenStreams
 from stream_server.store.social.relations import Relations
-from stream_server.store.social.reports import Reports, Suspensions
+from stream_server.store.social.reports import AuditLog, Reports, Suspensions
 from stream_server.store.social.saved_rules import StoredRules
 from stream_server.store.social.sessions import Sessions, Tickets
 from stream_server.store.social.sign_ins import SignIns

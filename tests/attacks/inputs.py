@@ -169,6 +169,7 @@ def _bodies() -> list[Input]:
         Input("chunks, no route", chunked("/nowhere", fill("1\r\n \r\n", BODY_BYTES) + "0\r\n\r\n"), 404),
         Input("blank lines", fill("\r\n", 4 * BODY_BYTES).encode() + head("/healthz"), 200),
         # So few that they arrive together: the server closes behind its answer, and a reset could overtake the answer.
+        Input("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(BODY_BYTES // 4), 400),
         Input("no HTTP", b"\x16\x03" + b"\xff" * (BODY_BYTES // 4), 400),
     ]
 

@@ -141,7 +141,10 @@ def test_a_link_has_an_expanded_and_a_displayed_form() -> None:
         ("http://日本語.example.com中国語example.com", ["http://日本語.example.com中国語example.com"]),
         ("http://example.xn--p1ai/ http://example.xn--p1ai@", ["http://example.xn--p1ai/"]),
         ("www.xn-- www.xn--a http://a.xn---", []),
-        ("https://t.co/?x=1 https://t.co?x=1 https://t.co/-a", ["https://t.co/?x=1", "https://t.co?x=1", "https://t.co/-a"]),
+        (
+            "https://t.co/?x=1 https://t.co?x=1 https://t.co/-a",
+            ["https://t.co/?x=1", "https://t.co?x=1", "https://t.co/-a"],
+        ),
         ("https://t.co/ab/?x=1 HTTPS://T.CO/a-b?x=1", ["https://t.co/ab", "HTTPS://T.CO/a"]),
         ("https://t.co:80/a-b", ["https://t.co:80/a-b"]),
         ("tidal.music a.kids example.アマゾン", ["tidal.music", "a.kids", "example.アマゾン"]),

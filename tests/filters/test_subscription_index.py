@@ -100,7 +100,7 @@ def test_an_empty_posting_list_is_removed() -> None:
     (room,) = index._groups.values()
     assert not room.postings._dynamic_keys
     assert not room.postings._verifiers
-    assert not room.postings._boxes
+    assert not room.postings._boxes.crossed_squares
     assert _leaves(room.postings._clauses) == {("b", "a"): ("two",), ("c",): ("two",)}
 
 
@@ -155,7 +155,7 @@ def test_more_narrowing_groups_than_the_maximum_match_the_same() -> None:
     for n in range(MAX_NARROWING_GROUPS * 2):
         index.remove(n)
     assert index.match(post("tea", lang="xex")) == []
-    assert not index._mixed_group.postings._clauses
+    assert not index._mixed_group.postings._clauses.children
 
 
 def test_extra_keys_are_computed_only_while_a_rule_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:

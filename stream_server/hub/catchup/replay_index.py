@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from filters.base import FilterFailure
-from filters.index_keys import Key, user_key
+from filters.index_keys import USER, Key
 from filters.subscription import Subscription
 from filters.tokens import fold
 from stream_server.events.entry import Entry
@@ -28,7 +28,6 @@ Screen: TypeAlias = tuple[str, ...]
 MAX_SCREEN_KEYS = 16
 """Most keys of a screen. Searching for more takes as long as decoding."""
 
-_USER_PREFIX = user_key("")
 _SIGNS = "#@$"
 """Signs of terms. The JSON of a tag may have the text without its sign."""
 
@@ -64,8 +63,8 @@ def may_have_key(body: bytes, screen: Screen) -> bool:
 
 def _find_text(key: Key) -> str:
     """Return a text that the folded JSON of every entry with this key has. Empty if there is none."""
-    if key.startswith(_USER_PREFIX):
-        return f'"{key.removeprefix(_USER_PREFIX)}"'
+    if key.startswith(USER):
+        return f'"{key.removeprefix(USER)}"'
     term = key.lstrip(_SIGNS)
     return term if term.isascii() and term.isprintable() and _ESCAPED.isdisjoint(term) else ""
 

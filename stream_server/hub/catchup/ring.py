@@ -46,13 +46,19 @@ class Ring:
 
     def append(self, entry: Entry) -> None:
         """Add the next entry of the log. Raises `ValueError` if the entry does not directly follow `head`."""
-        last = self.head
-        if not _follows(entry.position, last):
-            raise ValueError(f"{entry.position.cursor} does not follow {last.cursor}")
-        self._entries.append(entry)
+        entries, position = self._entries, entry.position
+        last = entries[-1].position if entries else self.floor
+        if position.n != last.n + 1 or position <= last:
+            raise ValueError(f"{position.cursor} does not follow {last.cursor}")
+        entries.append(entry)
         self._recently_read[entry] = None
-        self._count(entry)
-        self._trim()
+        self.size_bytes += entry.size
+        if entry.kind in CREATION_KINDS:
+            self.deleted_ids.add(_subject_id(entry))
+        oldest_ms = self._now_ms() - self._max_age_ms
+        while entries and (self.size_bytes > self._max_bytes or entries[0].position.ms < oldest_ms):
+            self.floor = entries[0].position
+            self._forget(entries.popleft())
 
     def add_older(self, older: Sequence[Entry]) -> bool:
         """Add entries of the log, in log order, of which the last is at `floor`. The oldest of them is the new floor.
@@ -61,11 +67,14 @@ class Ring:
         """
         oldest_ms = self._now_ms() - self._max_age_ms
         for entry, before in pairwise(reversed(older)):
-            is_joined = entry.position == self.floor and _follows(entry.position, before.position)
+            position, last = entry.position, before.position
+            is_joined = position == self.floor and position.n == last.n + 1 and position > last
             if not is_joined or entry.position.ms < oldest_ms or self.size_bytes + entry.size > self._max_bytes:
                 return False
             self._entries.appendleft(entry)
-            self._count(entry)
+            self.size_bytes += entry.size
+            if entry.kind in CREATION_KINDS:
+                self.deleted_ids.add(_subject_id(entry))
             self.floor = before.position
         return True
 
@@ -153,28 +162,12 @@ class Ring:
         """
         return next((to for to, last in reversed(self._cuts) if to[:2] < position[:2] <= last[:2]), None)
 
-    def _trim(self) -> None:
-        oldest_ms = self._now_ms() - self._max_age_ms
-        entries = self._entries
-        while entries and (self.size_bytes > self._max_bytes or entries[0].position.ms < oldest_ms):
-            self.floor = entries[0].position
-            self._forget(entries.popleft())
-
-    def _count(self, entry: Entry) -> None:
-        self.size_bytes += entry.size
-        if entry.kind in CREATION_KINDS:
-            self.deleted_ids.add(_subject_id(entry))
-
     def _forget(self, entry: Entry) -> None:
         self.size_bytes -= entry.size
         self._recently_read.pop(entry, None)
         self._previously_read.pop(entry, None)
         if entry.kind in CREATION_KINDS:
             self.deleted_ids.discard(_subject_id(entry))
-
-
-def _follows(position: Position, before: Position) -> bool:
-    return position.n == before.n + 1 and position > before
 
 
 def _subject_id(entry: Entry) -> str:

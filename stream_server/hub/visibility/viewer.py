@@ -56,7 +56,7 @@ class AccountStatus:
         A public `delete` is always shown. A public `uncomment` that names a protected or suspended user is shown with
         its ids only. A quote of such a user is shown without its original.
         """
-        if not self.is_public_today(entry):
+        if entry.audience != PUBLIC_AUDIENCE and not self.is_public_today(entry):
             return None
         hidden_users = self.suspended if entry.kind in PROTECTION_KINDS else self.restricted
         if entry.kind == "delete" or not hidden_users or hidden_users.isdisjoint(entry.actors):

@@ -1,4 +1,4 @@
-"""Retention of the log: trim its front by age and by size in bytes. Each write bounds the number of entries itself.
+"""Retention of the log: trim its front by age and by size in bytes.
 
 Trimming removes entries only at the front, in slices of some milliseconds, and never the newest entry. Redis removes
 whole nodes of its stream (100 entries or 4 KiB), so the log keeps up to one node more than the limits allow.

@@ -37,7 +37,7 @@ local function find_pair(source_id, target_id)
   return source, target
 end
 
--- The same bytes as UserRow.public_json in store/social/users.py.
+-- The same bytes as UserRow.public_json in store/reads/users.py.
 local function user_json(who)
   return '{"id":"' .. who.id .. '","login":"' .. who.login .. '",' .. who.card .. ',"followers":' .. who.followers
     .. ',"following":' .. who.following .. ',"posts":' .. who.posts .. ',"signup":"' .. who.signup .. '"}'
@@ -86,7 +86,7 @@ local function store_user(id, login, card, ms, ...)
   return signup
 end
 
--- The fields of a user's hash that make the user as JSON, in the order of USER_FIELDS in store/social/users.py.
+-- The fields of a user's hash that make the user as JSON, in the order of USER_FIELDS in store/reads/users.py.
 local function user_fields(uid)
   return redis.call('HMGET', KEY.user .. uid, 'id', 'login', 'card', 'followers', 'following', 'posts', 'signup',
     'email')

@@ -69,18 +69,14 @@ class Sight:
     async def learn(self, authors: Collection[bytes], grouped: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """Read the facts that decide about texts, all of one moment: their authors, and author and group in groups.
 
-        Facts that are known already are kept. For a text in a group that is new here, the author is read again, so that
-        both facts are of the same moment. A reaction to a status counts as a text in the status's group.
+        Call it after the texts were read: facts of an earlier call are replaced, because a text may be newer than they
+        are. A reaction to a status counts as a text in the status's group.
         """
-        new = set(authors) - self._relations.keys()
-        groups = list[bytes]()
-        for author, group in grouped:
-            if group not in self._groups:
-                new.add(author)
-                groups.append(group)
-        if not new:
+        pairs = [*grouped]
+        uids = [*dict.fromkeys((*authors, *(author for author, _ in pairs)))]
+        if not uids:
             return
-        uids, groups = [*new], [*dict.fromkeys(groups)]
+        groups = [*dict.fromkeys(group for _, group in pairs if group)]
         commands: list[Command] = [*self._author_commands(uids)]
         for group in groups:
             commands += (("HGET", _GROUP + group, "kind"), ("ZSCORE", _JOINED + group, self.viewer))

@@ -11,8 +11,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``connections``           opens and replaces the connections of one lane
 ``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
 ``redis_transport``       lets redis-py open a connection, and takes its transport
-``message_delivery``      hands the messages of one connection to a function
-``subscription``          the messages of one subscription
+``subscription``          the messages of one subscription, handed to a function in order
 ``address``               parses the URL of Redis
 ``sentinel``              finds the primary or a replica through Sentinels
 ``replica_router``        selects the server for log reads: a replica, or the primary

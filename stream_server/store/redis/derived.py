@@ -117,7 +117,7 @@ class Node:
 class DerivedRouter:
     """The derived data of a Redis Cluster: each command goes to the node that has its key. See `DerivedRedis`.
 
-    The time limit of a request and its turn among opening streams count a call once, however many nodes it needs.
+    The time limit of a request counts a call once, however many nodes it needs.
     """
 
     def __init__(self, core: RedisClient, topology: ClusterTopology, url: str) -> None:

@@ -13,8 +13,12 @@ from stream_server.errors import ApiError, BadRequest, Conflict, Forbidden, Unav
 
 UNAVAILABLE_CODES = (
     "OOM", "READONLY", "LOADING", "MISCONF", "MASTERDOWN", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH",
+    "NOSCRIPT",
 )  # fmt: skip
-"""Codes of Redis that say it cannot write now, but may write later."""
+"""Codes of Redis that say it cannot write now, but may write later.
+
+NOSCRIPT is among them: a script was loaded into one server and called on the next, which took its place meanwhile.
+"""
 
 SCRIPT_KILLED_TEXT = "killed by user"
 """Text of the error after SCRIPT KILL. Redis allows it only before the first write of a script."""

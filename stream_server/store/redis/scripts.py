@@ -98,6 +98,9 @@ class SizeLimits(NamedTuple):
     beyond its maximum, by more than 512 statuses with a probability below 10⁻⁷. Readers of a timeline use its newest
     statuses only, up to the maximum.
 
+    Each write bounds the number of entries of the log by ``log_max_entries``. It is so high that age and bytes bound a
+    log first, which the operator sets: a million entries would be 17 minutes at 1,000 posts a second.
+
     With ``ask_strangers``, a user is asked before another user, whom the user does not follow, adds the user to a group
     or a talk.
 
@@ -105,7 +108,7 @@ class SizeLimits(NamedTuple):
     which an outside issuer names the user.
     """
 
-    log_max_entries: int = 1_000_000
+    log_max_entries: int = 100_000_000
     timeline_max: int = 1000
     fanout_batch_size: int = 1000
     following_max: int = 20_000

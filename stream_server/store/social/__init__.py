@@ -1,10 +1,10 @@
 """The nouns of the social API: users, statuses, follows, lists and so on, read and written in Redis.
 
-The one decision: **a method is one Lua script**. A write method passes its arguments to a script together with an
+The one decision: **a write is one Lua script**. A write method passes its arguments to the script together with an
 :class:`~stream_server.store.idempotency.IdempotencyKey`. The script checks everything, appends the log entry, and
-changes the data in one atomic step. Read methods return JSON bytes that the scripts have put together, so Python
-decodes no stored JSON. Where a write changes timelines, the method then runs the first pass of the job that the script
-has enqueued (:mod:`stream_server.store.timelines.syndication`).
+changes the data in one atomic step. Where a write changes many timelines, the method then runs the first pass of the
+job that the script has enqueued (:mod:`stream_server.store.timelines.syndication`). A read method runs plain commands
+and returns JSON bytes (:mod:`stream_server.store.reads`).
 
 Rules common to all methods:
 
@@ -32,8 +32,7 @@ used for another request.
 ``groups``         groups whose members post among themselves
 ``talks``          direct messages
 ``notifications``  notifications and their read mark
-``reports``        reports, the decisions of administrators, and suspensions
+``reports``        reports, the decisions and other deeds of administrators, and suspensions
 ``ingest``         users, statuses and follows of another site, under its own ids
-``audit``          what administrators did
 ``saved_rules``    the filter rules that a user saves for their streams
 """

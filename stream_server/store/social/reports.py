@@ -1,4 +1,4 @@
-"""Moderation: reports of users and statuses, the decisions of administrators, and suspensions."""
+"""Moderation: reports of users and statuses, decisions and other deeds of administrators, and suspensions."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -150,3 +150,16 @@ class Suspensions(Noun):
     async def list_suspended(self, page_request: PageRequest) -> Page:
         """Return the suspended users as JSON, last suspended first, for an administrator."""
         return await self._page("suspended", "", page_request, show_users(self._sight(""), all_users=True))
+
+
+class AuditLog(Noun):
+    """Reads the audit log, which has the newest 100,000 deeds."""
+
+    async def list_deeds(self, page_request: PageRequest) -> Page:
+        """Return the deeds of administrators as JSON, newest first."""
+
+        async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+            (deeds,) = await self._redis.execute(("HMGET", keys.key_for("deeds"), *(member for member, _ in members)))
+            return list(deeds)
+
+        return await self._page("audit", "", page_request, show)

@@ -1,6 +1,6 @@
 """Talks: direct messages among a fixed set of users. Only these users can read a talk."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads.sight import Sight, not_found
 from stream_server.store.reads.users import time_text
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.packing import KeyRead
 from stream_server.store.redis.scripts import position_of
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json
@@ -21,6 +22,7 @@ MAX_UNREAD, MESSAGES_SEARCHED, MAX_UNANSWERED = 100, 64, 3
 """Limits of a talk: the unread messages that are counted, the newest ones among which the last visible one is searched,
 and those that are shown before the viewer has accepted the talk. ``lua/talk.lua`` has the last limit, too."""
 
+_AUTHOR_READ = KeyRead(b"HGET", keys.key_for("message").encode(), b"uid")
 _NEW_TALK_MEMBERS = ("id", "people", "name", "created")
 
 
@@ -183,18 +185,29 @@ class Talks(Noun):
             return []
         found = await self._redis.execute(*ranges)
         await sight.learn({uid for talk in talks for uid in talk.people})
-        wanted = dict[bytes, tuple[bytes, bytes]]()
-        for talk, newest, unread in zip(talks, found[::2], found[1::2], strict=True):
-            if all(map(sight.of_message, talk.people)):  # nearly always; then the newest message is enough
-                wanted |= dict.fromkeys(newest[:1], (b"", b""))
-            else:
-                wanted |= dict.fromkeys((*newest, *unread), (b"", b""))
+        authors = await self._read_authors(
+            message
+            for at, talk in enumerate(talks)
+            if not all(map(sight.of_message, talk.people))  # rarely; else the viewer sees all messages
+            for message in chain(found[2 * at], found[2 * at + 1])
+        )
+
+        def is_seen(message: bytes) -> bool:
+            return message not in authors or bool(sight.of_message(authors[message]))
+
+        last = [next(filter(is_seen, newest), None) for newest in found[::2]]
+        wanted = [message for message in last if message is not None]
         rows = await self._redis.execute(*map(_message_command, wanted)) if wanted else []
-        wanted |= dict(zip(wanted, map(tuple, rows), strict=True))
+        texts = {message: json for message, (_, json) in zip(wanted, rows, strict=True)}
         return [
-            talk.json(sight, wanted, newest, unread)
-            for talk, newest, unread in zip(talks, found[::2], found[1::2], strict=True)
+            talk.json(texts[message] if message else None, sum(map(is_seen, unread)))
+            for talk, message, unread in zip(talks, last, found[1::2], strict=True)
         ]
+
+    async def _read_authors(self, messages: Iterable[bytes]) -> dict[bytes, bytes]:
+        """Return the authors of messages. A page of talks may ask for many thousands, so it reads no text of theirs."""
+        ids = [*dict.fromkeys(messages)]
+        return dict(zip(ids, await self._redis.execute(*map(_AUTHOR_READ.command, ids)) if ids else (), strict=True))
 
 
 class _Talk(NamedTuple):
@@ -215,18 +228,11 @@ class _Talk(NamedTuple):
         """Return whether a message, named by its id, is not behind the last one that is shown."""
         return self.last_shown == b"+inf" or int(message) <= int(self.last_shown)
 
-    def json(
-        self, sight: Sight, read: Mapping[bytes, tuple[bytes, bytes]], newest: Sequence[bytes], unread: Sequence[bytes]
-    ) -> bytes:
-        """Return the talk as JSON.
-
-        ``read`` has author and JSON of messages. Those that it lacks are by users whom the viewer sees.
-        """
-        visible = [m for m in newest if m in read and sight.of_message(read[m][0])]
-        last = b',"last_message":' + read[visible[0]][1] if visible else b""
-        count = sum(m not in read or bool(sight.of_message(read[m][0])) for m in unread)
+    def json(self, last_message: bytes | None, unread: int) -> bytes:
+        """Return the talk as JSON. ``last_message`` is the JSON of the last message that the viewer sees, or None."""
+        last = b"" if last_message is None else b',"last_message":' + last_message
         return b'{"id":"%b","people":["%b"],"name":%b,"created":"%b"%b,"unread":%d}' % (
-            self.id, b'","'.join(self.people), self.name_json, time_text(self.created), last, count,
+            self.id, b'","'.join(self.people), self.name_json, time_text(self.created), last, unread,
         )  # fmt: skip
 
 

@@ -81,15 +81,12 @@ class Timelines:
         ranked = await self._rank(sight, ids)
         if start is not None:
             at = _ranking_key(start)
-            ranked = [each for each in ranked if (_ranking_key(each) > at) == backwards and each != start]
+            ranked = [each for each in ranked if (_ranking_key(each[0]) > at) == backwards and each[0] != start]
         if backwards:
             ranked.reverse()
-        wanted = ranked[page_request.skip : page_request.skip + page_request.count + 1]
-        shown = await statuses.show(sight, [each.member.encode() for each in wanted], Visibility.VISIBLE)
         found = [
-            (str(each.score).encode(), each.member.encode(), body)
-            for each, body in zip(wanted, shown, strict=True)
-            if body is not None
+            (str(place.score).encode(), place.member.encode(), json)
+            for place, json in ranked[page_request.skip : page_request.skip + page_request.count + 1]
         ]
         return make_page(found, page_request, name, backwards=backwards, started_at_cursor=start is not None)
 
@@ -204,21 +201,21 @@ class Timelines:
 
         return await fill_page(page_request, key, read, _show_statuses(sight), admit=admit)
 
-    async def _rank(self, sight: Sight, ids: Sequence[bytes]) -> list[ListPosition]:
-        """Return a `ListPosition` (rank and id) for those of ``ids`` that the viewer may see, most important first."""
+    async def _rank(self, sight: Sight, ids: Sequence[bytes]) -> list[tuple[ListPosition, bytes]]:
+        """Return those of the statuses that the viewer may see, most important first.
+
+        Each is a `ListPosition` (rank and id) and its JSON.
+        """
         if not ids:
             return []
         rows = await statuses.read_rows(self._core, ids)
         originals = await statuses.read_originals(self._core, rows)
         await statuses.learn(sight, rows, originals)
-        seen = [
-            (each, row)
-            for each, row in zip(ids, rows, strict=True)
-            if row and statuses.shown_json(sight, row, originals, Visibility.VISIBLE) is not None
-        ]
-        mutual, given = await self._read_closeness(sight.viewer, [*{row.author for _, row in seen}])
+        shown = [statuses.shown_json(sight, row, originals, Visibility.VISIBLE) for row in rows]
+        seen = [(each, row, json) for each, row, json in zip(ids, rows, shown, strict=True) if row and json]
+        mutual, given = await self._read_closeness(sight.viewer, [*{row.author for _, row, _ in seen}])
         ranked = []
-        for status_id, row in seen:
+        for status_id, row, json in seen:
             counted = row
             if row.is_plain_repost:  # the counters of the original, if it is not deleted
                 counted = originals[row.origin] or row._replace(likes=b"0", comments=b"0", reposts=b"0")
@@ -226,8 +223,8 @@ class Timelines:
                 parse_iso_ms(row.posted.decode()), int(counted.likes), int(counted.comments), int(counted.reposts),
                 given[row.author], row.author in mutual, is_own=row.author == sight.viewer,
             )  # fmt: skip
-            ranked.append(ListPosition(rank(inputs), status_id.decode()))
-        return sorted(ranked, key=_ranking_key, reverse=True)
+            ranked.append((ListPosition(rank(inputs), status_id.decode()), json))
+        return sorted(ranked, key=lambda each: _ranking_key(each[0]), reverse=True)
 
     async def _read_closeness(self, viewer: bytes, authors: Sequence[bytes]) -> tuple[set[bytes], Counter[bytes]]:
         """Return the authors whom the viewer follows and who follow the viewer, and likes of the viewer by author."""

@@ -12,7 +12,6 @@ from filters.subscription import Subscription
 from stream_server.errors import ApiError, Unauthorized
 from stream_server.hub.framing import Framing
 from stream_server.web.dialects import v1_parameters
-from stream_server.web.dialects.connect_limit import count_connect
 from stream_server.web.dialects.v1_framing import MEDIA_TYPE, select_v1_framing
 from stream_server.web.dialects.v1_parameters import TOKEN_PARAMETER, find_token, read_v1_parameters
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
@@ -20,7 +19,7 @@ from stream_server.web.http.body import read_content_type
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.request_limits import LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
-from stream_server.web.limits.rate_limit import ANONYMOUS
+from stream_server.web.limits.rate_limit import ANONYMOUS, DIALECT_CONNECTS
 from stream_server.web.route import Dialect
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream
@@ -38,20 +37,20 @@ REASON_420 = "Enhance Your Calm"
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
     """``/1.1/statuses/filter.json``: send posts in ``language`` that match ``track``, ``follow`` or ``locations``."""
-    await count_connect(request)
+    await request.app[LIMITS].use(request, DIALECT_CONNECTS)
     parameters = await read_v1_parameters(request)
     return await _plan_and_open(request, "statuses/filter", v1_parameters.read_predicates(parameters))
 
 
 async def sample_stream(request: web.Request) -> web.StreamResponse:
     """``/1.1/statuses/sample.json``: send one public status in a hundred, the same statuses to every client."""
-    await count_connect(request)
+    await request.app[LIMITS].use(request, DIALECT_CONNECTS)
     return await _plan_and_open(request, "statuses/sample", {"sample": SAMPLE_PERCENT})
 
 
 async def firehose_stream(request: web.Request) -> web.StreamResponse:
     """``/1.1/statuses/firehose.json``: send all public statuses."""
-    await count_connect(request)
+    await request.app[LIMITS].use(request, DIALECT_CONNECTS)
     return await _plan_and_open(request, "statuses/firehose", {"firehose": "true"})
 
 

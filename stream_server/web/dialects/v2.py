@@ -13,7 +13,6 @@ from aiohttp import web
 
 from filters.rule import SavedRules
 from stream_server.errors import BadRequest
-from stream_server.web.dialects.connect_limit import count_connect
 from stream_server.web.dialects.v2_framing import MEDIA_TYPE, select_v2_framing
 from stream_server.web.dialects.v2_parameters import (
     NO_RULES_PROBLEM,
@@ -27,7 +26,8 @@ from stream_server.web.dialects.v2_parameters import (
 )
 from stream_server.web.http.app_keys import HUB, STORE
 from stream_server.web.http.authentication import read_bearer_token
-from stream_server.web.http.request_limits import ALLOWANCE
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
+from stream_server.web.limits.rate_limit import DIALECT_CONNECTS
 from stream_server.web.route import Dialect
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream, supports_chunked
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head
@@ -63,7 +63,7 @@ async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.S
     framing = select_v2_framing(read_fields(v2_query), chunked=supports_chunked(request))
     framing = compress_if_accepted(request, framing)
     parameters = {**filters, **_start_parameters(v2_query)}
-    await count_connect(request)
+    await request.app[LIMITS].use(request, DIALECT_CONNECTS)
     with _refuse_future_time(v2_query, "start_time"):
         plan = await plan_stream(request, parameters, framing, impersonal=True)
     saved = plan.subscribe_request.subscription.find_base(SavedRules.name)

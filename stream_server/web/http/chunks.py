@@ -13,8 +13,8 @@ MAX_CHUNKS_AT_ONCE = 1024
 MAX_LINE_BYTES = 16_384
 """Longest line with a chunk's size, and most bytes of trailer fields. Both are read and dropped."""
 
-_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[\t !-~\x80-\xff]*)?\r\n")
-_HALF_SIZE_LINE = re.compile(rb"(?:[0-9A-Fa-f]{1,15}[ \t]*(?:;[\t !-~\x80-\xff]*)?\r?)?")
+_SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t !-~\x80-\xff]*)?\r\n")
+_HALF_SIZE_LINE = re.compile(rb"(?:[0-9A-Fa-f]{1,15}(?:[ \t]*(?:;[\t !-~\x80-\xff]*\r?)?|\r))?")
 _TRAILER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t !-~\x80-\xff]*")
 
 

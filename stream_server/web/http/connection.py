@@ -34,6 +34,9 @@ HEAD_END = b"\r\n\r\n"
 BLANK_LINES = b"\r\n"
 """Bytes that may stand before a request, and mean nothing (RFC 9112 §2.2)."""
 
+HTTP2_BEGIN = b"PRI "
+"""The first bytes of HTTP/2 (RFC 9113 §3.4). aiohttp would wait for the rest of this preface instead of a request."""
+
 _FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """Bytes with which a request may begin: those of its method."""
 
@@ -240,6 +243,8 @@ class Connection(asyncio.Protocol):
         self._searched = 0 if is_whole else len(held)
         if (end if is_whole else len(held)) > MAX_HEAD_BYTES:
             self.refuse(HEAD_TOO_LARGE)
+        elif held.startswith(HTTP2_BEGIN):
+            self.refuse(NO_HTTP)
         elif is_whole:
             head = bytes(held[:end])
             del held[:end]

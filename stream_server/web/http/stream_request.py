@@ -100,7 +100,8 @@ class StreamRequest:
     @property
     def keep_alive(self) -> bool:
         """Whether the client wants to send another request behind this one."""
-        return "close" not in self.headers.get(hdrs.CONNECTION, "").lower()
+        options = self.fields.get("connection", "").lower().split(",")
+        return "close" not in map(str.strip, options)
 
 
 class StreamRoutes:

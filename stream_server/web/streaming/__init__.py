@@ -15,6 +15,5 @@ checked, start position found. Only then does the response begin, so later the s
 ``response_head``         encodes the head of a stream's response
 ``stream_connection``     the transport of an open stream, to which the hub writes
 ``framing``               encodes messages as Server-Sent Events or as JSON lines
-``protocols``             counts the streams by protocol
 ``compression``           compresses streams with gzip, once for all clients that share the bytes
 """

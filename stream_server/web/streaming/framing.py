@@ -1,14 +1,27 @@
 """Encodes messages for the wire: Server-Sent Events or one JSON object a line, in HTTP chunks or raw."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from stream_server.errors import NotAcceptable
 from stream_server.events.entry import Entry
+from stream_server.hub.client_registry import POLL
 from stream_server.hub.framing import Framing
 from stream_server.hub.messages import ControlMessage
 
 SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"
+
+_PROTOCOL_BY_FRAMING = {SSE: "sse", NDJSON: "ndjson", "websocket": "websocket", "v1.1": "v1", "v2": "v2", POLL: "poll"}
+"""The protocols of streams by the names of their framings, for the counts that an operator sees."""
+
+
+def count_streams(open_by_framing: Mapping[str, int]) -> dict[str, int]:
+    """Return the number of open streams of each protocol, also of those without a stream."""
+    counts = dict.fromkeys(_PROTOCOL_BY_FRAMING.values(), 0)
+    for framing, count in open_by_framing.items():
+        counts[_PROTOCOL_BY_FRAMING[framing]] += count
+    return counts
 
 
 def encode_sse(entry: Entry, matched: bytes | None) -> bytes:

@@ -90,7 +90,7 @@ def resources(world: World) -> dict[str, int]:
         "registered": len(hub.registry),
         "live": hub.count_live_clients(),
         "groups": len(hub.live.groups()),
-        "index": len(hub.index),
+        "index": len(hub.live.index),
         "viewers": len(hub.viewer_cache) - len(hub.viewer_cache._kept),
         "background tasks": len(hub.background_tasks),
         "clients": sum(isinstance(one, Client) for one in gc.get_objects()),

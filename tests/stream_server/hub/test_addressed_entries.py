@@ -53,7 +53,7 @@ async def test_an_entry_for_absent_users_stays_undecoded_until_one_of_them_reads
     _, other = world.open_user_stream("9")
     begin = world.hub.head
     entry = published(world, kind, READ_BY_NOBODY[kind])
-    assert entry._view is None
+    assert not entry._is_decoded
     _, socket = world.open_user_stream("7", since=begin)
     await world.until_live(2)
     live = published(world, kind, READ_BY_NOBODY[kind])
@@ -67,7 +67,7 @@ async def test_an_entry_that_changes_what_others_see_is_applied_although_its_use
     world: World, kind: str
 ) -> None:
     world.open_user_stream("9")
-    assert published(world, kind, READ_BY_THE_HUB[kind])._view is not None
+    assert published(world, kind, READ_BY_THE_HUB[kind])._is_decoded
 
 
 def test_each_kind_that_a_process_must_apply_is_decoded() -> None:

@@ -88,7 +88,7 @@ def test_no_client_has_more_unsent_bytes_than_its_limit_even_in_a_burst(
             await burst(world)
             await eventually(lambda: world.hub.counters.slow_demotions == 10, what="everybody refused")
             await eventually(lambda: made.max_unsent_bytes > buffer_bytes / 4, what="something unsent")
-            await eventually(lambda: not world.hub.flusher.is_busy)
+            await eventually(lambda: not world.hub.live.flusher.is_busy)
             assert made.max_unsent_bytes <= buffer_bytes + CONTROLS
             for client in clients:
                 client.reset()

@@ -54,10 +54,10 @@ async def test_each_delivery_to_a_live_client_is_counted_once() -> None:
     for number in range(4):
         world.post(f"post {number}")
         if number % 2:
-            await eventually(lambda: world.hub.flusher.delivered == 5 * (number + 1))  # noqa: B023 - awaited here
-    counts = {kind: sum(counts) for kind, counts, _ in world.hub.flusher.times.histograms() if any(counts)}
+            await eventually(lambda: world.hub.live.flusher.times.delivered == 5 * (number + 1))  # noqa: B023 - awaited here
+    counts = {kind: sum(counts) for kind, counts, _ in world.hub.live.flusher.times.histograms() if any(counts)}
     assert counts == {"track": 12, "firehose": 4, "follow": 4}
-    assert sum(counts.values()) == world.hub.flusher.delivered
+    assert sum(counts.values()) == world.hub.live.flusher.times.delivered
 
 
 async def test_an_entry_that_matched_nobody_does_not_make_the_next_delivery_late() -> None:
@@ -67,6 +67,6 @@ async def test_an_entry_that_matched_nobody_does_not_make_the_next_delivery_late
     world.post("coffee")
     world.now_ms += 60_000
     world.post("tea")
-    await eventually(lambda: world.hub.flusher.delivered == 1)
-    (seconds,) = (seconds for _, counts, seconds in world.hub.flusher.times.histograms() if any(counts))
+    await eventually(lambda: world.hub.live.flusher.times.delivered == 1)
+    (seconds,) = (seconds for _, counts, seconds in world.hub.live.flusher.times.histograms() if any(counts))
     assert seconds < 1

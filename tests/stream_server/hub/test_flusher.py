@@ -57,7 +57,7 @@ async def _begin_long_flush(monkeypatch: pytest.MonkeyPatch, large_buffer: World
     sockets = [large_buffer.open(track=f"word,other{number}")[1] for number in range(3)]
     await large_buffer.until_live(3)
     large_buffer.post("word 1")
-    large_buffer.hub.flusher.flush_if_due()
+    large_buffer.hub.live.flusher.flush_if_due()
     return sorted(sockets, key=lambda socket: len(socket.texts()), reverse=True)
 
 

@@ -45,7 +45,7 @@ async def test_clients_with_equal_filters_share_one_group(world: World) -> None:
     _, first = world.open(track="a b,c")
     _, second = world.open(track="c,b a")
     await world.until_live(2)
-    assert len(world.hub.index) == 1
+    assert len(world.hub.live.index) == 1
     world.post("b and a")
     await eventually(lambda: first.texts() == second.texts() == ["b and a"])
 
@@ -177,7 +177,7 @@ async def test_clients_that_leave_stay_in_no_group_and_no_index(world: World) ->
     await world.until_live(20)
     for stream in world.streams:
         stream.connection_lost()
-    assert (len(world.hub.registry), world.hub.count_live_clients(), len(world.hub.index)) == (0, 0, 0)
+    assert (len(world.hub.registry), world.hub.count_live_clients(), len(world.hub.live.index)) == (0, 0, 0)
 
 
 async def test_clients_that_block_at_random_receive_exactly_their_posts(world: World) -> None:
@@ -208,10 +208,10 @@ async def test_a_publisher_can_wait_until_a_burst_is_written(world: World) -> No
     await world.until_live()
     for number in range(100):
         world.post(f"{number}")
-    busy = world.hub.flusher.is_busy
+    busy = world.hub.live.flusher.is_busy
     assert busy
-    await world.hub.flusher.drained()
-    assert not world.hub.flusher.is_busy
+    await world.hub.live.flusher.drained()
+    assert not world.hub.live.flusher.is_busy
     assert len(socket.texts()) > 50
     await eventually(partial(_has_texts, socket, [str(number) for number in range(100)]))
     assert world.hub.counters.slow_demotions == 0
@@ -223,7 +223,7 @@ async def test_a_full_socket_does_not_delay_the_publisher(world: World) -> None:
     stuck.block()
     for number in range(100):
         world.post(f"{number}")
-    await world.hub.flusher.drained()
+    await world.hub.live.flusher.drained()
     assert world.hub.counters.slow_demotions == 1
 
 
@@ -253,6 +253,23 @@ async def test_a_client_that_joins_a_group_gets_no_frame_from_before_its_positio
     world.post("after")
     await early.expect_texts("before", "after")
     assert late.texts() == ["after"]
+    assert sorted(map(world.hub.live.delivered_to, world.hub.registry.list_clients())) == [1, 2]
+
+
+async def test_frames_from_before_its_join_do_not_lower_the_number_of_a_clients_events() -> None:
+    world = World(replace(LIMITS, buffer_bytes=1 << 20))  # where bytes are few, nothing waits
+    _, early = world.open(firehose="true")
+    late, _ = world.open(firehose="true")
+    await world.until_live(2)
+    live, client = world.hub.live, late.client
+    live.remove(client, world.hub.head)
+    client.delivered = 5  # as if it had caught up
+    client.position = world.post("before").position
+    live.join(client)
+    assert live.delivered_to(client) == 5
+    live.remove(client, world.hub.head)
+    assert live.delivered_to(client) == 5
+    await early.expect_texts("before")
 
 
 async def test_catching_up_from_the_log_stops_at_the_head_of_the_hub(without_ring: World) -> None:

@@ -62,7 +62,7 @@ async def test_streams_of_one_user_share_a_group_again_after_a_change(world: Wor
     world.post("milk")
     for socket in sockets:
         await socket.expect_kinds("hello", "effective", "post")
-    await eventually(lambda: len(world.hub.index) == 1, what="one group")
+    await eventually(lambda: len(world.hub.live.index) == 1, what="one group")
 
 
 async def test_an_invalid_rules_entry_changes_nothing_and_is_counted(world: World) -> None:
@@ -255,7 +255,7 @@ async def test_a_filter_that_raises_is_disabled_in_its_stream(world: World, monk
     await other.expect_texts("tea", "boom", "tea", "after")
     assert world.hub.counters.filter_failures == 1
     assert world.hub.catchup_reader.failures == 1
-    assert world.hub.index.failures == []
+    assert world.hub.live.index.failures == []
 
 
 async def test_a_narrowing_filter_that_raises_matches_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -347,4 +347,4 @@ async def test_rules_that_take_too_long_are_disabled_and_others_are_unhurt(world
         warning = socket.messages()[1]
         assert (warning["code"], warning["filter"]) == ("filter_too_costly", "rules")
         assert "rule" not in warning
-    assert world.hub.index.verification.unverified == []
+    assert world.hub.live.index.verification.unverified == []

@@ -209,7 +209,7 @@ async def test_decoded_entries_are_dropped_after_two_heartbeats(world: World) ->
     await eventually(lambda: socket.texts() == ["hello"])
     for _ in range(2):  # at the second nobody has read it since the first
         world.hub.ring.drop_unread_caches()
-    assert (entry._view, entry._wire, entry._frames) == (None, None, None)
+    assert (entry._is_decoded, entry._frames) == (False, None)
     _, late = world.open(LOG_START, firehose="true")
     await eventually(lambda: late.texts() == ["hello"])
 

@@ -12,7 +12,16 @@ from hiredis import pack_command
 
 from stream_server.errors import InternalError, NotFound
 from stream_server.events.visibility import Visibility
-from stream_server.store.pagination import Member, Page, PageRequest, Show, fill_page, read_members, read_page
+from stream_server.store.pagination import (
+    MAX_SHOWN,
+    Member,
+    Page,
+    PageRequest,
+    Show,
+    fill_page,
+    read_members,
+    read_page,
+)
 from stream_server.store.reads import statuses
 from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.client import RedisClient
@@ -86,6 +95,32 @@ async def test_a_page_examines_so_many_members_and_its_cursor_goes_on(link: Redi
     assert page.next is not None
     page = await read_page(link, KEY, PageRequest(5, before=page.next), show)
     assert page.items == [b"8", b"7", b"6", b"5", b"4"]
+
+
+async def test_a_page_shows_few_members_at_once_and_skips_many(link: RedisClient, raw: "redis.Redis") -> None:
+    """Skipped members do not count as examined, so a late page is full."""
+    raw.zadd(KEY, {str(number): number for number in range(1, 6001)})
+    sizes = list[int]()
+
+    async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
+        sizes.append(len(members))
+        return [member for member, _ in members]
+
+    page = await read_page(link, KEY, PageRequest(50, page=100), show)
+    assert [int(item) for item in page.items] == [*range(1050, 1000, -1)]
+    assert max(sizes) == MAX_SHOWN
+
+
+async def test_facts_are_never_older_than_the_texts(store: Store) -> None:
+    """A page reads more texts after it knows their author from others."""
+    people = People(store)
+    ann, bob = await people.users(2)
+    sight, author = Sight(store._redis, bob), ann.encode()
+    await sight.learn([author])
+    assert sight.of(author) is Visibility.VISIBLE
+    await store.users.update(ann, {"protected": True}, new_key())
+    await sight.learn([author])
+    assert sight.of(author) is Visibility.HIDDEN
 
 
 def test_packed_commands_are_those_of_hiredis() -> None:

@@ -125,7 +125,7 @@ def test_decoded_entries_are_dropped_as_without_the_index() -> None:
             made.drop_unused_blocks()
         held.drop_unread_caches()
         held.drop_unread_caches()
-        assert [one for one in entries if one._view is not None] == []
+        assert [one for one in entries if one._is_decoded] == []
 
 
 class FilterWithoutKeys(Firehose):

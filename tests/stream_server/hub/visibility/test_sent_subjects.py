@@ -72,7 +72,7 @@ def ask_by_the_old_rule(world: World) -> list[tuple[int, int, int]]:
     Return a list that grows with each removal: how many groups receive it, were asked, and would have been asked.
     """
     router, compared, asked = world.hub._router, list[tuple[int, int, int]](), set[ClientGroup]()
-    deliver, offer = router._deliver_by_audience, router._deliver_to_private_group
+    deliver, offer = router.deliver, router._deliver_to_private_group
 
     def offer_and_note(group: ClientGroup, entry: Entry) -> None:
         asked.add(group)
@@ -89,7 +89,7 @@ def ask_by_the_old_rule(world: World) -> list[tuple[int, int, int]]:
             assert receivers <= asked, entry.wire
             compared.append((len(receivers), len(asked), len(following)))
 
-    router._deliver_by_audience = compare  # type: ignore[method-assign] # the test listens in
+    router.deliver = compare  # type: ignore[method-assign] # the test listens in
     router._deliver_to_private_group = offer_and_note  # type: ignore[method-assign] # see above
     return compared
 

@@ -15,10 +15,10 @@ async def test_a_block_moves_its_user_from_the_shared_group_to_a_private_view(wo
     _, ann = world.open(user="1", track="red")
     _, bob = world.open(user="2", track="red")
     await world.until_live(2)
-    assert len(world.hub.index) == 1
+    assert len(world.hub.live.index) == 1
     world.post("red 1", uid="7")
     world.publish("block", "users:1", source=user_json("1"), target=user_json("7"))
-    assert len(world.hub.index) == 2
+    assert len(world.hub.live.index) == 2
     world.post("red 2", uid="7")
     world.post("red 3", uid="8")
     await eventually(lambda: bob.texts() == ["red 1", "red 2", "red 3"])

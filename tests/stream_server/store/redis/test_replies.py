@@ -149,11 +149,16 @@ async def test_both_attempts_of_a_write_share_one_timeout(monkeypatch: pytest.Mo
     ("lines", "expected", "asked"),
     [
         ({"EVALSHA": [b"-NOSCRIPT No matching script.\r\n"], "SCRIPT": [CUT]}, Unavailable, 1),
+        ({"EVALSHA": [b"-NOSCRIPT No matching script.\r\n"] * 2, "SCRIPT": [b"+OK\r\n"]}, Unavailable, 2),
+        ({"EVALSHA": [CUT, *[b"-NOSCRIPT No matching script.\r\n"] * 2], "SCRIPT": [b"+OK\r\n"]}, OutcomeUnknown, 3),
         ({"EVALSHA": [b"-NOSCRIPT No matching script.\r\n"], "SCRIPT": [REFUSALS["busy"]]}, Unavailable, 1),
         ({"EVALSHA": [b"-NOSCRIPT No matching script.\r\n", CUT]}, OutcomeUnknown, 3),
         ({"EVALSHA": [CUT, b"-NOSCRIPT No matching script.\r\n"], "SCRIPT": [CUT]}, OutcomeUnknown, 2),
     ],
-    ids=["lost while it is given them", "refused while it is given them", "lost behind it", "lost before it"],
+    ids=[
+        "lost while it is given them", "given to another", "given to another after a loss",
+        "refused while it is given them", "lost behind it", "lost before it",
+    ],
 )
 async def test_outcome_when_redis_does_not_know_the_script(
     lines: dict[str, list[Reply]], expected: type[ApiError], asked: int

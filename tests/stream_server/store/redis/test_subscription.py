@@ -9,8 +9,7 @@ import redis
 
 from stream_server.errors import Unavailable
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.message_delivery import Work
-from stream_server.store.redis.subscription import Subscription
+from stream_server.store.redis.subscription import Subscription, Work
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_redis

@@ -220,6 +220,27 @@ async def test_unread_messages_are_counted_to_a_hundred(store: Store, people: Pe
     assert json.loads(await store.talks.get(bob, talk))["unread"] == 100
 
 
+async def test_a_list_of_talks_reads_the_text_of_the_last_visible_messages_only(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    """A user blocks one of two others, so the authors of many messages decide which is the last one."""
+    ann, bob, carl = await people.users(3)
+    talk = await begin(store, ann, bob, carl)
+    await say(store, carl, talk, "no text of this size")
+    shown = [await say(store, bob, talk, "b" * 2000) for _ in range(20)][-1]
+    hidden = [await say(store, carl, talk, "c" * 2000) for _ in range(20)]
+    await store.blocks.block(ann, carl, new_key())
+    before = sent_bytes(raw)
+    (answer,) = read(await store.talks.list_talks(ann, ALL))
+    assert (answer["last_message"]["id"], answer["unread"]) == (shown, 20)
+    assert sent_bytes(raw) - before < len(hidden) * 2000 / 2
+
+
+def sent_bytes(raw: Any) -> int:
+    """Return how many bytes Redis has sent."""
+    return int(raw.info("stats")["total_net_output_bytes"])
+
+
 async def test_talks_are_listed_by_their_latest_message(store: Store, people: People) -> None:
     ann, *others = await people.users(6)
     talks = [await begin(store, ann, other) for other in others]

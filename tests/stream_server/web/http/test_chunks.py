@@ -49,8 +49,8 @@ def test_chunks_of_one_byte_become_one_for_each_turn() -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        b"zz\r\n", b"1\r\nxy", b"1\nx", b"\r\n", b"-1\r\n", b"+1\r\n", b"0x1\r\n", b"1 1\r\n", b"f" * 16, b"1;\x00",
-        b"1;" + b"a" * MAX_LINE_BYTES, b"0\r\nno trailer\r\n", b"0\r\n" + b"T: x\r\n" * MAX_LINE_BYTES,
+        b"zz\r\n", b"1\r\nxy", b"1\nx", b"\r\n", b"-1\r\n", b"+1\r\n", b"0x1\r\n", b"1 1\r\n", b"1 \r\n", b"f" * 16,
+        b"1;\x00", b"1;" + b"a" * MAX_LINE_BYTES, b"0\r\nno trailer\r\n", b"0\r\n" + b"T: x\r\n" * MAX_LINE_BYTES,
         b"0\r\nT: " + b"x" * MAX_LINE_BYTES,
     ],
 )  # fmt: skip

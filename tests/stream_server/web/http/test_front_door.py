@@ -225,6 +225,8 @@ REFUSALS = {
     "no coding": ("track=x", "Accept-Encoding: identity;q=0, *;q=0"),
     "no cursor": ("track=x&since=never",),
     "an expectation": ("track=x", "Expect: tea"),
+    "the last request": ("nothing=x", "Connection: keep-alive, Close"),
+    "an option that is not close": ("nothing=x", "Connection: x-close, closed"),
 }
 
 

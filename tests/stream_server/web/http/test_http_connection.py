@@ -94,6 +94,7 @@ UNPARSABLE = {
     "two lengths": b"POST /secret-in-the-request HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
     "length and chunks": b"POST /secret-in-the-request HTTP/1.1\r\n"
     b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
     "no length": b"POST /secret-in-the-request HTTP/1.1\r\nContent-Length: x\r\n\r\n",
 }
 
