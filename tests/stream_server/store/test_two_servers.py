@@ -68,7 +68,7 @@ def _recorded(client: Any) -> set[str]:
     exchange, found = client.run_pipeline, set[str]()
 
     async def record(commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
-        words = (command.decode().split("\r\n")[2::2] if isinstance(command, bytes) else command for command in commands)
+        words = (each.decode().split("\r\n")[2::2] if isinstance(each, bytes) else each for each in commands)
         keys_sent = (command[1] for command in words if command[0] not in KEYLESS)
         found.update(key.decode() if isinstance(key, bytes) else str(key) for key in keys_sent)
         replies: list[Any] = await exchange(commands, timeout_seconds)
