@@ -4,6 +4,7 @@
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from typing import TypeAlias
 
@@ -70,8 +71,8 @@ class DeliveryTimes:
         yield from zip(FILTER_KINDS, self._counts, self._sums, strict=True)
 
 
-WrappedFrames: TypeAlias = dict[tuple[WrapBytes, bytes], bytes]
-"""The single frames that were wrapped during one flush, by their function and their frame.
+WrappedFrames: TypeAlias = defaultdict[WrapBytes, dict[bytes, bytes]]
+"""What each function made of single frames during one flush, by the frame.
 
 At low rates most groups have one frame, and this frame is the same in all of them.
 """
@@ -139,10 +140,9 @@ class ClientGroup:
         try:
             if len(frames) > 1:
                 data = self._wrap(b"".join(frames))
-            elif (known := wrapped.get((self._wrap, frames[0]))) is not None:
-                data = known
             else:
-                data = wrapped[self._wrap, frames[0]] = self._wrap(frames[0])
+                known = wrapped[self._wrap]
+                data = known.get(frames[0]) or known.setdefault(frames[0], self._wrap(frames[0]))
             if buffered_bytes() > limits.warning_bytes or len(data) > limits.max_bytes - limits.warning_bytes:
                 return None
             write(data)
@@ -163,8 +163,8 @@ class ClientGroup:
         history = self._history if len(self.memberships) >= MIN_SHARING_CLIENTS else None
         data = None
         if len(frames) == 1 and history is None:
-            data = wrapped.get((self._wrap, frames[0])) or self._wrap(frames[0])
-            wrapped[self._wrap, frames[0]] = data
+            known = wrapped[self._wrap]
+            data = known.get(frames[0]) or known.setdefault(frames[0], self._wrap(frames[0]))
         batch = Batch(self.memberships, self._wrap, frames, data, self.resume_position, history)
         batch.event_count -= self._pending_control_count
         self.memberships.batched += batch.event_count

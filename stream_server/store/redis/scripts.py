@@ -58,7 +58,7 @@ a second time at the new place. Redis refuses a call of which one key exists and
 
 _REQUEST_KEY = keys.key_for("request", "")
 
-STORED_FORM = 2
+STORED_FORM = 3
 """Number of the form in which this version stores data. A server refuses to start on data of another form."""
 
 RIGHTS_SCRIPTS: Mapping[str, int | None] = {
