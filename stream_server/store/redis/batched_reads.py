@@ -28,7 +28,8 @@ class BatchedReads(Generic[Question, Answer]):
     """Puts the questions of many callers, such as about tokens, into few calls of ``read``.
 
     ``read`` takes several questions and returns their answers in the same order. In the place of an answer it may
-    return a future: then only the caller who asked this question waits for it. Questions wait in the order in which they came, in a `FairQueue`.
+    return a future: then only the caller who asked this question waits for it. Questions wait
+    in the order in which they came, in a `FairQueue`.
     """
 
     def __init__(self, read: Callable[[list[Question]], Awaitable[Sequence[Answer | asyncio.Future[Answer]]]]) -> None:
