@@ -34,8 +34,7 @@ HEAD_END = b"\r\n\r\n"
 BLANK_LINES = b"\r\n"
 """Bytes that may stand before a request, and mean nothing (RFC 9112 §2.2)."""
 
-HTTP2_BEGIN = b"PRI "
-"""The first bytes of HTTP/2 (RFC 9113 §3.4). aiohttp would wait for the rest of this preface instead of a request."""
+HTTP2_BEGIN = b"PRI "  # RFC 9113 §3.4; aiohttp would wait for the rest of this preface
 
 _FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """Bytes with which a request may begin: those of its method."""
@@ -324,10 +323,9 @@ class Connection(asyncio.Protocol):
             self._go_on()
 
     def _end_if_over(self) -> None:
-        """Wait for the next head if the request was answered and its body has come."""
-        if self._is_answered and self._body is None and self._phase == _BUSY:
-            self._phase = _IDLE
-            self.task = None
+        """Wait for the next head if the request was answered, the kernel has the answer, and the body has come."""
+        if self._is_answered and self._body is None and self._phase == _BUSY and not self.writing_paused:
+            self._phase, self.task = _IDLE, None
             self._set_deadline(KEEPALIVE_TIMEOUT_SECONDS)
 
     def answer(self, data: bytes, *, goes_on: bool) -> None:
@@ -393,6 +391,8 @@ class Connection(asyncio.Protocol):
         self._stop_write_deadline()
         if self._handler is not None:
             self._handler.resume_writing()
+        if self._is_answered:
+            self.end_request(goes_on=True)
 
     def _stop_write_deadline(self) -> None:
         if self._write_deadline is not None:

@@ -348,6 +348,24 @@ async def test_an_answer_that_is_not_read_is_dropped(
     assert whole.endswith(b"x" * size)
 
 
+@pytest.mark.parametrize("target", ["/v1/stream?track=x", "/healthz"], ids=["a refused stream", "by aiohttp"])
+async def test_requests_wait_until_the_answers_before_them_are_taken(
+    small_buffers: tuple[Address, FrontDoor], target: str
+) -> None:
+    """Otherwise the answers to one client without a token could fill the memory."""
+    (host, port), server = small_buffers
+    async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
+        await client.send(f"GET {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode() * 400)
+        await eventually(lambda: any(one.writing_paused for one in server.connections), what="a full socket")
+        (connection,) = server.connections
+        assert connection.transport is not None
+        assert connection.transport.get_write_buffer_size() < 2048, "more than one answer"
+        assert connection.is_busy
+        while client.received < 400 * 300:
+            assert await client.read(65536)
+        await eventually(lambda: not connection.is_busy, what="the last answer")
+
+
 @pytest.fixture
 def long_answer(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> int:
     """Let `/healthz` answer with as many bytes as this says."""
