@@ -21,8 +21,8 @@ from filters.rules.rule import Rule
 from filters.sample import Sample
 from filters.subscription import Subscription, parse_subscription
 from filters.track import Track
+from stream_server.events.content import make_content
 from stream_server.events.entry_fields import NO_FACTS, EntryFacts, StatusFields, WireFields
-from stream_server.events.view import make_view
 from tests.filters.data import FOLDER
 from tests.filters.rules.cases import CASES
 from tests.filters.test_entities import EXTRACT, TLDS
@@ -105,7 +105,7 @@ def _status(message: str, **more: Any) -> dict[str, Any]:
 
 def _seen(status: dict[str, Any], facts: EntryFacts = NO_FACTS) -> Event:
     """Return the status as the event that filters get."""
-    return make_view("post", facts, WireFields(status=msgspec.convert(status, StatusFields))).event
+    return make_content("post", facts, WireFields(status=msgspec.convert(status, StatusFields))).event
 
 
 def _link(url: str, display_url: str, expanded_url: str) -> dict[str, Any]:

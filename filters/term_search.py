@@ -98,7 +98,7 @@ class WordSequence:
             yield start.bit_length() - 1
 
     def positions(self, words: Iterable[str]) -> dict[str, int]:
-        """Return for each of the words a bit set: bit n is set if word n of this text is the word."""
+        """Return a bit set for each of ``words``: bit n says whether this word is the n-th word of the text, from 0."""
         found = dict.fromkeys(words, 0)
         for nth, word in enumerate(self.words):
             if word in found:

@@ -160,7 +160,7 @@ class StreamProlonger:
         return [stream for stream in self._streams if stream.connection is not None]
 
     async def _prolong_all(self) -> bool:
-        """Return whether every stream goes on with the present token, or needs no other attempt."""
+        """Give all open streams the present token. Return False if another attempt is needed for one of them."""
         try:
             token = await self._transport.tokens.get()
         except Exception:  # noqa: BLE001 - a function of the user may raise anything; the next reconnect tells it

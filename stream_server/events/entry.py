@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import msgspec
 
 from filters.event import Event
+from stream_server.events.content import ShownIds, make_content
 from stream_server.events.entry_fields import NO_FACTS, EntryFacts, MalformedEntry, WireFields
 from stream_server.events.kinds import FOLLOWERS_PREFIX, GROUP_PREFIX, KNOWN_KINDS, REACTION_KINDS, USERS_PREFIX
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import EPOCH_MS, POSITION_PATTERN, Position, format_iso_time
-from stream_server.events.view import ShownIds, make_view
 
 
 class Revocation(msgspec.Struct):
@@ -267,9 +267,9 @@ class Entry:
         wire = bytes(body.wire)
         if wire == b"{}":
             raise MalformedEntry("the entry has no members for clients")
-        view = make_view(self.kind, body.facts, fields)
-        self.event, self.actors, self.quoted_author = view.event, view.actors, view.quoted_author
-        self.subject_id, self.shown_ids, self.facts = view.subject_id, view.shown_ids, body.facts
+        content = make_content(self.kind, body.facts, fields)
+        self.event, self.actors, self.quoted_author = content.event, content.actors, content.quoted_author
+        self.subject_id, self.shown_ids, self.facts = content.subject_id, content.shown_ids, body.facts
         self.wire = wire if is_ascii else keep_on_one_line(wire)
         self._is_decoded = True
 
@@ -292,7 +292,7 @@ class Entry:
         return self._reduced
 
     def _with_wire(self, wire: object) -> "Entry":
-        """Return a copy with ``wire`` as its JSON for clients and with no reposted or quoted status in its facts."""
+        """Return a copy with ``wire`` as its JSON for clients. No filter finds it by a reposted or quoted status."""
         status = self.facts.status
         reduced_status = None if status is None else msgspec.structs.replace(status, original=None)
         facts = msgspec.structs.replace(self.facts, status=reduced_status, original_author=None)
@@ -303,7 +303,7 @@ def parse_published(message: bytes) -> Entry:
     """Make an entry from a published ``<id> <number> <kind> <audience> <json>``. Raises `MalformedEntry` if invalid.
 
     The JSON of an entry for named users stays undecoded, as that of an entry that was read from the log: most processes
-    have a stream of none of them. Whoever needs it decodes it, and must expect `MalformedEntry` then.
+    have a stream of none of them. A reader that decodes it must expect `MalformedEntry` then.
     """
     try:
         entry_id, n, kind, audience, body = message.split(b" ", 4)

@@ -70,5 +70,5 @@ def format_iso_time(ms: int) -> str:
 
 @lru_cache(1024)
 def _format_second(seconds: int) -> str:
-    """Return a Unix time without its zone. Control messages ask for the present second again and again."""
+    """Return a Unix time (s) in ISO 8601 without its zone. It is cached, because most calls ask for the present one."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

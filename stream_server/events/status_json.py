@@ -7,9 +7,9 @@ import msgspec
 
 from filters.entities import Entities, extract_entities
 from filters.event import Event
+from stream_server.events.content import make_content
 from stream_server.events.entry_fields import EntryFacts, WireFields
 from stream_server.events.language import LanguageDetector
-from stream_server.events.view import make_view
 
 _encode = msgspec.json.encode
 
@@ -19,7 +19,7 @@ ANONYMOUS_STATUS = {"id": "0", "uid": "0", "login": "nobody"}
 
 def trial_event(status: bytes, facts: EntryFacts) -> Event:
     """Return the ``Event`` that posting ``status`` (JSON) would cause. Raises `MalformedEntry` for an invalid id."""
-    return make_view("post", facts, msgspec.json.decode(b'{"status":%b}' % status, type=WireFields)).event
+    return make_content("post", facts, msgspec.json.decode(b'{"status":%b}' % status, type=WireFields)).event
 
 
 def make_trial_status(members: Mapping[str, Any], detect_language: LanguageDetector) -> bytes:

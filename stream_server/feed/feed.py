@@ -194,7 +194,7 @@ class Feed:
             self.malformed += 1
 
     async def _read_when_asked(self) -> None:
-        """Read the log after unsigned messages: many of them cost one read."""
+        """Read the log after messages without a valid signature, until cancelled. Many such messages cost one read."""
         while True:
             await self._may_have_grown.wait()
             self._may_have_grown.clear()

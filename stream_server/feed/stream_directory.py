@@ -99,7 +99,7 @@ class StreamDirectory:
         hub.registry.on_stream = self._on_stream
 
     async def run(self) -> None:
-        """Record changes until cancelled. While Redis is away, keep them."""
+        """Record in Redis which streams opened and closed, until cancelled. Keep the changes while Redis is away."""
         try:
             while True:
                 self._has_changed.clear()
@@ -161,7 +161,7 @@ class StreamDirectory:
             self._next_repeat = now  # the others may have forgotten the streams of this process
 
     async def _record_some(self, changes: list[tuple[str, tuple[OpenStream, bool]]]) -> bool:
-        """Record some changes, and keep those that failed. Return whether none failed."""
+        """Record some opened and closed streams in Redis, and keep those that failed. Return whether none failed."""
         recorded = await self._streams.record(
             [row for _, (row, is_open) in changes if is_open], [row for _, (row, is_open) in changes if not is_open]
         )

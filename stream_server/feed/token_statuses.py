@@ -119,7 +119,7 @@ class TokenStatuses:
 
 
 def _make_room(items: dict[Any, Any], maximum: int) -> None:
-    """Remove the oldest items until there is room for one more."""
+    """Remove the oldest items until there are fewer than ``maximum``."""
     while len(items) >= maximum:
         del items[next(iter(items))]
 

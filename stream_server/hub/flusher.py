@@ -17,7 +17,7 @@ need no batch: their frames are written at once.
 
 import asyncio
 import sys
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from time import perf_counter, thread_time
 from typing import NamedTuple
@@ -55,7 +55,7 @@ class _Mark(NamedTuple):
 
 
 class FlushPause:
-    """Measures the pressure on the thread that flushes, and says when the next flush may begin.
+    """Measures how busy the thread is that flushes (its *pressure*), and says when the next flush may begin.
 
     ``next_flush_at`` is the earliest time of the next flush, in seconds of the clock ``wall_time``. Before the first
     flush it is 0.
@@ -69,43 +69,40 @@ class FlushPause:
         self._wall_time = wall_time
         self._cpu_time = cpu_time
         self._flushing_seconds = 0.0
-        self._older = self._newer = self._mark()
+        self._older = self._newer = _Mark(wall_time(), cpu_time(), 0.0)
 
     @property
     def flush_share(self) -> float:
         """Share of the recent past that flushes took by the clock, from 0.0 to 1.0."""
-        return self._measure(self._mark())[0]
+        return self._measure()[1]
 
     @property
     def pressure(self) -> float:
         """Share of the recent past in which the process worked or waited for a core, from 0.0 to 1.0."""
-        return self._measure(self._mark())[1]
+        return self._measure()[2]
 
     def end_flush(self, duration: float) -> None:
         """Count a flush that ends now and took ``duration`` seconds by the clock. Decide when the next may begin."""
         self._flushing_seconds += duration
-        now = self._mark()
+        now, _, pressure = self._measure()
         tick = min(MAX_TICK_SECONDS, TICK_FLUSHES * duration)
-        self.next_flush_at = now.wall + tick * pause_share(self._measure(now)[1])
+        self.next_flush_at = now.wall + tick * pause_share(pressure)
         if now.wall - self._newer.wall >= WINDOW_SECONDS / 2:
             self._older, self._newer = self._newer, now
 
-    def _mark(self) -> _Mark:
-        return _Mark(self._wall_time(), self._cpu_time(), self._flushing_seconds)
-
-    def _measure(self, now: _Mark) -> tuple[float, float]:
-        """Return `flush_share` and `pressure` between the older mark and ``now``.
+    def _measure(self) -> tuple[_Mark, float, float]:
+        """Return the clocks now, and `flush_share` and `pressure` between the older mark and now.
 
         They are shares of half a window at least, or the first flush would seem to fill the time.
         """
-        older = self._older
+        now, older = _Mark(self._wall_time(), self._cpu_time(), self._flushing_seconds), self._older
         elapsed = max(now.wall - older.wall, WINDOW_SECONDS / 2)
         flush_share = (now.flushing - older.flushing) / elapsed
-        return flush_share, max(flush_share, (now.cpu - older.cpu) / elapsed)
+        return now, flush_share, max(flush_share, (now.cpu - older.cpu) / elapsed)
 
 
 def pause_share(pressure: float) -> float:
-    """Return how much of the tick a flush waits, from 0.0 to 1.0, at this pressure."""
+    """Return which share of the tick (the longest wait) a flush waits at this ``pressure``. Both are 0.0 to 1.0."""
     ramp = (pressure - NO_PAUSE_PRESSURE) / (WHOLE_PAUSE_PRESSURE - NO_PAUSE_PRESSURE)
     return min(1.0, max(0.0, ramp))
 
@@ -148,7 +145,7 @@ class Flusher:
         self._pending_groups: dict[ClientGroup, None] = {}
         self._due_groups: dict[ClientGroup, None] = {}
         self._batches: deque[Batch] = deque()
-        self._wrapped: WrappedFrames = {}
+        self._wrapped: WrappedFrames = defaultdict(dict)
         self._flush_handle: asyncio.Handle | None = None
         self._slice_handle: asyncio.Handle | None = None
         self._is_flushing = False
@@ -298,7 +295,7 @@ class Flusher:
         return writes_left
 
     def _write_due_groups(self, writes_left: int) -> None:
-        """Write the frames of due groups, up to the end of the slice. There must be no older frames, in batches."""
+        """Write the frames of due groups, up to the end of the slice. No batch may wait: it would have older frames."""
         due, limits, wrapped = self._due_groups, self._limits, self._wrapped
         kind, delivered = -1, 0  # the groups of one kind mostly stand together, so they are counted together
         try:

@@ -4,6 +4,7 @@
 """
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from typing import TypeAlias
 
@@ -49,13 +50,13 @@ class DeliveryTimes:
         self._sums = [0.0] * len(FILTER_KINDS)
 
     def add(self, kind: int, events: int) -> None:
-        """Count events of the slice that is being written, once for each client."""
+        """Count ``events`` deliveries to clients with filters of one kind. Their time comes with :meth:`end_slice`."""
         if events:
             self.delivered += events
             self._events[kind] = self._events.get(kind, 0) + events
 
     def end_slice(self, age_ms: float) -> None:
-        """Add the events of the slice to the histograms. ``age_ms`` is the age of the oldest one in milliseconds."""
+        """Add the deliveries counted since the last call to the histograms, all with the time ``age_ms`` (ms)."""
         if not self._events:
             return
         seconds = age_ms / 1000 if age_ms > 0 else 0.0
@@ -70,8 +71,8 @@ class DeliveryTimes:
         yield from zip(FILTER_KINDS, self._counts, self._sums, strict=True)
 
 
-WrappedFrames: TypeAlias = dict[tuple[WrapBytes, bytes], bytes]
-"""The single frames that were wrapped during one flush, by their function and their frame.
+WrappedFrames: TypeAlias = defaultdict[WrapBytes, dict[bytes, bytes]]
+"""What each function made of single frames during one flush, by the frame.
 
 At low rates most groups have one frame, and this frame is the same in all of them.
 """
@@ -83,7 +84,7 @@ class ClientGroup:
     Attributes:
         key: Key of the group (`Client.group_key`).
         private_view: The private view of its only client. None in a shared group, whose clients see the public view.
-        filter_kind: Kind of its filter, see `delivery_times.FILTER_KINDS`.
+        filter_kind: Kind of its filter, an index of :data:`FILTER_KINDS`.
         resume_position: Position before the first waiting frame, None if no frame waits. A client that cannot take the
             frames catches up from here.
         next_heartbeat_at: Time of the next heartbeat, in seconds of the event loop's clock.
@@ -139,10 +140,9 @@ class ClientGroup:
         try:
             if len(frames) > 1:
                 data = self._wrap(b"".join(frames))
-            elif (known := wrapped.get((self._wrap, frames[0]))) is not None:
-                data = known
             else:
-                data = wrapped[self._wrap, frames[0]] = self._wrap(frames[0])
+                known = wrapped[self._wrap]
+                data = known.get(frames[0]) or known.setdefault(frames[0], self._wrap(frames[0]))
             if buffered_bytes() > limits.warning_bytes or len(data) > limits.max_bytes - limits.warning_bytes:
                 return None
             write(data)
@@ -163,8 +163,8 @@ class ClientGroup:
         history = self._history if len(self.memberships) >= MIN_SHARING_CLIENTS else None
         data = None
         if len(frames) == 1 and history is None:
-            data = wrapped.get((self._wrap, frames[0])) or self._wrap(frames[0])
-            wrapped[self._wrap, frames[0]] = data
+            known = wrapped[self._wrap]
+            data = known.get(frames[0]) or known.setdefault(frames[0], self._wrap(frames[0]))
         batch = Batch(self.memberships, self._wrap, frames, data, self.resume_position, history)
         batch.event_count -= self._pending_control_count
         self.memberships.batched += batch.event_count

@@ -96,7 +96,7 @@ class StreamSession:
         return True
 
     async def _apply_filter_change(self, change: FilterChange) -> None:
-        """Change the filters at the client's position. No page is being read, so each entry has its filters."""
+        """Change the filters from the client's position on. Call it while no page of entries is being read."""
         client = self.client
         try:
             request = await change.bind(client.request, client.position)

@@ -46,7 +46,7 @@ class TokenExpiry:
         self._groups: dict[float, list[ExpiryGroup]] = {}
 
     def watch(self, client: Client) -> None:
-        """Disconnect the client when its present token expires. Before the client gets another one, forget it."""
+        """Disconnect the client when its present token expires. Call :meth:`forget` before it gets another token."""
         moment = client.token.expires_at
         if not math.isfinite(moment):
             return

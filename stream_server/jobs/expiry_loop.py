@@ -72,7 +72,7 @@ class StatusArchive:
             raise ArchiveFailure(message) from error
 
     def close(self) -> None:
-        """Close the file. The next addition opens it again."""
+        """Close the archive's file, if one is open. The next :meth:`append` opens it again."""
         if self._file is not None:
             self._file.close()
         self._file, self._day = None, ""
@@ -330,6 +330,9 @@ def make_expiry_loop(expiry: StatusExpiry, config: Config, random_source: random
 
 
 def _line(at: str, noun: bytes, item: OldStatus | OldComment) -> bytes:
-    """Return a line of the archive. The scripts made the JSON, and no user can set an audience."""
+    """Return the line of the archive for a status or a comment (``noun``) that left at the time ``at`` (ISO 8601).
+
+    Nothing is escaped: the server itself made the JSON and the audience.
+    """
     json = keep_on_one_line(item.json)
     return b'{"left":"%b","audience":"%b","%b":%b}\n' % (at.encode(), item.audience, noun, json)

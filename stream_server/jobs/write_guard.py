@@ -89,7 +89,7 @@ class WriteGuard:
             logger.warning("%s replicas are connected to Redis; writes are accepted again", self.state.replicas)
 
     def refuse_writes(self) -> None:
-        """Raise `Unavailable` if writes are refused now."""
+        """Raise `Unavailable` if Redis was nearly full, or had too few replicas, at the last check."""
         if self.is_nearly_full:
             raise Unavailable("the data store is nearly full; nothing was written", retry_after=10)
         if self.missing_replicas:

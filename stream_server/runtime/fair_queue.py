@@ -21,7 +21,7 @@ DOWN_AFTER_SECONDS = 3.0
 
 
 class FairQueue:
-    """A number of places, and those who wait for one."""
+    """Limits how many may do something at the same time. The others wait for a place, in the order of their arrival."""
 
     def __init__(self, places: int, busy_message: str) -> None:
         """``busy_message`` tells a client that it has waited for too long."""
@@ -53,7 +53,7 @@ class FairQueue:
         return place if self._is_down else None
 
     def begin_in_turn(self, begin: Callable[["Place"], bool]) -> None:
-        """Call ``begin`` with a place when its turn has come. It returns whether the place is used."""
+        """Call ``begin`` with a place when its turn has come. ``begin`` returns whether it uses the place."""
         self._waiting.append(begin)
 
     def _begin(self, begin: Callable[["Place"], bool]) -> None:
@@ -84,7 +84,7 @@ class FairQueue:
             raise
 
     def give_back(self, error: BaseException | None = None) -> None:
-        """Give a place back. The next who waits gets it. ``error`` is what its holder failed with."""
+        """Give a place back, so that the next in line gets it. ``error`` is what its holder raised, if anything."""
         self._free += 1
         if not isinstance(error, Unavailable):
             self._failing_since = None

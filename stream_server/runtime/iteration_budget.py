@@ -28,7 +28,10 @@ class IterationBudget:
         self, loop: asyncio.AbstractEventLoop, max_seconds: float, on_iteration: Callable[[], None],
         clock: Callable[[], float] = time.thread_time,
     ) -> None:  # fmt: skip
-        """Allow ``max_seconds`` of ``clock``. After work or :meth:`renew`, ``on_iteration`` gets a full budget."""
+        """Allow ``max_seconds`` by ``clock`` in each iteration of ``loop``.
+
+        ``on_iteration`` is called in the iteration after work or :meth:`renew`, with a full budget.
+        """
         self._loop = loop
         self._max_seconds = max_seconds
         self._on_iteration = on_iteration

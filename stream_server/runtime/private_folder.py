@@ -43,7 +43,7 @@ class PrivateFolder:
 
 
 def _make_locked(parent: str) -> tuple[Path, int]:
-    """Make a folder and lock it. Another server may take it for a leftover in between; then make another one."""
+    """Make a folder and lock it. If another server removes it as a leftover before it is locked, make another one."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         lock = _lock(path)

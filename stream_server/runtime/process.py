@@ -195,7 +195,7 @@ def _reserve_or_listen(config: Config, *, several: bool) -> Listeners:
 
 
 def _keepalive(config: Config) -> TcpKeepalive:
-    """Return the options that connections inherit."""
+    """Return when the kernel probes silent clients (TCP keep-alive), by the settings for heartbeats and writes."""
     return TcpKeepalive.of_timeouts(config.heartbeat_seconds, config.write_timeout_seconds)
 
 

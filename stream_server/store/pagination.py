@@ -138,7 +138,7 @@ async def read_page(
 ) -> Page:
     """Read one page of the Redis sorted set ``key``, whose cursors are valid for no other key. See :func:`fill_page`.
 
-    Raises NotFound if ``gate`` hides the user who owns the set. It costs no round trip.
+    Raises NotFound if the viewer may not see the set's owner. ``gate`` finds this out, without a further round trip.
     """
 
     async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`

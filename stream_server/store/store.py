@@ -221,7 +221,7 @@ def _is_caused_by(error: BaseException | None, kind: type[Exception]) -> bool:
 
 
 def _route_replica(primary: RedisClient, replica_url: str) -> ReplicaRouter:
-    """Make the router of log reads. In a cluster both clients share one table of it."""
+    """Return the router that selects primary or replica for reads of the log. In a cluster both share its table."""
     if not replica_url:
         return ReplicaRouter(primary)
     replica = RedisClient(replica_url, primary.timeout_seconds, replica=True, topology=primary.topology)

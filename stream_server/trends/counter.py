@@ -190,7 +190,7 @@ def _score(count: int, expected: float) -> float:
 
 
 def _sums(buckets: list[Bucket]) -> dict[tuple[str, str], Counter[str]]:
-    """Return the counts of buckets by kind and language; the empty language stands for all."""
+    """Add up the counts of the terms, by kind (tag or word) and language. The empty language stands for all."""
     found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for bucket in buckets:
         for (kind, language, text), count in bucket.terms.counts.items():

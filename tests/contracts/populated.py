@@ -119,7 +119,9 @@ class Populated:
         return [made]
 
     def _make_talks(self) -> list[str]:
-        return [self._made("/v1/talks", {"people": self.of("users")[:2]})]
+        talk = self._made("/v1/talks", {"people": self.of("users")[:2]})
+        self._made(f"/v1/talks/{talk}/messages", {"message": "hello"})
+        return [talk]
 
     def _make_messages(self) -> list[str]:
         return [self._made(f"/v1/talks/{self.of('talks')[0]}/messages", {"message": "hello"})]

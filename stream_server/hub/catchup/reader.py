@@ -145,7 +145,11 @@ class CatchUpPage(NamedTuple):
 
 
 class CatchUpReader:
-    """Reads pages for streams, long polls and previews. ``failures`` counts filters that raised and were disabled."""
+    """Reads pages of past entries for clients, from memory or from the log, and keeps what each client receives.
+
+    The clients are streams, long polls and previews of rules. ``failures`` counts the filters that were
+    disabled because they raised an exception.
+    """
 
     def __init__(
         self, ring: Ring, log: LogPageSource, account_status: AccountStatus, saved_rules: SavedRulesCache
@@ -218,7 +222,7 @@ class CatchUpReader:
         return await self._scheduler.read_in_turn(position.n, match)
 
     def _read_memory(self, client: Client, get_end: Callable[[], Position]) -> CatchUpPage | None:
-        """Return a page without a read of the log. None if the client is older than the ring."""
+        """Return a page from the entries in memory (the ring). None if the client needs older entries."""
         position = client.position
         if self._ring.covers(position):
             return self._read_ring(client, position, get_end())

@@ -148,9 +148,9 @@ class PrivateView:
         return entry.quoted_author is not None or self._matches(entry, subscription)
 
     def _match_rendered(self, entry: Entry, rendered: Entry | None, subscription: Subscription) -> Entry | None:
-        """Test a quote as this user sees it; None if it does not match. Other entries are returned untested.
+        """Return the entry as this user sees it, or None if it is a quote and does not match in this form.
 
-        `_may_match` has tested those, but it cannot test a quote whose original may be hidden.
+        `_may_match` has tested all other entries. It cannot test a quote, whose original may be hidden from the user.
         """
         if rendered is None or entry.quoted_author is None:
             return rendered  # `_may_match` has matched it already

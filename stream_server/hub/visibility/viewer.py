@@ -299,7 +299,7 @@ class Viewer:
         return relation.get(other, NEVER_MS) <= end_ms or self._had(other, begin_ms, end_ms)
 
     def _had(self, other: str, begin_ms: int, end_ms: int) -> bool:
-        """Return whether an ended follow of ``other``, or membership of it, overlaps the time from begin to end."""
+        """Return whether a follow of ``other`` (or membership in it) that has ended overlaps the span of time (ms)."""
         times = ((began, ended) for (who, began), ended in self.ended.items() if who == other)
         return any(began <= end_ms and ended >= begin_ms for began, ended in times)
 
@@ -312,7 +312,10 @@ class Viewer:
         return _MESSAGE_PARTY_FACTS if entry.audience_group is None else _GROUP_MEMBER_FACTS
 
     def _relation_facts(self, uid: str, at_ms: int) -> int:
-        """Return the `VisibilityFact` bits between this user and ``uid``. `TODAY_MS` adds suspension and protection."""
+        """Return the `VisibilityFact` bits between this user and ``uid`` at a time in ms since 1970.
+
+        For `TODAY_MS` they also say whether ``uid`` is suspended or protected.
+        """
         bits = _OWN if uid == self.user_id else 0
         if self.following.get(uid, NEVER_MS) < at_ms:
             bits |= _FOLLOWER

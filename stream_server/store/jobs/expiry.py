@@ -101,7 +101,10 @@ class StatusExpiry:
         self._log = log
 
     async def hold_lease(self, process: str, seconds: float, **kept: str | int) -> ExpiryLease | None:
-        """Take or prolong the lease for ``seconds``, and keep the fields ``kept``. None if another process has it."""
+        """Take or prolong the right to expire statuses for ``seconds``. None if another process has it.
+
+        ``kept`` are members of the lease to store in Redis, such as ``cursor``, for the process that has it next.
+        """
         fields = [word for name, value in kept.items() for word in (name, value)]
         reply = await self._scripts.call("expiry_lease", keys.META, process, round(seconds * 1000), *fields)
         return ExpiryLease(reply[0].decode(), int(reply[1]), int(reply[2])) if reply else None

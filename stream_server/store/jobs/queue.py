@@ -303,7 +303,7 @@ def member_score_pairs(flat: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
 
 
 def finish_command(job: ClaimedJob) -> Command:
-    """Return the command that ends a fan-out which is only a member of the queue. It does nothing if a hash exists."""
+    """Return the command that removes a finished job from the queue, for a post whose job has no state of its own."""
     status_id = job.id.removeprefix("status-")
     return "ZREMRANGEBYSCORE", _DUE_KEY, status_id, status_id
 

@@ -31,7 +31,7 @@ _TEXTS = (
     (b"\x0e", _USUAL_LINKS + b',"conversation":"'),
     (b"\x0f", b',"conversation":"'),
 )
-"""The bytes that stand for texts in rows of statuses, as in ``lua/status.lua``."""
+"""The bytes that stand for texts in rows of statuses. ``lua/status.lua`` says what a row is."""
 
 _FOREIGN = re.compile(rb'","uid":"([0-9]+)","login":"([^"\x10]*)\x10')
 """The foreign id of a row, which comes before the author in JSON."""
@@ -51,7 +51,7 @@ MAX_ROWS = 256
 Values = Sequence[bytes | None]
 """The fields of a status's hash as `_READ` reads them, all None if there is no such status.
 
-The field ``row`` is JSON with short bytes for usual texts, see ``lua/status.lua``.
+The field ``row`` is JSON in which one byte stands for each text of `_TEXTS`.
 """
 
 
@@ -116,7 +116,7 @@ def parse_row(status_id: bytes, values: Values) -> StatusRow | None:
 
 
 def _expand(rows: bytes) -> bytes:
-    """Return the JSON of rows, which may be many together: a search in all of them costs little more than in one."""
+    """Return the JSON of rows, which may be many together: to search in all of them costs little more than in one."""
     for short, text in _TEXTS:
         rows = rows.replace(short, text)
     return _FOREIGN.sub(rb'","foreign_id":"\2","uid":"\1","login":"', rows) if b"\x10" in rows else rows
@@ -162,7 +162,7 @@ def shown_json(sight: Sight, row: StatusRow | None, originals: Originals, least:
 async def show(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[bytes | None]:
     """Return the statuses with these ids as JSON, None for one below the visibility ``least`` and for no status.
 
-    Most statuses are in no group and have no original. They need no `StatusRow`, whose making costs as much as reading.
+    Most statuses are in no group and have no original. They need no `StatusRow`, and their JSON is made together.
     """
     if not ids:
         return []

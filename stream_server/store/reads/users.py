@@ -75,7 +75,7 @@ async def read_rows(sight: Sight, uids: Sequence[bytes], *, all_users: bool = Fa
 
 
 def show_users(sight: Sight, *, all_users: bool = False) -> Show:
-    """Return what shows the users of a page, each with ``since``, the time at which the user entered the set."""
+    """Return a function that renders the users of a page as JSON. ``since`` is when a user entered the set."""
 
     async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
         rows = await read_rows(sight, [member for member, _ in members], all_users=all_users)

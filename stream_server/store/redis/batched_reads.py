@@ -25,10 +25,11 @@ Answer = TypeVar("Answer")
 
 
 class BatchedReads(Generic[Question, Answer]):
-    """Answers questions of one kind by ``read``, which returns the answers to several questions in their order.
+    """Puts the questions of many callers, such as about tokens, into few calls of ``read``.
 
-    In the place of an answer ``read`` may return its future: then only the one who asked this question waits for it.
-    Questions wait in the order in which they came, in a `FairQueue`.
+    ``read`` takes several questions and returns their answers in the same order. In the place of an answer it may
+    return a future: then only the caller who asked this question waits for it. Questions wait
+    in the order in which they came, in a `FairQueue`.
     """
 
     def __init__(self, read: Callable[[list[Question]], Awaitable[Sequence[Answer | asyncio.Future[Answer]]]]) -> None:

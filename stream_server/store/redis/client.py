@@ -22,7 +22,7 @@ from stream_server.store.redis import address, moved_commands, timeout_budget
 from stream_server.store.redis.cluster_topology import ClusterTopology, CoreOwnerGuide, CoreReplicaGuide, NodeGuide
 from stream_server.store.redis.connections import LaneConnections
 from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, Guide, HostPort, guided_pool_arguments
-from stream_server.store.redis.lanes import MAX_CONNECTIONS, Command, Lane, are_packed, choose_lane, is_write
+from stream_server.store.redis.lanes import MAX_CONNECTIONS, PACKED, Command, Lane, choose_lane, is_write
 from stream_server.store.redis.packing import EXEC, MULTI
 from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection, find_instance
 from stream_server.store.redis.redis_transport import open_transport
@@ -318,8 +318,8 @@ def _not_in_time() -> Unavailable:
 
 def _pack(commands: Sequence[Command]) -> bytes:
     """Return commands in Redis' protocol. hiredis packs in C; in Python it would be a third of the cost of a post."""
-    if are_packed(commands):
-        return b"".join(commands)
+    if PACKED.issuperset(map(type, commands)):
+        return b"".join(commands)  # type: ignore[arg-type]  # all are bytes
     return b"".join([each if isinstance(each, bytes) else pack_command(tuple(each)) for each in commands])  # type: ignore[arg-type]  # any length
 
 

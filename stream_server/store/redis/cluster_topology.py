@@ -36,7 +36,7 @@ class NotACluster(RedisError):
 
 
 class Shard(NamedTuple):
-    """A primary and its replicas that were in use when the table was made."""
+    """A primary of the cluster and its replicas, as its nodes said when they were last asked."""
 
     primary: HostPort
     replicas: tuple[HostPort, ...]
@@ -124,7 +124,7 @@ class ClusterTopology:
         await self._query.next()
 
     def request_refresh(self, moved_to: HostPort | None = None) -> None:
-        """Let the table be refreshed soon, by a task of this object."""
+        """Begin to ask the nodes for the table of slots, in a task of this object."""
         if self._requested is None or self._requested.done():
             self._requested = asyncio.create_task(self._refresh_quietly(moved_to), name="cluster refresh")
 
@@ -246,11 +246,11 @@ class CoreOwnerGuide:
 
     @property
     def address(self) -> HostPort | None:
-        """The owner by the last answers. None during a failover, so no command goes to a primary that has failed."""
+        """Host and port of the primary by the last answers. None during a failover, when it may have failed."""
         return self._topology.core_owner
 
     async def resolve(self) -> HostPort:
-        """Return the owner by an answer that is at most 0.1 s old. Raises redis-py's ConnectionError if none is."""
+        """Return host and port by answers at most 0.1 s old. Raises redis-py's ConnectionError without a primary."""
         await self._topology.recent()
         owner = self._topology.core_owner
         if owner is None:

@@ -200,7 +200,7 @@ class DerivedRouter:
         return groups
 
     async def _learn_owners(self, deadline: float) -> None:
-        """Ask the cluster for its table, unless it was asked just now."""
+        """Ask the cluster which node owns which keys, unless it was asked just now."""
         with suppress(RedisError, OSError):
             async with asyncio.timeout(deadline - time.monotonic()):
                 await self._topology.recent()

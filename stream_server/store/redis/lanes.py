@@ -6,7 +6,6 @@ delays all commands behind it. This module is the one place that decides which c
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import TypeGuard
 
 from stream_server.store import keys
 
@@ -52,13 +51,15 @@ _LANE_BY_COMMAND: dict[str | bytes | int, Lane] = {
     ord("*"): Lane.READ,  # the first byte of a packed command
 }  # fmt: skip
 
-_PACKED = frozenset((bytes,))
+PACKED = frozenset((bytes,))
+"""The types of commands that are all packed reads. A set compares them quickly, because a page has thirty."""
+
 _WRITE_KEY_PREFIX = keys.key_for("request", "")
 
 
 def choose_lane(commands: Sequence[Command], packed_bytes: int) -> Lane:
     """Return the lane of a call with these commands, which take ``packed_bytes`` bytes on the wire."""
-    if are_packed(commands) and packed_bytes < BULK_BYTES:
+    if PACKED.issuperset(map(type, commands)) and packed_bytes < BULK_BYTES:
         return Lane.READ
     if len(commands) == 1 and packed_bytes < BULK_BYTES:
         return _lane_of(commands[0])
@@ -67,11 +68,6 @@ def choose_lane(commands: Sequence[Command], packed_bytes: int) -> Lane:
     if packed_bytes >= BULK_BYTES:
         return Lane.BULK
     return max(map(_lane_of, commands))
-
-
-def are_packed(commands: Sequence[Command]) -> TypeGuard[Sequence[bytes]]:
-    """Return whether all commands are reads in Redis' protocol. This is quick, because a page has thirty of them."""
-    return isinstance(commands[0], bytes) and _PACKED.issuperset(map(type, commands))
 
 
 def is_write(commands: Sequence[Command]) -> bool:

@@ -25,7 +25,7 @@ def find_refused(commands: Sequence[Command], replies: Sequence[Any]) -> list[in
     among them, because it must follow them again.
     """
     refused = [index for index, reply in enumerate(replies) if _is_core_moved(reply)]
-    if not refused or commands[0] in {MULTI, ("MULTI",)}:
+    if not refused or commands[0] == MULTI or commands[0][0] == "MULTI":
         return [*range(len(commands))] if refused else []
     return [*refused, len(commands) - 1] if commands[-1][0] == "WAIT" else refused
 

@@ -74,7 +74,7 @@ class Call:
         self.is_refused = False
 
     def fail(self, error: Exception) -> None:
-        """Raise ``error`` in the caller, unless the caller was answered, was given up, or has left."""
+        """Let the caller of this call get ``error``, if the caller still waits for the replies."""
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -167,10 +167,9 @@ class PipelinedConnection(asyncio.Protocol):
                 call = unanswered[0]
                 found = [first, *islice(arrived, call.command_count - len(call.replies) - 1)]
                 call.replies += found
-                if find_instance(found, RedisError) is not None:
-                    call.is_refused = True
+                if not _USUAL_REPLIES.issuperset(map(type, found)):
                     for error in found:
-                        self._retire_after(error)
+                        self._note_refusal(call, error)
                 if len(call.replies) == call.command_count:
                     self._finish(call)
         except (ProtocolError, InvalidResponse, IndexError):  # no Redis, or a reply that no command asked for
@@ -245,8 +244,12 @@ class PipelinedConnection(asyncio.Protocol):
         if self._is_retired and not self._unanswered:
             self._transport.abort()
 
-    def _retire_after(self, error: object) -> None:
-        """Retire the connection if a new one may avoid the error: this server is not ready, or is no primary now."""
+    def _note_refusal(self, call: Call, error: object) -> None:
+        """Note that a reply is an error.
+
+        Retire the connection if a new one may avoid it: this server is not ready, or is no primary now.
+        """
+        call.is_refused = call.is_refused or isinstance(error, RedisError)
         if isinstance(error, RedisConnectionError) or (isinstance(error, ResponseError) and is_demoted_primary(error)):
             self._is_retired = True
             self._fail_waiting(NotSent("the server does not take commands"))

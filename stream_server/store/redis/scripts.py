@@ -58,7 +58,7 @@ a second time at the new place. Redis refuses a call of which one key exists and
 
 _REQUEST_KEY = keys.key_for("request", "")
 
-STORED_FORM = 2
+STORED_FORM = 3
 """Number of the form in which this version stores data. A server refuses to start on data of another form."""
 
 RIGHTS_SCRIPTS: Mapping[str, int | None] = {
@@ -240,7 +240,7 @@ class Scripts:
         await self._redis.execute(*(("SCRIPT", "LOAD", text) for text in texts), max_seconds=max_seconds)
 
     def _note_writes(self, made: list[WriteReply], replica_count: int | ResponseError) -> None:
-        """Note what was written. Raises `OutcomeUnknown` if too few replicas acknowledged the writes."""
+        """Tell the request's timeout and trace of the writes. Raises `OutcomeUnknown` if too few replicas have them."""
         budget = timeout_budget.CURRENT.get()
         if budget is not None:
             budget.has_written = True

@@ -28,7 +28,7 @@ class SharedQuery(Generic[Answer]):
     """Runs one query at a time, shares its answer, and repeats it regularly if asked to."""
 
     def __init__(self, query: Callable[[], Awaitable[Answer]], on_done: Callable[[Answer | Exception], None]) -> None:
-        """``query`` asks. ``on_done`` gets each answer, or the error that came in its place, before any caller."""
+        """``query`` gives the answers to share. ``on_done`` gets each answer, or the error, before any caller."""
         self._query = query
         self._on_done = on_done
         self._running: asyncio.Task[Answer] | None = None
@@ -37,14 +37,14 @@ class SharedQuery(Generic[Answer]):
         self._answered_at = 0.0
 
     async def recent(self) -> Answer:
-        """Return the last answer if it is less than 0.1 s old. Else ask. Raises what the query raises."""
+        """Return the last answer if it is less than 0.1 s old, else that of a query. Raises what the query raises."""
         is_recent = asyncio.get_running_loop().time() - self._answered_at < CACHE_SECONDS
         if self._running is None and self._answer is not None and is_recent:
             return self._answer
         return await asyncio.shield(self._running or self._start())
 
     async def next(self) -> Answer:
-        """Return an answer to a question that is asked from now on. Raises what the query raises."""
+        """Return the answer of a query that begins after this call, not of one that runs. Raises what it raises."""
         earlier = self._running
         if earlier is not None:
             await asyncio.wait([earlier])

@@ -115,7 +115,7 @@ class Subscription(asyncio.Protocol):
             self._end(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let the listener raise an error."""
+        """End the subscription: :meth:`deliver` raises an error."""
         lost = RedisConnectionError("the subscription ended")
         lost.__cause__ = exc
         self._end(lost)
@@ -127,7 +127,7 @@ class Subscription(asyncio.Protocol):
         self._changed.set()
 
     def _end(self, error: Exception) -> None:
-        """Let the listener raise an error."""
+        """Let :meth:`deliver` raise ``error``."""
         self._handle = None
         self._error = self._error or error
         self._changed.set()

@@ -42,10 +42,10 @@ class Likes(Noun):
         """Return whether a user likes a status. Raises NotFound if the viewer may not see the status or the user."""
         sight, liker = self._sight(viewer), uid.encode()
         row = await statuses.require(sight, status)
+        (when,) = await self._redis.execute(("ZSCORE", keys.key_for("likes", status), liker))
         await sight.learn([liker], [(liker, row.group)])
         if not sight.of(liker, row.group):
             raise not_found("user")
-        (when,) = await self._redis.execute(("ZSCORE", keys.key_for("likes", status), liker))
         return when is not None
 
     async def list_likers(self, viewer: str, status: str, page_request: PageRequest) -> Page:

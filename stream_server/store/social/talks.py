@@ -108,10 +108,10 @@ class Talks(Noun):
 
         async def admit() -> None:
             found.append(await self._require(sight, talk))
-            await sight.learn(found[0].people)
 
         async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
             rows = await self._redis.execute(*(_message_command(message) for message, _ in members))
+            await sight.learn(found[0].people)
             return [
                 json if found[0].shows(message) and sight.of_message(author) else None
                 for (message, _), (author, json) in zip(members, rows, strict=True)

@@ -133,7 +133,10 @@ class UserGraphs(Noun):
             return _make_graph([*map(_times_by_id, relations)], applied_from, await self._read_head())
 
     async def _scan_set(self, command: str, key: str) -> list[bytes]:
-        """Return the members of a set, or members and scores, in pages. What stays there is surely among them."""
+        """Read a large set in pages: return its members or, for ZSCAN, members and scores in turn.
+
+        A member that is in the set the whole time is surely among them. One that comes or goes meanwhile may be.
+        """
         found, cursor = list[bytes](), b"0"
         while True:
             ((cursor, page),) = await self._redis.execute((command, key, cursor, "COUNT", PAGE_MEMBERS))

@@ -56,7 +56,7 @@ class HomeVisits:
         self._needed_checked_at = -math.inf
 
     async def check_needed(self) -> None:
-        """Learn whether visits must be recorded. A process that starts does this once, and then now and then."""
+        """Ask Redis whether visits must be recorded, unless the last answer was yes or is less than ten minutes old."""
         if not self._needed and self.clock() - self._needed_checked_at >= REMEMBERED_SECONDS:
             checked_at = self.clock()
             ((since,),) = await self._redis.execute(("HMGET", keys.META, "asleep"))

@@ -179,7 +179,7 @@ class LineAnswer(msgspec.Struct):
     def of(
         cls, line: int, result: Ingested | ApiError, parsed: ParsedLine | ApiError | None = None
     ) -> "LineAnswer":
-        """Return the answer for the result of a line that was ``parsed``."""
+        """Return the answer to a line: its ``result``, and the errors of members that ``parsed`` has left out."""
         if isinstance(result, ApiError):
             return cls(line, error=_detail(result))
         faults = (*parsed.left_out, *_fault_of_login(parsed.login, result)) if isinstance(parsed, ParsedLine) else ()

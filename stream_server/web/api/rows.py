@@ -41,7 +41,7 @@ _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 def _call_of(name: str) -> Callable[[Store], Callable[..., Awaitable[Any]]]:
-    """Return what takes the method ``name``, such as ``lists.get``, from a store."""
+    """Return a function that gets a store and returns its method ``name``, such as ``lists.get``."""
     return attrgetter(name)
 
 
@@ -56,12 +56,12 @@ def caller_and_ids(request: web.Request, names: tuple[str, ...], me_parameter: s
 
 
 def written_trips(most: int) -> RedisRoundTrips:
-    """Return the round trips of a write whose answer is read after it: ``most`` in all."""
+    """Return how often a write asks Redis: at most ``most`` times, because its answer is read after it."""
     return RedisRoundTrips(most, WRITTEN_TRIPS_REASON)
 
 
 def read_trips(most: int) -> RedisRoundTrips:
-    """Return the round trips of a read: ``most`` of those that the text names, each for what the one before found."""
+    """Return how often a read asks Redis: at most ``most`` times, each for what the answer before it named."""
     return RedisRoundTrips(most, READ_TRIPS_REASON if most > 1 else "")
 
 

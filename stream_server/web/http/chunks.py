@@ -58,7 +58,7 @@ class ChunkedBody:
         return chunk + b"0\r\n\r\n" if self.is_complete else chunk
 
     def _take_chunk(self, held: bytearray, at: int, data: list[bytes]) -> int:
-        """Read one chunk, or the rest of one, that begins at ``at``. Return where it ends."""
+        """Append to ``data`` what has come of the chunk at index ``at`` of ``held``. Return the index behind that."""
         if not self._data_left and not self._is_behind_data:
             line = _SIZE_LINE.match(held, at)
             if line is None:

@@ -316,7 +316,7 @@ class Connection(asyncio.Protocol):
             transport.resume_reading()
 
     def end_request(self, *, goes_on: bool) -> None:
-        """Read the next request. Call this when the answer was sent. ``goes_on`` is False if it was the last one."""
+        """Note that the answer was sent, and read the next request. ``goes_on`` is False if there is to be no other."""
         self._is_answered, self.waiting_bytes = True, 0
         if goes_on:
             self._end_if_over()

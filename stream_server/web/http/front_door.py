@@ -38,7 +38,7 @@ class FrontDoor:
     Attributes:
         connections: The connections that are not streams.
         held_heads: The bytes of heads that are not whole.
-        stream_begins: With one of these, the head of a stream begins that a connection may open by itself.
+        stream_begins: The possible first bytes of a request for a stream, which is opened without aiohttp.
         table: Limits the number of connections.
     """
 
@@ -128,6 +128,7 @@ class FrontDoor:
         self._start_queue.begin_in_turn(partial(self._begin, connection, head))
 
     def _begin(self, connection: Connection, head: bytes) -> None:
+        """Open a stream at once, or begin to ask Redis about it. aiohttp gets a request that is unusual."""
         if connection.transport is None:
             return  # the client has left
         request = self._streams.read(connection, head)

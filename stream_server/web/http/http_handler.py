@@ -108,7 +108,7 @@ class Dispatcher:
         self, message: RawRequestMessage, payload: StreamReader, protocol: web.RequestHandler,
         writer: AbstractStreamWriter, task: "asyncio.Task[None]",
     ) -> HttpRequest:  # fmt: skip
-        """Make the request of a head that aiohttp has parsed, or found invalid. Let its body come."""
+        """Make the request of a head that aiohttp has parsed, or found invalid. The connection delivers its body."""
         assert isinstance(protocol, Handler)
         protocol.begin_request(message, payload)
         request = HttpRequest(self._target_limit.apply(message), payload, protocol, writer, task, self._loop)

@@ -146,12 +146,10 @@ def _complete_headers(request: web.Request, route: Route | None, response: web.S
 async def _check_and_answer(
     request: web.Request, app: web.Application, route: Route | None, handler: Handler, trace: RequestTrace | None
 ) -> web.StreamResponse:
-    """Check the query and the token against the route's row in the URL table, then call the handler.
+    """Answer a request when its turn has come. ``route`` is its row in the URL table, None without one.
 
-    The function checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
-    error. It checks parameter values after the token, so a client without access sees no error about values. A
-    limited number of streams opens at once. On other routes, the requests of an address take
-    turns, and one timeout limits all Redis calls of a request together.
+    A limited number of streams opens at once. On other routes, the requests of an address take turns, and one timeout
+    limits all Redis calls of a request together. Questions of browsers about other origins are answered at once.
     """
     if request.method == "OPTIONS" and (preflight := answer_preflight(request)) is not None:
         return preflight
@@ -180,6 +178,11 @@ async def _check_and_answer(
 async def _check_and_handle(
     request: web.Request, app: web.Application, route: Route, handler: Handler
 ) -> web.StreamResponse:
+    """Check the query, the token and the limits against the route's row in the URL table, then call the handler.
+
+    The function checks parameter names before the token: a token in the URL, put there by mistake, gets a clear
+    error. It checks parameter values after the token, so a client without access sees no error about values.
+    """
     limits = app[LIMITS]
     if route.dialect is None and request.rel_url.raw_query_string:
         check_parameter_names(request, route)

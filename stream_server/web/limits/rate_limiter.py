@@ -27,7 +27,7 @@ class Counters(Protocol):
 
 
 class Allowance(NamedTuple):
-    """Whether a use is admitted, and what the subject may still do until ``ends_at`` (Unix time)."""
+    """Whether a use of a limit is admitted, and how many more are until ``ends_at`` (Unix time)."""
 
     admitted: bool
     limit: int

@@ -37,7 +37,7 @@ class _Line:
 
 
 class Turns:
-    """The running and waiting requests of all addresses."""
+    """Limits how many requests of one address run at the same time while other addresses send requests, too."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -77,9 +77,9 @@ class Turns:
             raise
 
     def _enter(self, address: str) -> _Line:
-        """Return the queue of an address that sends a request.
+        """Return the running and waiting requests of an address, which sends a new one.
 
-        Record whether requests of other addresses are here, too.
+        Note whether other addresses send requests too: only then the running requests of an address are limited.
         """
         line = self._lines.get(address)
         if line is None:

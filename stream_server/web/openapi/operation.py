@@ -58,7 +58,7 @@ def _answers(base: type[Answer]) -> Iterator[type[Answer]]:
 
 
 def _strict(schema: Json, kind: type[Answer]) -> Json:
-    """Return the schema of an answer as the server keeps it: only ``left_out`` may lack, nothing has a default."""
+    """Return the schema of an answer as the server keeps it: members not in ``left_out`` are required."""
     members = {name: dict(member) for name, member in schema["properties"].items()}
     for name, member in members.items():
         member.pop("default", None)

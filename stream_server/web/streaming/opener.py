@@ -72,7 +72,7 @@ _LEFT_TO_OTHERS = frozenset({"since", "rules", LAST_EVENT_ID_PARAMETER, TICKET_P
 
 
 class KnownFilter(NamedTuple):
-    """The parsed filters of a query, and the query as the list of open streams has it.
+    """The parsed filters of a query, and the query in the form in which the list of open streams shows it.
 
     ``has_warnings`` is whether a stream with these filters begins with warnings.
     """

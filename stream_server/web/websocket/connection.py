@@ -115,7 +115,7 @@ class WebSocketConnection(StreamConnection):
             self._read_slice()
 
     def _read_slice(self) -> None:
-        """Handle the frames that have come, up to the end of the slice. Stop reading while more of them wait."""
+        """Handle some of the frames that have come. Read no more from the socket while others wait to be handled."""
         for _ in range(MAX_FRAMES_AT_ONCE):
             reader = self._reader
             if reader is None:

@@ -144,7 +144,7 @@ class Update:
 
 
 class Operations:
-    """Handles the operations of one client, one after another."""
+    """Handles the messages of one client on its WebSocket, such as a change of its filters, one after another."""
 
     __slots__ = ("_address", "_app", "_connection", "_grant", "_session", "_task")
 

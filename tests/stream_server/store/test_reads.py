@@ -1,6 +1,7 @@
 """Reads: pages equal a plain list, one moment is one, a full Redis serves them, and they see all answered writes."""
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import pairwise
@@ -228,3 +229,24 @@ async def test_a_read_sees_every_write_that_another_process_was_answered(redis_u
 async def _newest(store: Store, uid: str) -> str:
     items = (await store.timelines.read_home(uid, PageRequest(count=1))).items
     return items[0].split(b'"')[3].decode() if items else ""
+
+
+async def test_a_message_is_judged_by_facts_that_are_read_later(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Just before a page is read, the viewer blocks another, who then writes in their talk of three."""
+    people = People(store)
+    ann, bob, carl = await people.users(3)
+    talk = json.loads((await store.talks.open(ann, [bob, carl], None, new_key()))[0])["id"]
+    for uid in (bob, carl):
+        await store.talks.send_message(uid, talk, "before", new_key())
+    execute = RedisClient.execute
+
+    async def interrupted(link: RedisClient, *commands: Any, **more: Any) -> list[Any]:
+        if any(command[0] == "ZRANGE" for command in commands):  # the ids of the page
+            monkeypatch.setattr(RedisClient, "execute", execute)
+            await store.blocks.block(ann, carl, new_key())
+            await store.talks.send_message(carl, talk, "after", new_key())
+        return await execute(link, *commands, **more)
+
+    monkeypatch.setattr(RedisClient, "execute", interrupted)
+    page = await store.talks.list_messages(ann, talk, PageRequest())
+    assert [json.loads(item)["uid"] for item in page.items] == [bob]

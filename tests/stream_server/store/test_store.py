@@ -13,6 +13,7 @@ from stream_server.store import keys
 from stream_server.store.redis.engine import engine_of
 from stream_server.store.redis.lanes import Lane
 from stream_server.store.redis.replies import parse_info
+from stream_server.store.redis.scripts import STORED_FORM
 from stream_server.store.store import Store, UnusableRedis
 from tests.redis_process import private_redis
 from tests.stream_server.store.people import People
@@ -78,7 +79,7 @@ async def test_an_engine_that_is_too_old_is_refused_and_the_doctor_says_so(
     assert [one.state for one in found if one.sentence == engine.fault] == [CheckState.BROKEN]
 
 
-@pytest.mark.parametrize("form", [None, "1", "3"])
+@pytest.mark.parametrize("form", [None, str(STORED_FORM - 1), str(STORED_FORM + 1)])
 async def test_data_of_another_version_is_refused_with_the_way_out(
     store: Store, people: People, raw: "redis.Redis", form: str | None
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.lanes import Command
+from stream_server.store.redis.packing import EXEC, MULTI
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.derived_deeds import Deeds
@@ -68,7 +69,8 @@ def _recorded(client: Any) -> set[str]:
     exchange, found = client.run_pipeline, set[str]()
 
     async def record(commands: Sequence[Command], timeout_seconds: float) -> list[Any]:
-        words = (command.split(b"\r\n")[2::2] if isinstance(command, bytes) else command for command in commands)
+        packed = [command for command in commands if command not in (MULTI, EXEC)]
+        words = (command.split(b"\r\n")[2::2] if isinstance(command, bytes) else command for command in packed)
         keys_sent = (command[1] for command in words if command[0] not in KEYLESS)
         found.update(key.decode() if isinstance(key, bytes) else str(key) for key in keys_sent)
         replies: list[Any] = await exchange(commands, timeout_seconds)

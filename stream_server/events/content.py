@@ -37,7 +37,7 @@ NOTHING_SHOWN = ShownIds()
 """The value for an entry that shows no text."""
 
 
-class EntryView(msgspec.Struct, frozen=True, gc=False):
+class EntryContent(msgspec.Struct, frozen=True, gc=False):
     """The content of an entry, as filters and visibility checks use it.
 
     Attributes:
@@ -54,7 +54,7 @@ class EntryView(msgspec.Struct, frozen=True, gc=False):
     shown_ids: ShownIds = NOTHING_SHOWN
 
 
-def make_view(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView:
+def make_content(kind: str, facts: EntryFacts, wire: WireFields) -> EntryContent:
     """Build the content of an entry, for filters and visibility checks, from its kind and its decoded JSON.
 
     Raises `MalformedEntry` if the JSON lacks a member that this kind needs. An internal kind, such as ``revoke``, has
@@ -62,15 +62,15 @@ def make_view(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView:
     """
     build = _VIEW_BY_KIND.get(kind)
     if build is None:
-        return EntryView(Event(kind, is_sampled=False, is_public=False), frozenset())
-    view = build(kind, facts, wire)
-    if view is None:
+        return EntryContent(Event(kind, is_sampled=False, is_public=False), frozenset())
+    content = build(kind, facts, wire)
+    if content is None:
         message = f"a {kind} entry lacks a member that it needs"
         raise MalformedEntry(message)
-    return view
+    return content
 
 
-def _view_status(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | None:
+def _status_content(kind: str, facts: EntryFacts, wire: WireFields) -> EntryContent | None:
     status = facts.status or wire.status
     if status is None:
         return None
@@ -83,9 +83,9 @@ def _view_status(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | 
     if kind == "delete":
         shown_ids = NOTHING_SHOWN
     if original is None:
-        return EntryView(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, shown_ids)
+        return EntryContent(event, people if len(people) == 1 else frozenset((status.uid,)), None, status.id, shown_ids)
     quoted = None if repost is not None else original.uid
-    return EntryView(event, frozenset((status.uid, original.uid)), quoted, status.id, shown_ids)
+    return EntryContent(event, frozenset((status.uid, original.uid)), quoted, status.id, shown_ids)
 
 
 def _status_event(
@@ -142,15 +142,15 @@ def _users_of_status(status: StatusFields, repost: StatusFields | None) -> froze
     return frozenset(people)
 
 
-def _view_follow(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+def _follow_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
     if wire.source is None or wire.target is None:
         return None
     source, people = wire.source, frozenset((wire.source.id, wire.target.id))
     event = Event(kind, author=source.id, user_ids=people, is_sampled=False, author_login=source.login)
-    return EntryView(event, people)
+    return EntryContent(event, people)
 
 
-def _view_relation(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+def _relation_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
     """Build the content of a follow request, block or mute, or of its end.
 
     Its only actor is the user who did it, `source`.
@@ -159,20 +159,20 @@ def _view_relation(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | No
         return None
     source, people = wire.source.id, frozenset((wire.source.id, wire.target.id))
     event = Event(kind, author=source, user_ids=people, is_sampled=False, is_public=False)
-    return EntryView(event, frozenset((source,)))
+    return EntryContent(event, frozenset((source,)))
 
 
-def _view_like(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+def _like_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
     if wire.source is None or wire.status is None:
         return None
     status = wire.status
     _check_numeric_id(status.id)
     people = frozenset((wire.source.id, status.uid))
     event = Event(kind, author=wire.source.id, user_ids=people, status_id=status.id, author_login=wire.source.login)
-    return EntryView(event, people, shown_ids=ShownIds(status.id))
+    return EntryContent(event, people, shown_ids=ShownIds(status.id))
 
 
-def _view_comment(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView | None:
+def _comment_content(kind: str, facts: EntryFacts, wire: WireFields) -> EntryContent | None:
     """Build the content of a ``comment`` or ``uncomment``. Filters find both by the comment's text."""
     comment, status = facts.comment or wire.comment, wire.status
     if comment is None or status is None:
@@ -186,18 +186,18 @@ def _view_comment(kind: str, facts: EntryFacts, wire: WireFields) -> EntryView |
         author_login=comment.login,
     )  # fmt: skip
     shown_ids = ShownIds(status.id, comment.id if kind == "comment" else None)
-    return EntryView(event, people, subject_id=comment.id, shown_ids=shown_ids)
+    return EntryContent(event, people, subject_id=comment.id, shown_ids=shown_ids)
 
 
-def _view_user(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    return None if wire.user is None else _view_by_user(kind, wire.user.id, login=wire.user.login, public=True)
+def _user_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
+    return None if wire.user is None else _content_by_user(kind, wire.user.id, login=wire.user.login, public=True)
 
 
-def _view_message(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    return None if wire.message is None else _view_by_user(kind, wire.message.uid)
+def _message_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
+    return None if wire.message is None else _content_by_user(kind, wire.message.uid)
 
 
-def _view_notification(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+def _notification_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
     notification = wire.notification
     if notification is None:
         return None
@@ -206,27 +206,27 @@ def _view_notification(kind: str, _: EntryFacts, wire: WireFields) -> EntryView 
     authored = [item for item in (status, comment, original) if item is not None]
     shown = ShownIds(*(None if item is None else item.id for item in (status, comment, original)))
     actors = frozenset((notification.source.id, *(item.uid for item in authored)))
-    return EntryView(_view_by_user(kind, notification.source.id).event, actors, shown_ids=shown)
+    return EntryContent(_content_by_user(kind, notification.source.id).event, actors, shown_ids=shown)
 
 
-def _view_list(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    return None if wire.listed is None else _view_by_user(kind, wire.listed.uid)
+def _list_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
+    return None if wire.listed is None else _content_by_user(kind, wire.listed.uid)
 
 
-def _view_group(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
+def _group_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
     """Build the content of a change to a user group. Its ``actors`` are empty, as nobody can block such an entry."""
-    return None if wire.group is None else EntryView(_view_by_user(kind, wire.group.uid).event, frozenset())
+    return None if wire.group is None else EntryContent(_content_by_user(kind, wire.group.uid).event, frozenset())
 
 
-def _view_group_member(kind: str, _: EntryFacts, wire: WireFields) -> EntryView | None:
-    return None if wire.user is None else _view_by_user(kind, wire.user.id)
+def _group_member_content(kind: str, _: EntryFacts, wire: WireFields) -> EntryContent | None:
+    return None if wire.user is None else _content_by_user(kind, wire.user.id)
 
 
-def _view_by_user(kind: str, uid: str, *, login: str | None = None, public: bool = False) -> EntryView:
+def _content_by_user(kind: str, uid: str, *, login: str | None = None, public: bool = False) -> EntryContent:
     """Build the content of an entry with one acting user and no text. The filter ``sample`` never matches it."""
     people = frozenset((uid,))
     event = Event(kind, author=uid, user_ids=people, is_sampled=False, is_public=public, author_login=login)
-    return EntryView(event, people)
+    return EntryContent(event, people)
 
 
 def _check_numeric_id(subject: str) -> None:
@@ -245,17 +245,17 @@ def _to_entities(found: EntitiesFields) -> Entities:
     )
 
 
-_VIEW_BY_KIND: dict[str, Callable[[str, EntryFacts, WireFields], EntryView | None]] = {
-    **dict.fromkeys(("post", "delete"), _view_status),
-    **dict.fromkeys(("follow", "unfollow"), _view_follow),
-    **dict.fromkeys(("request", "unrequest", "block", "unblock", "mute", "unmute"), _view_relation),
-    **dict.fromkeys(("like", "unlike"), _view_like),
-    **dict.fromkeys(("comment", "uncomment"), _view_comment),
-    **dict.fromkeys(("user_update", "protect", "unprotect"), _view_user),
-    "message": _view_message,
-    "notification": _view_notification,
-    **dict.fromkeys(("list_create", "list_update", "list_delete", "list_add", "list_remove"), _view_list),
-    **dict.fromkeys(("group_create", "group_update", "group_delete"), _view_group),
-    **dict.fromkeys(("group_join", "group_leave"), _view_group_member),
+_VIEW_BY_KIND: dict[str, Callable[[str, EntryFacts, WireFields], EntryContent | None]] = {
+    **dict.fromkeys(("post", "delete"), _status_content),
+    **dict.fromkeys(("follow", "unfollow"), _follow_content),
+    **dict.fromkeys(("request", "unrequest", "block", "unblock", "mute", "unmute"), _relation_content),
+    **dict.fromkeys(("like", "unlike"), _like_content),
+    **dict.fromkeys(("comment", "uncomment"), _comment_content),
+    **dict.fromkeys(("user_update", "protect", "unprotect"), _user_content),
+    "message": _message_content,
+    "notification": _notification_content,
+    **dict.fromkeys(("list_create", "list_update", "list_delete", "list_add", "list_remove"), _list_content),
+    **dict.fromkeys(("group_create", "group_update", "group_delete"), _group_content),
+    **dict.fromkeys(("group_join", "group_leave"), _group_member_content),
 }
-"""The function that builds the view of each kind. Other kinds have a view that no filter matches."""
+"""The function that builds the content of each kind. Other kinds have content that no filter matches."""
