@@ -167,7 +167,7 @@ class Sessions(Noun):
         pairs = rows.items() if isinstance(rows, dict) else zip(rows[::2], rows[1::2], strict=True)
         found = [_parse_session(session_id, row) for session_id, row in pairs]
         current = [session for session in found if session.expires_ms > now_ms]
-        return sorted(current, key=lambda session: session.used_ms, reverse=True)
+        return sorted(current, key=lambda session: session.used_ms)[::-1]  # of one millisecond the newer one first
 
     async def end(self, uid: str, session_id: str, idempotency_key: IdempotencyKey) -> bool:
         """End a session, with its tokens and streams. Return whether the user had such a session."""
