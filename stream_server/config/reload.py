@@ -31,17 +31,17 @@ class SettingsReloader:
         self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._on_sighup)
 
-    async def run(self, apply: Callable[[Config], None], *, changes_level: int = logging.INFO) -> None:
+    async def run(self, apply: Callable[[Config], None], *, is_worker: bool = False) -> None:
         """Reload at each SIGHUP until cancelled: pass the new settings to ``apply``, and log what has changed.
 
-        A worker logs the changes at a lower level, because its supervisor logs them too.
+        A worker does not log that, because its supervisor does. It has also got settings that are in no file.
         """
         while True:
             await self._requested.wait()
             self._requested.clear()
-            self.reload_now(apply, changes_level)
+            self.reload_now(apply, is_worker=is_worker)
 
-    def reload_now(self, apply: Callable[[Config], None], changes_level: int = logging.INFO) -> None:
+    def reload_now(self, apply: Callable[[Config], None], *, is_worker: bool = False) -> None:
         """Read the settings again, pass them to ``apply`` and log what has changed. Invalid settings change nothing."""
         try:
             newer = self._read()
@@ -49,10 +49,12 @@ class SettingsReloader:
             logger.warning("nothing was reloaded: %s", error)
             return
         apply(newer)
+        if is_worker:
+            return
         later = self._current.settings_needing_restart(newer)
         changes = [f"{name}: {old} -> {getattr(newer, name)}" for name, old in self._current.apply_reloadable(newer)]
         restart = f"; these settings need a restart: {', '.join(later)}" if later else ""
-        logger.log(changes_level, "reloaded %s%s", ", ".join(changes) or "the settings: none has changed", restart)
+        logger.info("reloaded %s%s", ", ".join(changes) or "the settings: none has changed", restart)
 
     def _on_sighup(self) -> None:
         """Request a reload or, if SIGHUP came because the terminal has closed, also end the process by SIGTERM."""

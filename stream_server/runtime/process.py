@@ -270,7 +270,7 @@ async def _run_worker(config: Config, flags: Mapping[str, Any], worker: WorkerOp
     async with AsyncExitStack() as stack:
         with heartbeat.exit_if_orphaned():
             app = await stack.enter_async_context(serve_application(config, listen, sockets))
-        services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], changes_level=logging.DEBUG)
+        services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], is_worker=True)
         code = await _wait_until_stopped(stop_request, *services, heartbeat.run())
     if heartbeat.is_orphaned and worker.sockets is not None:
         with suppress(OSError):  # another worker still has its socket there, and removes the folder
