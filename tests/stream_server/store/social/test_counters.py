@@ -60,7 +60,7 @@ class Model:
 
 
 VERBS = [
-    "post", "repost", "delete", "follow", "follow", "follow", "unfollow", "batch", "approve", "approve", "refuse",
+    "post", "post", "repost", "delete", "delete", "delete", "follow", "follow", "follow", "unfollow", "batch", "approve", "approve", "refuse",
     "block", "unblock", "unblock", "mute", "unmute", "protect",
 ]  # fmt: skip
 
