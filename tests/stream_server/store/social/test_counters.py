@@ -60,8 +60,8 @@ class Model:
 
 
 VERBS = [
-    "post", "post", "repost", "delete", "delete", "delete", "follow", "follow", "follow", "unfollow", "batch", "approve", "approve", "refuse",
-    "block", "unblock", "unblock", "mute", "unmute", "protect",
+    "post", "post", "repost", "delete", "delete", "delete", "follow", "follow", "follow", "unfollow", "batch",
+    "approve", "approve", "refuse", "block", "unblock", "unblock", "mute", "unmute", "protect",
 ]  # fmt: skip
 
 
