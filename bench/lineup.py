@@ -69,7 +69,7 @@ class Server(ABC):
         """Return the requests whose rate is measured, by name."""
         raise NotImplementedError
 
-    async def feed(self, running: Running, kind: Kind, rate: float, done: asyncio.Event) -> None:  # noqa: ARG002
+    async def feed(self, running: Running, kind: Kind, rate: float, done: asyncio.Event) -> None:  # noqa: ARG002 - others need them
         """Let posts reach the server at a rate until ``done`` is set. By default it hears those of the writer."""
         await post_steadily(self.site, rate, done)
 

@@ -53,7 +53,7 @@ def not_found(noun: str) -> NotFound:
 
 
 class Sight:
-    """What one viewer may see. Call :meth:`learn` for all texts of a read before asking about them.
+    """Tells what one viewer may see. Call :meth:`learn` for all texts of a read before asking about them.
 
     Attributes:
         redis: The primary, which has all facts.

@@ -140,10 +140,11 @@ class LentTransport(asyncio.Transport):
         super().__init__()
         self._transport = transport
         self._connection = connection
-        self.write = transport.write  # type: ignore[method-assign]  # the usual case must not take a call more
-        self.writelines = transport.writelines  # type: ignore[method-assign]
-        self.get_extra_info = transport.get_extra_info  # type: ignore[method-assign]
-        self.get_write_buffer_size = transport.get_write_buffer_size  # type: ignore[method-assign]
+        # The usual cases must not take a call more, so these are the transport's own methods.
+        self.write = transport.write  # type: ignore[method-assign]  # the transport's own
+        self.writelines = transport.writelines  # type: ignore[method-assign]  # the transport's own
+        self.get_extra_info = transport.get_extra_info  # type: ignore[method-assign]  # the transport's own
+        self.get_write_buffer_size = transport.get_write_buffer_size  # type: ignore[method-assign]  # likewise
 
     def is_closing(self) -> bool:
         return self._transport.is_closing()

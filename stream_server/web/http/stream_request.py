@@ -132,8 +132,8 @@ class StreamRoutes:
 
 def connection_of(request: web.Request) -> Connection:
     """Return the connection of a request, which aiohttp or the connection itself has read."""
-    connection: Connection = getattr(request, "connection", None) or request.protocol.connection  # type: ignore[attr-defined]
-    return connection
+    connection: Connection | None = getattr(request, "connection", None)
+    return connection or request.protocol.connection  # type: ignore[attr-defined]  # our Handler has it
 
 
 def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:

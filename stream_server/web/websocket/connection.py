@@ -59,7 +59,7 @@ FAULT_CODES = {code: name for name, code in CLOSE_CODES.items() if code in {1002
 
 
 class Receiver(Protocol):
-    """What a connection tells its user about: messages, faults and the close of the client."""
+    """A user of a connection, which tells it about messages, faults and the close of the client."""
 
     def on_text(self, payload: bytes) -> None:
         """Handle a text message."""

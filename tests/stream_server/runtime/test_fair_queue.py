@@ -123,7 +123,12 @@ async def test_all_who_wait_fail_when_nothing_succeeds_for_long(
 
     failing = [asyncio.create_task(fail()) for _ in range(CROWD)]
     await asyncio.sleep(0)
-    work.queue.begin_in_turn(lambda place: bool(begun.append(place.is_held)))  # type: ignore[func-returns-value]
+
+    def begin(place: Place) -> bool:
+        begun.append(place.is_held)
+        return False
+
+    work.queue.begin_in_turn(begin)
     await asyncio.gather(*failing)
     assert refusals.count("silent") == (CROWD if seconds else 1)
     assert (len(refusals), begun) == (CROWD, [seconds > 0])
