@@ -23,7 +23,7 @@ from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
-from tests.stream_server.web.world import World
+from tests.stream_server.web.world import World, replace_handler
 from tests.waiting import eventually
 
 Address = tuple[str, int]
@@ -302,9 +302,8 @@ async def test_an_error_after_the_first_byte_breaks_the_answer_off(
         Broken.text()
         return response
 
-    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
-    monkeypatch.setattr(route, "_handler", late)
-    answer = await answer_to(address, HEALTH)
+    replace_handler(monkeypatch, "/healthz", late)
+    answer = await answer_to(address, HEALTH.replace(b"\r\n\r\n", b"\r\nTE: trailers\r\n\r\n"))
     assert answer.endswith(b"first\r\n")
     assert len([record for record in caplog.records if record.exc_info]) == 1
 
@@ -335,8 +334,7 @@ async def test_an_answer_that_is_not_read_is_dropped(
     async def long(request: web.Request) -> web.StreamResponse:
         return web.Response(body=b"x" * size)
 
-    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
-    monkeypatch.setattr(route, "_handler", long)
+    replace_handler(monkeypatch, "/healthz", long)
     (host, port), server = small_buffers
     async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
         await client.send(f"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: {manner}\r\n\r\n".encode())
@@ -373,8 +371,7 @@ def long_answer(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> int:
     async def long(request: web.Request) -> web.StreamResponse:
         return web.Response(body=b"x" * 1_000_000)
 
-    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
-    monkeypatch.setattr(route, "_handler", long)
+    replace_handler(monkeypatch, "/healthz", long)
     return 1_000_000
 
 
