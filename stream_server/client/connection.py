@@ -193,6 +193,7 @@ CLOSE_SECONDS = 2.0
 
 _FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
 
+
 class StreamRequest(NamedTuple):
     """The request of a stream. After ``silence_seconds`` without a byte, the connection counts as broken."""
 

@@ -156,8 +156,12 @@ async def test_both_attempts_of_a_write_share_one_timeout(monkeypatch: pytest.Mo
         ({"EVALSHA": [CUT, b"-NOSCRIPT No matching script.\r\n"], "SCRIPT": [CUT]}, OutcomeUnknown, 2),
     ],
     ids=[
-        "lost while it is given them", "given to another", "given to another after a loss",
-        "refused while it is given them", "lost behind it", "lost before it",
+        "lost while it is given them",
+        "given to another",
+        "given to another after a loss",
+        "refused while it is given them",
+        "lost behind it",
+        "lost before it",
     ],
 )
 async def test_outcome_when_redis_does_not_know_the_script(
