@@ -8,7 +8,7 @@ import { fill, h } from "./dom.js";
 import { aloneParameters, toHash, toParameters } from "./filter.js";
 import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
-import { explain } from "./session.js";
+import { explain } from "./forms.js";
 
 const HISTORY_MINUTES = 60;
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
@@ -85,16 +85,6 @@ export class Board {
     this.columns.splice(target, 0, column);
     this.strip.insertBefore(column.element, this.columns[target + 1]?.element ?? this.strip.querySelector(".add-column"));
     this.changed();
-  }
-
-  /** @param {Column} column */
-  edit(column) {
-    this.actions.edit(column);
-  }
-
-  /** @param {Column} column */
-  copy(column) {
-    this.actions.copy(column);
   }
 
   /** Follows the columns with the connections. */

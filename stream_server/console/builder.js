@@ -7,7 +7,7 @@ import { fill, h, time } from "./dom.js";
 import { newFilter, titleOf, toRule } from "./filter.js";
 import { WorldMap } from "./map.js";
 import { postRow } from "./post.js";
-import { explain } from "./session.js";
+import { explain, problemBox } from "./forms.js";
 
 const CHECK_MS = 300; // after the last key
 const SHOWN = 3;
@@ -39,7 +39,7 @@ export class Builder {
     this.title = h("input", { value: parts.title, maxlength: 60, placeholder: "as the filter says", oninput: onChange });
     this.map = new WorldMap(parts.boxes, onChange);
     this.shownRule = h("code", { class: "rule" });
-    this.problem = h("p", { class: "problem", role: "alert" });
+    this.problem = problemBox();
     this.result = h("div", { class: "trial", "aria-live": "polite" });
     this.addButton = h("button", { class: "primary", type: "submit" }, filter ? "Change the column" : "Add column");
     this.tryButton = h("button", { type: "button", onclick: () => this.tryPastHour() }, "Try the past hour");

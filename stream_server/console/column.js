@@ -7,7 +7,7 @@ import { entry, menu } from "./menu.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { Rows } from "./rows.js";
-import { explain } from "./session.js";
+import { explain } from "./forms.js";
 
 const PAGE = 500; // events of one request when a paused column goes on
 const MAX_PAGES = 10;
@@ -63,8 +63,8 @@ export class Column {
   menu() {
     const { board } = this;
     return menu(`More about ${this.title}`, [
-      entry("Edit filter", () => board.edit(this)),
-      entry("Copy as code", () => board.copy(this)),
+      entry("Edit filter", () => board.actions.edit(this)),
+      entry("Copy as code", () => board.actions.copy(this)),
       entry("Move left", () => board.move(this, -1)),
       entry("Move right", () => board.move(this, 1)),
       entry("Close column", () => board.remove(this)),

@@ -3,7 +3,7 @@
 
 import { fill, h, icon, isolate, time } from "./dom.js";
 import { textNodes } from "./people/text.js";
-import { explain } from "./session.js";
+import { explain } from "./forms.js";
 
 /**
  * @typedef {{part?: string, term?: string, filter?: string, indices?: number[][], user?: string, as?: string, box?: string, by?: string}} Reason

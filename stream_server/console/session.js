@@ -1,8 +1,9 @@
 // @ts-check
 // The console's session: kept for all tabs of the browser, begun by a sign-in link or a password, refreshed by one tab.
 
-import { ApiError, Client } from "./client.js";
+import { Client } from "./client.js";
 import { fill, h } from "./dom.js";
+import { form, problemBox } from "./forms.js";
 
 const KEY = "stream-server.session";
 const LOCK = "stream-server.refresh";
@@ -178,23 +179,17 @@ function showSignUp(root, client) {
 
 /** @param {Element} root @param {string} reason @param {string} title also of the button @param {(given: any) => Promise<any>} send @param {any[]} fields @param {any} rest */
 function showForm(root, reason, title, send, fields, rest) {
-  const problem = h("p", { class: "problem", role: "alert" }, reason);
+  const problem = problemBox();
   const button = h("button", { class: "primary" }, title);
-  const submit = async (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const form = /** @type {HTMLFormElement} */ (event.target);
-    fill(problem, "");
+  const made = form({}, [problem, fields, button], async () => {
     button.disabled = true;
-    try {
-      await send(Object.fromEntries(new FormData(form)));
-    } catch (error) {
-      fill(problem, explain(error));
-      const wrong = form.elements.namedItem(/** @type {any} */ (error).param ?? "");
-      if (wrong instanceof HTMLElement) wrong.focus();
-    }
-    button.disabled = false;
-  };
-  fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), problem, h("form", { onsubmit: submit }, fields, button), rest));
+    await send(Object.fromEntries(new FormData(made))).catch((error) => {
+      made.elements.namedItem(error.param ?? "")?.focus();
+      throw error;
+    }).finally(() => { button.disabled = false; });
+  });
+  fill(problem, reason);
+  fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), made, rest));
 }
 
 /** @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
@@ -212,12 +207,4 @@ function other(question, label, show) {
     /** @type {HTMLElement | null} */ (document.querySelector(".sign-in input"))?.focus();
   };
   return h("p", { class: "row" }, h("span", { class: "muted" }, question), h("button", { type: "button", class: "link", onclick }, label));
-}
-
-/** A sentence for a person about what went wrong. @param {unknown} error */
-export function explain(error) {
-  if (!(error instanceof ApiError)) return String(error);
-  const wait = error.retryAfter ? ` Try again in ${Math.ceil(error.retryAfter)} s.` : "";
-  const where = error.param ? ` (${error.param})` : "";
-  return `${error.message[0]?.toUpperCase() ?? ""}${error.message.slice(1)}${where}.${wait}`;
 }
