@@ -274,7 +274,6 @@ async function signInByCode(code) {
   route(); // also if somebody else was signed in, or the same user with other scopes
 }
 
-/** @param {any} session */
 function sessionChanged(session) {
   if (!session) return void (root.querySelector(".sign-in") || showDoor(ended())); // several tabs may tell; what was typed stays
   if (!state.view || session.user.id !== state.userId) route();

@@ -138,7 +138,7 @@ export class Builder {
       const since = found.complete ? "in the past hour" : ["since ", time(found.from), ", all that was read"];
       fill(this.result,
         h("p", {}, h("strong", {}, `${found.matched} ${found.matched === 1 ? "post" : "posts"} `), since, `, ${found.per_minute} a minute`),
-        found.examples.slice(0, SHOWN).map((/** @type {any} */ example) => postRow({ cursor: "", at: "", status: example.status, reasons: example.parts }, this.app, { rule, why: "" })));
+        found.examples.slice(0, SHOWN).map((example) => postRow({ cursor: "", at: "", status: example.status, reasons: example.parts }, this.app, { rule, why: "" })));
     } catch (error) {
       if (isOld()) return;
       fill(this.result, h("p", { class: "problem" }, explain(error)));
@@ -167,7 +167,7 @@ export class Builder {
     const byName = [...known].find(([, name]) => name.toLowerCase() === wanted.toLowerCase());
     const login = byName?.[0] ?? wanted;
     if (!/^\w{1,20}$/.test(login)) throw new Error(`Nobody named ${wanted} was seen here; give the username.`);
-    const user = await this.app.client.request("GET", `/v1/users/by-login/${login}`).catch((/** @type {any} */ error) => {
+    const user = await this.app.client.request("GET", `/v1/users/by-login/${login}`).catch((error) => {
       throw new Error(error.status === 404 ? `There is no user ${login}.` : explain(error));
     });
     remember(user.login, user.name);

@@ -124,7 +124,6 @@ export class Column {
     this.rows.add({ make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
   }
 
-  /** @param {any} message */
   gap(message) {
     const count = message.count === null || message.count === undefined ? "An unknown number of" : message.count;
     this.note("gap", `Gap: ${count} entries of the log are missing here: ${GAPS[message.reason] ?? message.reason}.`);
@@ -156,7 +155,7 @@ export class Column {
         const answer = await this.app.client.request("POST", "/v1/events", { body });
         ({ cursor, more } = answer);
         this.pausedTime = Date.parse(answer.events.at(-1)?.at) || this.pausedTime;
-        answer.events.forEach((/** @type {any} */ event) => this.takeOld(event));
+        answer.events.forEach((event) => this.takeOld(event));
       }
       if (more) this.note("warn", `More than ${PAGE * MAX_PAGES} events came during the pause; those that follow here are the newest.`);
       this.pausedAt = "";
@@ -171,7 +170,6 @@ export class Column {
     this.showState();
   }
 
-  /** @param {any} event */
   takeOld(event) {
     if (event.kind === "post") this.rows.add(this.item(event.status, event, event.matched ?? []));
     else if (event.kind === "delete") this.rows.remove(event.status.id);

@@ -33,7 +33,7 @@ export function tabStore() {
       return kept;
     }
   };
-  const save = (/** @type {any} */ session) => {
+  const save = (session) => {
     kept = session;
     try {
       if (session) localStorage.setItem(KEY, JSON.stringify(session));
@@ -72,7 +72,7 @@ function transact(mode, ask) {
     opening.onsuccess = () => {
       const transaction = opening.result.transaction("session", mode);
       const request = ask(transaction.objectStore("session"));
-      const finish = (/** @type {any} */ value) => (opening.result.close(), resolve(value));
+      const finish = (value) => (opening.result.close(), resolve(value));
       transaction.oncomplete = () => finish(request.result);
       transaction.onerror = transaction.onabort = () => finish(undefined);
     };
@@ -81,7 +81,6 @@ function transact(mode, ask) {
 
 const shelved = () => transact("readonly", (store) => store.get(KEY));
 
-/** @param {any} session */
 const shelve = (session) => transact("readwrite", (store) => (session ? store.put(session, KEY) : store.delete(KEY)));
 
 /** @type {Promise<any>} */ let last = Promise.resolve();

@@ -63,7 +63,6 @@ function contents(content) {
   return Object.entries(content ?? {}).map(([media, part]) => ({ media, schema: part.schema }));
 }
 
-/** @param {any} source @param {any} responses */
 function answersOf(source, responses) {
   const found = Object.entries(responses).filter(([status]) => SUCCESS.test(status));
   return found.map(([status, answer]) => {
@@ -78,7 +77,6 @@ function answersOf(source, responses) {
   });
 }
 
-/** @param {any} source @param {any} responses */
 function errorsOf(source, responses) {
   const found = Object.entries(responses).filter(([status]) => !SUCCESS.test(status));
   return found.map(([status, answer]) => ({ status, codes: codesOf(follow(source, answer).description) }));

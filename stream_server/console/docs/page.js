@@ -28,7 +28,6 @@ class Page {
       dialects(source), errorTable(source), objects(source));
   }
 
-  /** @param {any} tag */
   group(tag) {
     const sections = this.routes.filter((route) => route.tag === tag.name).map((route) => this.sections.get(route.id));
     const root = h("section", { class: "docs-group", id: `tag-${tag.name}`, "aria-labelledby": `title-${tag.name}` },
@@ -150,12 +149,11 @@ function dialects(source) {
   if (!rows.length) return null;
   return h("section", { class: "docs-extra", id: "dialects" }, h("h2", {}, h("a", { href: "#dialects" }, "Twitter's protocols")),
     h("p", { class: "docs-about" }, "These routes speak the streaming protocols of Twitter v1.1 and v2, so that its clients work unchanged."),
-    h("ul", { class: "docs-plain" }, ...rows.map((/** @type {any} */ row) => h("li", {},
+    h("ul", { class: "docs-plain" }, ...rows.map((row) => h("li", {},
       h("span", { class: `docs-method docs-${row.method.toLowerCase()}` }, row.method), " ", h("code", { class: "docs-path" }, row.path), " ",
       h("span", { class: "docs-summary" }, ...prose(row.summary))))));
 }
 
-/** @param {any} source */
 function errorTable(source) {
   return h("section", { class: "docs-extra", id: "errors" }, h("h2", {}, h("a", { href: "#errors" }, "Errors")),
     h("p", { class: "docs-about" }, "A refused request gets this body. ", h("code", {}, "param"), " names the wrong parameter, member or header."),
@@ -163,7 +161,6 @@ function errorTable(source) {
     codeList(allErrors(source)));
 }
 
-/** @param {any} source */
 function objects(source) {
   const all = Object.entries(source.components.schemas).sort(([one], [other]) => one.localeCompare(other));
   return h("section", { class: "docs-extra", id: "objects" }, h("h2", {}, h("a", { href: "#objects" }, "Objects")),

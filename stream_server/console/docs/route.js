@@ -77,7 +77,6 @@ function parameters(source, route) {
   });
 }
 
-/** @param {any} source @param {any} parameter */
 function parameter(source, parameter) {
   const schema = follow(source, parameter.schema);
   const owner = { required: parameter.required ? [parameter.name] : [] };

@@ -17,7 +17,7 @@ const MAX_DEPTH = 5;
 /** Return the schema without the alternative `null`. @param {any} schema @returns {{schema: any, nullable: boolean}} */
 export function withoutNull(schema) {
   if (!Array.isArray(schema.anyOf)) return { schema, nullable: false };
-  const options = schema.anyOf.filter((/** @type {any} */ option) => option.type !== "null");
+  const options = schema.anyOf.filter((option) => option.type !== "null");
   const nullable = options.length < schema.anyOf.length;
   return { schema: options.length === 1 ? { ...schema, anyOf: undefined, ...options[0] } : schema, nullable };
 }
@@ -41,7 +41,6 @@ function plainWords(schema) {
   return schema.type ?? "any JSON";
 }
 
-/** @param {any} schema */
 function stringWords(schema) {
   if (schema.format === "date-time") return "time";
   if (/^\^(\()?\[0-9\]/.test(schema.pattern ?? "")) return "id";
@@ -56,7 +55,6 @@ function limits(schema, noun, unit) {
   return least === undefined ? "" : `, at least ${least}${unit}`;
 }
 
-/** @param {any} schema */
 function range(schema) {
   const { minimum, maximum } = schema;
   if (minimum !== undefined && maximum !== undefined) return `, ${minimum} to ${maximum}`;
@@ -89,7 +87,7 @@ function objectExample(source, schema, depth) {
 /** @param {any} source @param {any} schema @param {string} name @param {number} depth */
 function listExample(source, schema, name, depth) {
   if (name in EXAMPLES) return EXAMPLES[name];
-  if (schema.prefixItems) return schema.prefixItems.map((/** @type {any} */ part) => example(source, part, name, depth + 1));
+  if (schema.prefixItems) return schema.prefixItems.map((part) => example(source, part, name, depth + 1));
   return depth > 3 ? [] : [example(source, schema.items ?? {}, name, depth + 1)];
 }
 

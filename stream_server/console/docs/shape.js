@@ -39,14 +39,12 @@ function mark(required, sent) {
   return required ? null : h("span", { class: "docs-optional" }, "may be absent");
 }
 
-/** @param {any} schema */
 function fallback(schema) {
   const value = schema.default;
   const dull = value === undefined || value === null || value === "" || (Array.isArray(value) && !value.length);
   return dull ? null : h("span", { class: "docs-optional" }, "default ", h("code", {}, JSON.stringify(value)));
 }
 
-/** @param {any} source @param {any} schema */
 function description(source, schema) {
   const own = withoutNull(schema).schema;
   const text = schema.description ?? own.description ?? own.items?.description ?? follow(source, own).description;

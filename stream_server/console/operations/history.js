@@ -23,7 +23,7 @@ export class History {
     const time = Date.parse(state.at);
     if (this.last && time <= Date.parse(this.last.at)) return;
     const seconds = this.last ? (time - Date.parse(this.last.at)) / 1000 : 0;
-    this.rates = new Map(state.workers.map((/** @type {any} */ worker) => [worker.worker, workerRates(this.before(worker), worker, seconds)]));
+    this.rates = new Map(state.workers.map((worker) => [worker.worker, workerRates(this.before(worker), worker, seconds)]));
     this.refusals = this.refusalRates(state, seconds);
     this.samples.push({ time, values: valuesOf(state, this.rates, this.refusals, seconds > 0) });
     while (this.samples[0].time < time - HOUR_MS) this.samples.shift();
@@ -32,7 +32,7 @@ export class History {
 
   /** Return the same process in the last answer. One that was restarted counts from zero, so it has no predecessor. @param {any} worker @returns {any} */
   before(worker) {
-    const found = this.last?.workers.find((/** @type {any} */ each) => each.worker === worker.worker);
+    const found = this.last?.workers.find((each) => each.worker === worker.worker);
     return found && worker.pid !== null && found.pid === worker.pid && found.started === worker.started ? found : null;
   }
 
@@ -61,15 +61,15 @@ function valuesOf(state, rates, refusals, hasRates) {
   const { workers, redis, log, jobs } = state;
   const total = (/** @type {string} */ name) => sum([...rates.values()].map((rate) => rate[name]));
   return {
-    streams: sum(workers.map((/** @type {any} */ worker) => streamCount(worker))),
+    streams: sum(workers.map((worker) => streamCount(worker))),
     published: newest(rates, "events_published"),
     delivered: total("events_delivered"),
     requests: total("requests"),
     refusals: hasRates ? sum(Object.values(refusals)) : null,
     cpu: percent(total("cpu_seconds")),
-    lag: Math.max(0, ...workers.map((/** @type {any} */ worker) => worker.lag_ms)),
-    hold: Math.max(0, ...workers.map((/** @type {any} */ worker) => worker.loop_blocked_seconds * 1000)),
-    memory: sum(workers.map((/** @type {any} */ worker) => worker.memory_bytes)),
+    lag: Math.max(0, ...workers.map((worker) => worker.lag_ms)),
+    hold: Math.max(0, ...workers.map((worker) => worker.loop_blocked_seconds * 1000)),
+    memory: sum(workers.map((worker) => worker.memory_bytes)),
     redis: redis.memory_bytes,
     log: log.entries,
     jobs: jobs.due + jobs.parked,

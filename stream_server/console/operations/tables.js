@@ -18,7 +18,7 @@ function table(title, heads, rows, empty, isWide = true) {
 /** @param {any} state @param {import("./history.js").History} history */
 export function workers(state, history) {
   const heads = ["Worker", "State", "Version", "Up", "Streams", "Live", "Catching up", "Delivered", "Lag", "Longest hold", "Holds", "Memory", "CPU", "Requests"];
-  const rows = state.workers.map((/** @type {any} */ worker) => {
+  const rows = state.workers.map((worker) => {
     const rates = history.rates.get(worker.worker) ?? {};
     if (worker.pid === null) return [worker.worker, ready(false, "does not answer"), ...heads.slice(2).map(() => "–")];
     return [
@@ -36,10 +36,9 @@ function ready(good, word) {
   return h("span", { class: good ? "ops-good" : "ops-bad" }, word);
 }
 
-/** @param {any} state */
 export function kinds(state) {
   const names = /** @type {[string, string][]} */ ([["websocket", "WebSocket"], ["sse", "Server-sent events"], ["ndjson", "JSON lines"], ["poll", "Long polls"], ["v1", "Twitter v1.1"], ["v2", "Twitter v2"]]);
-  const counts = names.map(([name, title]) => [title, state.workers.reduce((/** @type {number} */ sum, /** @type {any} */ worker) => sum + (worker.streams[name] ?? 0), 0)]);
+  const counts = names.map(([name, title]) => [title, state.workers.reduce((/** @type {number} */ sum, worker) => sum + (worker.streams[name] ?? 0), 0)]);
   const most = Math.max(1, ...counts.map(([, count]) => Number(count)));
   return h("section", { class: "card ops-section" }, h("h2", {}, "Streams by kind"),
     h("dl", { class: "ops-kinds" }, ...counts.flatMap(([title, count]) => [
@@ -48,7 +47,7 @@ export function kinds(state) {
 
 /** @param {any} state @param {string} ownId @param {(connection: string) => void} end  called to end one of the operator's own streams */
 export function slowClients(state, ownId, end) {
-  const rows = state.slow_clients.map((/** @type {any} */ client) => [
+  const rows = state.slow_clients.map((client) => [
     h("code", {}, client.connection), client.worker, h("code", {}, client.uid), h("code", { class: "ops-wide" }, isolate(client.path + (client.parameters ? `?${client.parameters}` : ""))),
     since(client.opened, state.at), plain(client.behind), bytes(client.unsent_bytes), share(client.percent),
     client.uid === ownId ? h("button", { type: "button", onclick: () => end(client.connection) }, "End") : "",
@@ -56,9 +55,8 @@ export function slowClients(state, ownId, end) {
   return table("Slowest clients", ["Connection", "Worker", "User", "Stream", "Open for", "Entries behind", "Unsent", "Buffer", ""], rows, "All clients keep up.");
 }
 
-/** @param {any} state */
 export function limits(state) {
-  const rows = state.limits.map((/** @type {any} */ limit) => [h("code", {}, limit.limit), plain(limit.count), `${since(limit.last, state.at)} ago`]);
+  const rows = state.limits.map((limit) => [h("code", {}, limit.limit), plain(limit.count), `${since(limit.last, state.at)} ago`]);
   return table("Limits that were met", ["Limit", "Times", "Last"], rows, "No limit was met since the start.", false);
 }
 
@@ -70,14 +68,12 @@ export function refusals(state, history) {
   return table("Refused requests", ["Error code", "Times", "Now"], rows, "No request was refused since the start.", false);
 }
 
-/** @param {any} state */
 export function errors(state) {
-  const rows = state.errors.map((/** @type {any} */ error) => [
+  const rows = state.errors.map((error) => [
     `${since(error.at, state.at)} ago`, error.worker, h("code", {}, error.logger), h("span", { class: "ops-message" }, isolate(error.message)), plain(error.count)]);
   return table("Last warnings and errors", ["When", "Worker", "Logger", "Message", "Times"], rows, "The log has no warnings and no errors.");
 }
 
-/** @param {any} log */
 export function logAge(log) {
   return `${bytes(log.bytes)}, back to ${duration(log.age_seconds)} ago`;
 }

@@ -80,7 +80,6 @@ function entryLink(kind, found, sign) {
     h("span", { class: "muted entry-about" }, isolate(found.description)), h("span", { class: "muted" }, counted(found.members, "member")));
 }
 
-/** @param {any} list */
 export const listLink = (list) => entryLink("list", list, list.private ? lock() : null);
 
 /**
@@ -90,7 +89,7 @@ export const listLink = (list) => entryLink("list", list, list.private ? lock() 
 function members(page, kind, found, own, word, empty) {
   const { site } = page;
   const path = `/v1/${kind}s/${found.id}/members`;
-  const mayRemove = (/** @type {any} */ user) => own && (kind === "list" || user.id !== found.uid);
+  const mayRemove = (user) => own && (kind === "list" || user.id !== found.uid);
   const rows = page.users(path, { label: "Members", empty }, (user) => (mayRemove(user)
     ? removableRow(site, user, "Remove", { text: `@${user.login} is removed`, path: `${path}/${user.id}` }) : userRow(user)));
   const add = own && word ? loginForm(site, "Username", word, async (user) => {
@@ -140,11 +139,11 @@ export async function listPage(page, id, tab = "posts") {
 export function groups(page) {
   const { site } = page;
   const feed = page.feed("/v1/users/me/groups", "groups", { label: "Your groups", empty: "You are in no group yet." }, (group) => site.app.undo.tie(entryLink("group", group, h("span", { class: "pill" }, group.kind)), `group-${group.id}`));
-  const join = (/** @type {any} */ group) => async () => {
+  const join = (group) => async () => {
     await site.write("PUT", `/v1/groups/${group.id}/members/me`);
     site.app.go(`#/people/groups/${group.id}`);
   };
-  const decline = (/** @type {any} */ { id, name }) => async () =>
+  const decline = ({ id, name }) => async () =>
     site.app.undo.later({ text: `You declined to join ${name}`, method: "DELETE", path: `/v1/groups/${id}/members/me`, hides: `invitation-${id}` });
   const invitations = page.feed("/v1/users/me/invitations", "groups", { label: "Invitations", empty: "" }, (group) => site.app.undo.tie(h("div", { class: "entry" },
     h("strong", {}, isolate(group.name)), h("span", { class: "muted" }, "You are invited."),
@@ -183,7 +182,7 @@ async function isMember(site, id) {
   if (site.app.undo.has("DELETE", `/v1/groups/${id}/members/me`)) return false;
   for (let before = null, more = true; more;) {
     const answer = await site.get("/v1/users/me/groups", { count: 200, before });
-    if (answer.groups.some((/** @type {any} */ group) => group.id === id)) return true;
+    if (answer.groups.some((group) => group.id === id)) return true;
     before = answer.next;
     more = before !== null;
   }

@@ -29,7 +29,7 @@ export class Comments {
   async load() {
     await told(this.problem, async () => {
       const page = await this.site.get(`/v1/statuses/${this.status.id}/comments`, { before: this.next });
-      this.list.append(...page.comments.map((/** @type {any} */ comment) => this.row(comment)));
+      this.list.append(...page.comments.map((comment) => this.row(comment)));
       this.next = page.next;
       this.more.hidden = page.next === null;
     });
@@ -43,7 +43,6 @@ export class Comments {
     this.list.append(this.row(made));
   }
 
-  /** @param {any} comment */
   row(comment) {
     const mayDelete = [comment.uid, this.status.uid].includes(this.site.me.id);
     const row = h("li", { class: "comment" },
@@ -53,7 +52,6 @@ export class Comments {
     return this.site.app.undo.tie(row, `comment-${comment.id}`);
   }
 
-  /** @param {any} comment */
   remove(comment) {
     this.site.app.undo.later({ text: "Comment deleted", method: "DELETE", path: `/v1/comments/${comment.id}`, hides: `comment-${comment.id}` });
   }

@@ -54,7 +54,7 @@ export class Composer {
   }
 
   more() {
-    const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {any} */ more) => h("label", {}, label, h("input", { name, autocomplete: "off", ...more }));
+    const field = (/** @type {string} */ name, /** @type {string} */ label, more) => h("label", {}, label, h("input", { name, autocomplete: "off", ...more }));
     this.groups = this.draft.group || this.draft.in_reply_to ? null : h("select", { name: "group" }, h("option", { value: "" }, "everybody"));
     this.details = h("details", { class: "composer-more" }, h("summary", {}, this.groups ? "Place, language, group" : "Place, language"),
       h("div", { class: "composer-fields" },
@@ -71,7 +71,7 @@ export class Composer {
     if (!this.groups || this.groups.childElementCount > 1) return;
     await told(this.problem, async () => {
       const { groups } = await this.app.client.request("GET", "/v1/users/me/groups", { query: { count: 200 } });
-      this.groups.append(...groups.map((/** @type {any} */ group) => h("option", { value: group.id }, `group: ${group.name}`)));
+      this.groups.append(...groups.map((group) => h("option", { value: group.id }, `group: ${group.name}`)));
       this.groups.value = this.restored?.group ?? "";
     });
   }

@@ -44,7 +44,7 @@ export function mentions(page) {
 
 /** @param {any} status @param {string} uid */
 function mentionsUser(status, uid) {
-  return status.entities.mentions.some((/** @type {any} */ mention) => mention.id === uid);
+  return status.entities.mentions.some((mention) => mention.id === uid);
 }
 
 /** @param {Page} page */
@@ -62,7 +62,7 @@ export function tagPage(page, tag) {
 
 /** @param {any} status @param {string} tag */
 function hasTag(status, tag) {
-  return status.entities.hashtags.some((/** @type {any} */ one) => one.text.toLowerCase() === tag.toLowerCase());
+  return status.entities.hashtags.some((one) => one.text.toLowerCase() === tag.toLowerCase());
 }
 
 /** One status in its conversation, the oldest first, and live. @param {Page} page @param {string} id */
@@ -75,7 +75,7 @@ export async function conversation(page, id) {
   if (!status || page.ended) return;
   await markExactly(site, status);
   const shown = new Map();
-  const add = (/** @type {any} */ each) => {
+  const add = (each) => {
     if (shown.has(each.id)) return;
     const card = new PostCard(site, each, { detail: each.id === id });
     shown.set(each.id, card);

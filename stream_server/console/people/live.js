@@ -4,7 +4,6 @@
 import { explain } from "../forms.js";
 
 export class Live {
-  /** @param {any} app */
   constructor(app) {
     this.app = app;
     /** @type {Map<string, Set<(event: any) => void>>} */
@@ -21,7 +20,7 @@ export class Live {
   start() {
     this.stream = this.app.client.stream({}, {
       path: "/v1/stream/user",
-      onMessage: (/** @type {any} */ message) => this.take(message),
+      onMessage: (message) => this.take(message),
       onState: (/** @type {import("../client.js").StreamState} */ state) => this.show(state),
     });
   }
@@ -31,7 +30,6 @@ export class Live {
     this.app.setStatus("");
   }
 
-  /** @param {any} message */
   take(message) {
     for (const listener of [...(this.listeners.get(message.kind) ?? [])]) listener(message);
   }

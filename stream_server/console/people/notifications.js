@@ -57,7 +57,6 @@ function later(one, other) {
   return Number(other) > Number(one) ? other : one;
 }
 
-/** @param {any} notification */
 function notice(notification) {
   const { source, status, comment, kind } = notification;
   const about = KINDS[kind] ?? { icon: "bell", words: kind };

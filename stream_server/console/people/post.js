@@ -52,7 +52,6 @@ export class PostCard {
     if (detail) this.showComments(false);
   }
 
-  /** @param {any} status */
   actions(status) {
     this.buttons = {
       reply: action("reply", "Reply", () => this.openComposer({ in_reply_to: status.id })),
@@ -68,7 +67,6 @@ export class PostCard {
       ...Object.values(this.buttons).map((button) => button.root), this.menu(status));
   }
 
-  /** @param {any} status */
   menu(status) {
     const { site } = this;
     const { uid, login } = status;
@@ -85,7 +83,6 @@ export class PostCard {
     ], "post-action");
   }
 
-  /** @param {any} status */
   showCounts(status) {
     this.buttons?.comments.count(status.comments, "comment");
     this.buttons?.repost.count(status.reposts, "repost");
@@ -112,7 +109,7 @@ export class PostCard {
     const { status, site } = this;
     if (!status) return;
     const path = `/v1/users/me/${kind}/${status.id}`;
-    const show = (/** @type {boolean} */ on, /** @type {any} */ answer) => {
+    const show = (/** @type {boolean} */ on, answer) => {
       site.setMark(kind, status.id, on);
       if (answer?.likes !== undefined) site.updateCards({ ...status, likes: answer.likes });
     };
@@ -136,7 +133,6 @@ export class PostCard {
     });
   }
 
-  /** @param {any} draft */
   openComposer(draft) {
     const close = () => {
       if (!composer.root.isConnected) return; // the answer came late, and another form is open now
@@ -174,7 +170,6 @@ export class PostCard {
   }
 }
 
-/** @param {any} status */
 function header(status) {
   return h("header", { class: "post-header" }, userLink(status.login, { class: "post-author" }),
     h("a", { class: "post-time", href: `#/people/status/${status.id}` }, timeAgo(status.posted)),
@@ -182,19 +177,16 @@ function header(status) {
     status.lang && status.lang !== "und" ? h("span", { class: "post-lang", title: "language" }, status.lang) : null);
 }
 
-/** @param {any} status */
 function context(status) {
   if (!status.in_reply_to) return null;
   return h("p", { class: "post-context" }, icon("reply"), h("a", { href: `#/people/status/${status.id}` }, "a reply in a conversation"));
 }
 
-/** @param {any} status */
 function media(status) {
   if (!status.media?.length) return null;
-  return h("ul", { class: "post-media" }, ...status.media.map((/** @type {any} */ item) => h("li", {}, icon("link"), outside(item.url, item.type))));
+  return h("ul", { class: "post-media" }, ...status.media.map((item) => h("li", {}, icon("link"), outside(item.url, item.type))));
 }
 
-/** @param {any} status */
 function place(status) {
   if (!status.place && !status.location) return null;
   const point = status.location ? `${status.location.lat.toFixed(2)}, ${status.location.lon.toFixed(2)}` : "";

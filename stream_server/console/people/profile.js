@@ -146,7 +146,6 @@ class Profile {
     return deed("Unblock", () => this.change("DELETE", "blocks", "is not blocked any more"));
   }
 
-  /** @param {any} state */
   follow(state) {
     if (state.following) return deed("Unfollow", () => this.change("DELETE", "following", "is not followed any more"));
     if (state.requested) return deed("Cancel request", () => this.change("DELETE", "following", "is asked no more"));
@@ -160,7 +159,6 @@ class Profile {
     });
   }
 
-  /** @param {any} state */
   menu(state) {
     const { slot } = this;
     const act = (/** @type {string} */ method, /** @type {string} */ relation, /** @type {string} */ told) => () => this.page.attempt(() => this.change(method, relation, told), slot);

@@ -50,12 +50,11 @@ export class Site {
     const unknown = [...new Set(ids)].filter((id) => !this.users.has(id));
     for (let at = 0; at < unknown.length; at += MARKS_PAGE) {
       const answer = await this.get("/v1/users", { ids: unknown.slice(at, at + MARKS_PAGE).join(",") });
-      answer.users.forEach((/** @type {any} */ user) => this.remember(user));
+      answer.users.forEach((user) => this.remember(user));
     }
     return ids.map((id) => this.users.get(id)).filter((user) => user !== undefined);
   }
 
-  /** @param {any} user */
   remember(user) {
     this.users.set(user.id, user);
     trim(this.users, MAX_USERS);
@@ -71,8 +70,8 @@ export class Site {
   async loadMarks() {
     const pages = await Promise.all([
       this.get(`/v1/users/${this.me.id}/likes`, { count: MARKS_PAGE }), this.get("/v1/users/me/favorites", { count: MARKS_PAGE })]);
-    pages[0].statuses.forEach((/** @type {any} */ status) => this.marks.likes.add(status.id));
-    pages[1].statuses.forEach((/** @type {any} */ status) => this.marks.favorites.add(status.id));
+    pages[0].statuses.forEach((status) => this.marks.likes.add(status.id));
+    pages[1].statuses.forEach((status) => this.marks.favorites.add(status.id));
   }
 
   /** @param {"likes" | "favorites"} kind @param {string} id @param {boolean} on */

@@ -65,14 +65,12 @@ class Talk {
     await this.markRead();
   }
 
-  /** @param {any} message */
   isNew(message) {
     const isNew = !this.shown.has(message.id);
     this.shown.add(message.id);
     return isNew;
   }
 
-  /** @param {any} message */
   add(message) {
     if (!this.isNew(message)) return;
     const { scroller } = this;
@@ -87,7 +85,6 @@ class Talk {
     this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
-  /** @param {any} message */
   row(message) {
     const own = message.uid === this.site.me.id;
     return h("div", { class: ["message", own && "message-own"], dataset: { id: message.id } },

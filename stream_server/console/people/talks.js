@@ -28,7 +28,7 @@ function talkFeed(page, strangers) {
     empty: strangers ? "No message requests." : "No conversations yet. Write the username of somebody above.",
     load: async (before) => {
       const answer = await site.get(strangers ? "/v1/talks/requests" : "/v1/talks", { before });
-      await site.usersById(answer.talks.flatMap((/** @type {any} */ talk) => talk.people));
+      await site.usersById(answer.talks.flatMap((talk) => talk.people));
       return { items: answer.talks, next: answer.next };
     },
     render: (talk) => (strangers ? requestEntry(site, talk) : talkEntry(site, talk)),

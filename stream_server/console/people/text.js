@@ -37,10 +37,10 @@ function marks(characters, marked, from, to) {
 /** @param {any} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} */
 function spans(entities) {
   const all = [
-    ...(entities.mentions ?? []).map((/** @type {any} */ one) => span(one, (text) => mention(one, text))),
-    ...(entities.hashtags ?? []).map((/** @type {any} */ one) => span(one, (text) => h("a", { href: tagHref(one.text) }, text))),
-    ...(entities.cashtags ?? []).map((/** @type {any} */ one) => span(one, (text) => h("b", {}, text))),
-    ...(entities.urls ?? []).map((/** @type {any} */ one) => span(one, (text) => outside(one.expanded_url || one.url, text))),
+    ...(entities.mentions ?? []).map((one) => span(one, (text) => mention(one, text))),
+    ...(entities.hashtags ?? []).map((one) => span(one, (text) => h("a", { href: tagHref(one.text) }, text))),
+    ...(entities.cashtags ?? []).map((one) => span(one, (text) => h("b", {}, text))),
+    ...(entities.urls ?? []).map((one) => span(one, (text) => outside(one.expanded_url || one.url, text))),
   ];
   return all.sort((one, other) => one.start - other.start);
 }
@@ -50,7 +50,6 @@ function span(entity, make) {
   return { start: entity.indices[0], end: entity.indices[1], make };
 }
 
-/** @param {any} entity @param {any} inside */
 function mention(entity, inside) {
   return entity.id ? h("a", { href: userHref(entity.login) }, isolate(inside)) : isolate(inside);
 }

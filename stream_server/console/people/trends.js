@@ -26,7 +26,6 @@ export class Trends {
   }
 }
 
-/** @param {any} trend */
 function entry(trend) {
   return h("li", {}, h("a", { href: tagHref(trend.text) }, isolate(`#${trend.text}`)), h("span", { class: "muted" }, counted(trend.count, "person", "people")));
 }

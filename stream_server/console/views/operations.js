@@ -135,7 +135,7 @@ class Operations {
 /** Return what an operator should look at first. @param {any} state @returns {string[]} */
 function alertsOf(state) {
   const found = [];
-  const away = state.workers.filter((/** @type {any} */ worker) => !worker.ready).map((/** @type {any} */ worker) => worker.worker);
+  const away = state.workers.filter((worker) => !worker.ready).map((worker) => worker.worker);
   if (away.length) found.push(`Not ready: worker ${away.join(", ")}. Events may not reach its streams.`);
   if (state.redis.memory_alarm) found.push("Redis is nearly full: writes are refused.");
   if (state.jobs.parked) found.push(`Jobs that failed too often: ${plain(state.jobs.parked)}. The command "stream-server repair" runs them again.`);

@@ -112,7 +112,7 @@ class People {
 
   async loadTalks() {
     const { talks: found } = await this.site.get("/v1/talks", { count: 200 });
-    this.site.setCount("talks", found.reduce((/** @type {number} */ sum, /** @type {any} */ talk) => sum + talk.unread, 0));
+    this.site.setCount("talks", found.reduce((/** @type {number} */ sum, talk) => sum + talk.unread, 0));
   }
 
   /** @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */
