@@ -7,7 +7,7 @@ from stream_server.config.settings import Config
 from stream_server.errors import ApiError
 from stream_server.jobs.write_guard import ALARM_SHARE
 from stream_server.store import keys
-from stream_server.store.redis.address import parse_cluster_url, parse_sentinel_url
+from stream_server.store.redis.address import parse_group_url
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_check import ClusterFinding, check_cluster
 from stream_server.store.redis.cluster_topology import ClusterTopology
@@ -50,7 +50,7 @@ async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
         answer, (seconds, micros) = await client.execute(("INFO",), ("TIME",))
         skew = _check_clock_skew(float(seconds) + float(micros) / 1e6, started, time.time())
         info = parse_info(answer)
-        mode = [NODE_OF_A_CLUSTER] if is_cluster_node(info) and parse_cluster_url(url) is None else []
+        mode = [NODE_OF_A_CLUSTER] if is_cluster_node(info) and client.topology is None else []
         writes = await _check_writes(client, info)
         return [_check_version(info), skew, *mode, *writes, *await _check_configuration(client, info)]
     except ApiError as error:
@@ -72,10 +72,10 @@ async def _check_writes(client: RedisClient, info: dict[str, str]) -> list[Check
 
 async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]:
     """Check whether the Sentinels of the Redis URL answer and agree on the primary. Return [] for a URL without any."""
-    service = parse_sentinel_url(url)
-    if service is None:
+    group = parse_group_url(url)
+    if group is None or group.is_cluster:
         return []
-    sentinels = Sentinels(service, timeout_seconds)
+    sentinels = Sentinels(group, timeout_seconds)
     states = await sentinels.fetch_states()
     await sentinels.close()
     answers = [state for state in states if state is not None]
@@ -194,10 +194,10 @@ SET_UP_WELL = good("the cluster is set up well: the core is alone on its shard, 
 
 async def check_cluster_setup(url: str, timeout_seconds: float, write_replicas: int) -> list[CheckResult]:
     """Check the cluster of the Redis URL. Return [] for another URL. The results never contain its password."""
-    seeds = parse_cluster_url(url)
-    if seeds is None:
+    group = parse_group_url(url)
+    if group is None or not group.is_cluster:
         return []
-    found = await check_cluster(ClusterTopology(seeds, timeout_seconds), write_replicas)
+    found = await check_cluster(ClusterTopology(group, timeout_seconds), write_replicas)
     return [_to_result(finding) for finding in found] or [SET_UP_WELL]
 
 
