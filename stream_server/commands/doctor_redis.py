@@ -5,7 +5,6 @@ import time
 from stream_server.commands.doctor_machine import CheckResult, advice, broken, good
 from stream_server.config.settings import Config
 from stream_server.errors import ApiError
-from stream_server.jobs.write_guard import ALARM_SHARE
 from stream_server.store import keys
 from stream_server.store.redis.address import parse_group_url
 from stream_server.store.redis.client import RedisClient
@@ -17,6 +16,7 @@ from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.sentinel import Sentinels
 from stream_server.store.redis_state import count_replicas, find_write_refusal, parse_state
+from stream_server.store.write_guard import ALARM_SHARE
 
 MAX_CLOCK_SKEW_SECONDS = 2.0
 """Accepted difference of the clocks in seconds. Ids and times use Redis' clock, tokens use the server's."""

@@ -21,10 +21,10 @@ from stream_server.commands.exit_codes import FAILED, OK
 from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.config import config
 from stream_server.config.settings import Config
-from stream_server.jobs.expiry_loop import make_expiry_loop
-from stream_server.jobs.upkeep import IdleHomesLoop, LogTrimmer
-from stream_server.jobs.workers import JobWorkers
+from stream_server.store.jobs.expiry import make_expiry_loop
 from stream_server.store.jobs.repair import RepairFinding
+from stream_server.store.jobs.upkeep import IdleHomesLoop, LogTrimmer
+from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
 
 REFRESH_SECONDS = 0.5
@@ -67,6 +67,7 @@ async def run_worker(settings: Config, console: OutputConsole) -> dict[str, int]
         job_workers = JobWorkers(store.job_queue, store.job_runner, random.Random())
         limits = RetentionLimits(settings.log_max_seconds, settings.log_max_bytes)
         trimmer = LogTrimmer(store.retention, limits, random.Random())
+        expiry = make_expiry_loop(store.expiry, settings.status_max_days, settings.status_archive_dir, random.Random())
         progress_task = asyncio.create_task(_show_progress(job_workers, console), name="worker progress")
         tasks = [
             asyncio.create_task(job_workers.run(settings.job_workers or 1), name="job workers"),
@@ -74,7 +75,7 @@ async def run_worker(settings: Config, console: OutputConsole) -> dict[str, int]
             asyncio.create_task(
                 IdleHomesLoop(store.idle_homes, settings.home_idle_days, random.Random()).run(), name="idle homes"
             ),
-            asyncio.create_task(make_expiry_loop(store.expiry, settings, random.Random()).run(), name="expiry"),
+            asyncio.create_task(expiry.run(), name="expiry"),
             progress_task,
         ]
         loop = asyncio.get_running_loop()

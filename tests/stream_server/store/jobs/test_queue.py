@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.jobs.workers import JobWorkers
 from stream_server.store.jobs.queue import FAILURES_BEFORE_PARKING, ClaimedJob, PassResult
+from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import BY_JOBS, Interruption, Killed, drain, home, job_workers, make_due
 from tests.stream_server.store.people import People, new_key, open_store

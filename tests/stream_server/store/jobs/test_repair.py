@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stream_server.jobs.upkeep import RepairLoop
 from stream_server.store.jobs import repair
+from stream_server.store.jobs.upkeep import RepairLoop
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import BY_JOBS, check_timelines, drain, home, job_workers
 from tests.stream_server.store.people import People, new_key, open_store
