@@ -103,6 +103,10 @@ class Interruption:
         return replies
 
 
+async def nothing() -> None:
+    """Do nothing, as the action of an `Interruption`."""
+
+
 class RedisDump:
     """All keys of Redis at one moment, to restore them later."""
 
