@@ -227,7 +227,7 @@ async def test_a_replay_ends_at_its_end_position(world: World) -> None:
 
 def _break_track(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     """Let the filter `track` raise at texts with this word."""
-    matches = Track.matches
+    matches, index_terms = Track.matches, Track.index_terms
 
     def broken(self: Track, event: Event) -> bool:
         if word in event.text:
@@ -235,7 +235,7 @@ def _break_track(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
         return matches(self, event)
 
     def inexact(self: Track) -> IndexTerms:
-        return IndexTerms((), [frozenset((key,)) for key in self.candidate_keys()])
+        return IndexTerms((), index_terms(self).exact)
 
     monkeypatch.setattr(Track, "matches", broken)
     monkeypatch.setattr(Track, "index_terms", inexact)
