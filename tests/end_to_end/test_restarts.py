@@ -194,19 +194,3 @@ async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
                         await back.reached(head)
                         assert back.received[: len(rest)] == rest
     assert "Traceback" not in server.log
-
-
-@pytest.mark.extended
-async def test_a_second_server_on_the_same_folder_is_refused(own_folder: Path) -> None:
-    """The second server prints a sentence and ends with an exit code. The first one is not disturbed."""
-    with Server(own_folder, *OFTEN) as server:
-        second = Server(own_folder / "second", *OFTEN)
-        (own_folder / "second" / "data").symlink_to(server.data)
-        with pytest.raises(TimeoutError):
-            await asyncio.to_thread(second.start)
-        assert second.process is not None
-        assert second.process.returncode not in {0, None}
-        assert "Traceback" not in second.log
-        assert second.log.strip()
-        async with Api(server) as api:
-            assert await api.head()
