@@ -53,6 +53,8 @@ MALFORMED: dict[str, str] = {
     "JSON": '{"ms":1}',
     "Kafka's": '[{"topic":"x","partition":0,"offset":1}]',
     "a path": "../../etc/passwd",
+    "no number behind the point": "1795197600000-0.",
+    "full-width digits": "\uff11\uff12-0.1",
 }
 
 NOWHERE: dict[str, Callable[[Place], str]] = {

@@ -12,7 +12,7 @@ from tests.command_line import clean_environment, run
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, binaries, each_engine, free_port, newest
-from tests.tls import Authority, tls_in_front_of
+from tests.tls import Authority, TlsProxy
 
 pytestmark = pytest.mark.extended
 
@@ -89,8 +89,8 @@ async def _use_everything(api: Api) -> None:
 async def test_a_server_uses_a_redis_behind_tls(tmp_path: Path) -> None:
     """Any engine will do here: the TLS ends in the test."""
     with RedisProcess(newest()) as target:
-        async with tls_in_front_of(target, tmp_path) as (port, certificate):
-            await _serve_over_tls(tmp_path, port, certificate)
+        async with TlsProxy(target.socket, Authority(tmp_path)) as proxy:
+            await _serve_over_tls(tmp_path, proxy.address[1], proxy.ca)
 
 
 async def test_a_server_uses_the_tls_of_redis(tmp_path: Path) -> None:

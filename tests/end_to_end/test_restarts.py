@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.api import Api
-from tests.end_to_end.consumer import Consumer
 from tests.end_to_end.server import Server
-from tests.redis_process import private_redis
-from tests.waiting import eventually
 
 OFTEN = ("--heartbeat-seconds", "0.2")
 
@@ -65,7 +62,7 @@ async def test_a_server_ends_with_its_embedded_redis_and_loses_nothing(own_folde
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize("rounds", [3])
+@pytest.mark.parametrize("rounds", [2])
 async def test_a_cursor_survives_kill_9_and_restart(own_folder: Path, rounds: int) -> None:
     """The old cursor gives all posts that were acknowledged before the kill, once and in order, and then new events."""
     cursors: dict[str, str] = {}
@@ -147,7 +144,7 @@ async def test_a_crowd_that_returns_to_a_restarted_server_reads_its_ring(own_fol
             assert await api.metric("ring_bytes") > 100 * 512
             returned = [
                 (number, params, await api.stream(params | {"since": cursor}))
-                for number, cursor in enumerate(cursors[::2])
+                for number, cursor in enumerate(cursors[::5])
                 for params in (
                     {"firehose": "true"}, {"follow": f"{uids[number % 5]},1"},
                     {"track": f"word{number % 7},none{number}"},
@@ -158,7 +155,7 @@ async def test_a_crowd_that_returns_to_a_restarted_server_reads_its_ring(own_fol
                 due = [
                     ("post", post["id"])
                     for n, (author, post) in enumerate(posts)
-                    if n > 2 * number
+                    if n > 5 * number
                     and ("follow" not in params or author == number % 5)
                     and ("track" not in params or n % 7 == number % 7)
                 ]
@@ -173,56 +170,6 @@ async def cursors_of(api: Api, posts: list[tuple[int, dict[str, str]]]) -> list[
     async with await api.stream({"firehose": "true", "since": "0-0"}) as stream:
         await stream.until(lambda c: len(c.events) == len(posts))
         return [event["cursor"] for event in stream.events]
-
-
-@pytest.mark.extended
-async def test_a_stream_that_was_open_at_kill_9_goes_on_at_another_server(own_folder: Path) -> None:
-    """Two servers use one Redis. The one with the streams is killed while users post at both.
-
-    The cursors work on the other server and on the restarted one. All acknowledged posts arrive once.
-    """
-    with private_redis() as redis:
-        flags = (*OFTEN, "--redis", redis.url)
-        killed, other = Server(own_folder / "killed", *flags), Server(own_folder / "other", *flags)
-        with killed, other:
-            async with Api(killed) as api, Api(other) as elsewhere:
-                uid = await elsewhere.user()
-                streams = [await api.stream({"follow": uid}, framing=("sse", "ndjson")[n % 2]) for n in range(6)]
-                acknowledged: set[str] = set()
-
-                async def write(through: Api) -> None:
-                    while True:
-                        acknowledged.add((await through.post(uid, "more"))["id"])
-
-                writing = [asyncio.create_task(write(through)) for through in (api, elsewhere)]
-                await asyncio.gather(*(one.until(lambda c: len(c.events) > 20) for one in streams))
-                killed.kill()
-                await asyncio.wait({writing[0]})
-                assert writing[0].exception() is not None, "the writer did not notice the kill"
-                for stream in streams:
-                    await stream.until_end()
-                    assert not stream.of("goodbye")
-                    await stream.close()
-                await asyncio.to_thread(killed.start)
-                posted = len(acknowledged)
-                await eventually(lambda: len(acknowledged) > posted + 20)
-                writing[1].cancel()
-                await asyncio.wait({writing[1]})
-                head = await elsewhere.head()
-                async with Api(killed) as again:
-                    for returned in (elsewhere, again):
-                        for stream in streams:
-                            told = [name for _, name in await rest(returned, uid, stream, head)]
-                            assert sorted(set(told), key=int) == told, "twice, or out of order"
-                            assert acknowledged - set(told) == set()
-
-
-async def rest(api: Api, uid: str, stream: Consumer, head: str) -> list[tuple[str, str]]:
-    """Return the events of the stream, and those between its cursor and the head."""
-    async with await api.stream({"follow": uid}, uid=uid, last_event_id=stream.cursor) as back:
-        await back.reached(head)
-        assert not back.of("gap")
-        return stream.received + back.received
 
 
 async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
@@ -247,19 +194,3 @@ async def test_a_cursor_is_valid_on_every_worker(own_folder: Path) -> None:
                         await back.reached(head)
                         assert back.received[: len(rest)] == rest
     assert "Traceback" not in server.log
-
-
-@pytest.mark.extended
-async def test_a_second_server_on_the_same_folder_is_refused(own_folder: Path) -> None:
-    """The second server prints a sentence and ends with an exit code. The first one is not disturbed."""
-    with Server(own_folder, *OFTEN) as server:
-        second = Server(own_folder / "second", *OFTEN)
-        (own_folder / "second" / "data").symlink_to(server.data)
-        with pytest.raises(TimeoutError):
-            await asyncio.to_thread(second.start)
-        assert second.process is not None
-        assert second.process.returncode not in {0, None}
-        assert "Traceback" not in second.log
-        assert second.log.strip()
-        async with Api(server) as api:
-            assert await api.head()

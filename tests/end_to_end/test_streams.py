@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.api import Api, mint
-from tests.end_to_end.consumer import MEDIA, Consumer
+from tests.end_to_end.consumer import MEDIA
 from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.server import Server
-from tests.waiting import eventually
 
 FRAMINGS = pytest.mark.parametrize("framing", ["sse", "ndjson"])
 
@@ -196,20 +195,6 @@ async def test_partitions_cover_the_firehose_once(api: Api) -> None:
     authors = [{e["status"]["uid"] for e in s.events} for s in streams]
     assert sum(map(len, authors)) == len(users)
     assert all(authors)
-
-
-async def test_a_disconnected_client_is_not_counted(api: Api) -> None:
-    """The number of open streams returns to its earlier value."""
-    before = await api.metric("streams")
-    consumers: list[Consumer] = [await api.stream({"track": f"t{n}"}) for n in range(20)]
-    assert await api.metric("streams") == before + 20
-    for consumer in consumers:
-        await consumer.close()
-
-    async def forgotten() -> bool:
-        return await api.metric("streams") == before
-
-    await eventually(forgotten, what="the earlier number of streams")
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted by Linux")
