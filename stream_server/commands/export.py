@@ -73,9 +73,7 @@ def parse_until(text: str, now: datetime) -> datetime:
     return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
 
 
-async def read_pages(
-    client: Client, parameters: Mapping[str, str], since: str, until: datetime
-) -> AsyncIterator[Page]:
+async def read_pages(client: Client, parameters: Mapping[str, str], since: str, until: datetime) -> AsyncIterator[Page]:
     """Yield the events after ``since`` up to the time ``until``, page by page.
 
     If ``until`` is in the future, wait for it. After the first page a lost connection, and a server that is away or

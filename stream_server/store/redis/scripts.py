@@ -355,7 +355,8 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
 
     ``pads`` are the pads of the signature of published entries; both are empty without a signature.
     """
-    return keys.lua_key_names() | {
+    names = {each.name: str(each.value) for each in (*visibility.VisibilityFact, *visibility.Visibility)}
+    return keys.lua_key_names() | names | {
         "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",
         "TIMELINE_MAX": str(size_limits.timeline_max),
         "FANOUT_BATCH_SIZE": str(size_limits.fanout_batch_size),

@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from stream_server.web.route import Handler, Route
 from tests.stream_server import tokens
 
 PASSWORD = "correct horse"
@@ -34,6 +35,12 @@ class Answer:
         assert {"code", "message"} <= set(error) <= {"code", "message", "param", "column", "retry_after"}
         assert self.headers["Content-Type"] == "application/json; charset=utf-8"
         return self.status, error["code"], error.get("param")
+
+
+def replace_handler(monkeypatch: pytest.MonkeyPatch, path: str, handler: Handler) -> None:
+    """Let ``handler`` answer the requests for the route ``path``."""
+    slot = vars(Route)["handler"]  # the rows are frozen, and shared by all tests
+    monkeypatch.setattr(Route, "handler", property(lambda row: handler if row.path == path else slot.__get__(row)))
 
 
 class World:

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.extended
 QUICK = 1.0
 """The time-out of the store in seconds, and so the longest write under any fault."""
 
+
 @pytest.fixture
 async def watched(redis_server: RedisProcess) -> AsyncIterator[Watch]:
     with watch(Path(redis_server._command[0])) as made:

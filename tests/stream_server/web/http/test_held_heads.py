@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server.web.http import app_keys, held_heads
+from stream_server.web.http import held_heads
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.held_heads import MAX_HEAD_BYTES, HeldHeads
 from stream_server.web.http.request_limits import LIMITS
+from tests.stream_server.web.world import replace_handler
 from tests.waiting import eventually
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -22,7 +23,8 @@ DELETE = (
     b"DELETE /v1/nothing HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n\r\n\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
 )
 CLOSE = b"HEAD /readyz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-STATUSES = {GET: b"200", PUT: b"405", b"\r\n" + GET: b"200"}
+STREAM = b"GET /v1/stream?track=a HTTP/1.1\r\nHost: a\r\n\r\n"
+STATUSES = {GET: b"200", PUT: b"405", b"\r\n" + GET: b"200", STREAM: b"401"}
 
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
@@ -56,7 +58,7 @@ async def connect(runner: FrontDoor) -> AsyncIterator[Connect]:
 
 
 @asynccontextmanager
-async def waiting_health_check(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[asyncio.Event]:
+async def waiting_health_check(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[asyncio.Event]:
     """Let `/healthz` wait for the event."""
     go_on, began = asyncio.Event(), asyncio.Event()
 
@@ -65,8 +67,7 @@ async def waiting_health_check(app: web.Application, monkeypatch: pytest.MonkeyP
         await go_on.wait()
         return web.Response(text="at last")
 
-    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
-    monkeypatch.setattr(route, "_handler", wait)
+    replace_handler(monkeypatch, "/healthz", wait)
     yield go_on
     assert began.is_set()
 
@@ -115,29 +116,6 @@ async def test_half_a_head_behind_chunks_waits_for_its_rest(connect: Connect, he
     assert held.total == 0
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\nHost: a\n\n", b"get / HTTP/1.1\r\n", GET + b"\x00"],
-    ids=["TLS", "line feeds alone", "no method", "behind a request"],
-)
-async def test_bytes_that_are_no_head_are_refused_before_a_head_is_whole(connect: Connect, sent: bytes) -> None:
-    reader, writer = await connect()
-    writer.write(sent)
-    async with asyncio.timeout(10):
-        answers = await reader.read()
-    assert statuses(answers)[-1] == b"400"
-    assert b'"malformed_body"' in answers
-
-
-@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["unfinished", "whole"])
-async def test_a_head_that_is_too_long_is_refused(connect: Connect, held: HeldHeads, end: bytes) -> None:
-    reader, writer = await connect()
-    writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * (MAX_HEAD_BYTES // 6) + end)
-    async with asyncio.timeout(10):
-        assert statuses(await reader.read()) == [b"413"]
-    assert held.total == 0
-
-
 async def test_the_largest_unfinished_head_goes_first(
     connect: Connect, held: HeldHeads, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +142,7 @@ async def test_a_client_that_sends_on_before_its_answer_is_not_read(
     connect: Connect, held: HeldHeads, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waits behind a running request counts too, and a client that takes too much of it has no answer to lose."""
-    async with waiting_health_check(app, monkeypatch) as go_on:
+    async with waiting_health_check(monkeypatch) as go_on:
         reader, writer = await connect()
         writer.write(GET + b"HEAD /readyz HTTP/1.1\r\nHost: a\r\n\r\n" * 30_000 + CLOSE)
         await eventually(lambda: held.total > MAX_HEAD_BYTES)
