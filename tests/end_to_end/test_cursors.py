@@ -226,26 +226,6 @@ async def test_a_cursor_of_another_user_shows_nothing_hidden(api: Api, door: str
     assert ids(own)[: len(secrets)] == secrets, "the control failed: a follower must receive the posts"
 
 
-@pytest.mark.extended
-async def test_a_cursor_of_another_server_gets_a_gap_and_what_follows(api: Api, own_folder: Path) -> None:
-    """A cursor from another server's log gets a gap, and then the events that follow its position."""
-    uid = await api.user()
-    with Server(own_folder) as other:
-        async with Api(other) as elsewhere:
-            stranger = await elsewhere.user()
-            await api.post(uid, "before")
-            await elsewhere.post(stranger, "elsewhere")
-            foreign = await elsewhere.head()
-            known = (await api.post(uid, "after it"))["id"]
-            await elsewhere.post(stranger, "later elsewhere")
-            later = await elsewhere.head()
-    for door, way in product(DOORS, WAYS):
-        messages = await heard(api, door, foreign, way, uid)
-        assert messages[0]["kind"] == "gap", messages
-        assert known in ids(messages)
-    assert Place.of(later) > Place.of(foreign)
-
-
 @pytest.mark.parametrize("door", DOORS)
 async def test_an_expired_cursor_gets_a_gap_with_its_count(own_folder: Path, door: str) -> None:
     """The cursor's part of the log was trimmed.

@@ -6,7 +6,6 @@ import socket
 import time
 import warnings
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -178,35 +177,6 @@ async def test_a_client_that_vanishes_acknowledges_nothing(pair: Pair) -> None:
         client.socket.recv(1)
     with pytest.raises(BlockingIOError):
         server.recv(1)
-
-
-async def test_a_client_that_never_reads_fills_the_kernel(pair: Pair) -> None:
-    """The bytes wait in the kernel until the kernel accepts no more."""
-    _, server = pair
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    sent = 0
-    with suppress(BlockingIOError):
-        while sent < 2**30:
-            sent += server.send(bytes(4096))
-    assert sent < 2**20
-
-
-async def test_a_client_reads_one_byte_at_a_time(pair: Pair) -> None:
-    """The client reads one byte at a time and pauses after each."""
-    client, server = pair
-    await asyncio.get_running_loop().sock_sendall(server, b"abcdef")
-    began = time.monotonic()
-    client.drip(0.1)
-    await eventually(lambda: client.received == 6)
-    assert time.monotonic() - began >= 0.5
-
-
-async def test_a_client_leaves_by_a_reset(pair: Pair) -> None:
-    """The server's read raises an error instead of returning the end."""
-    client, server = pair
-    client.reset()
-    with pytest.raises(ConnectionResetError):
-        await asyncio.get_running_loop().sock_recv(server, 1)
 
 
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])

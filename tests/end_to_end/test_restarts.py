@@ -15,28 +15,6 @@ from tests.end_to_end.server import Server
 OFTEN = ("--heartbeat-seconds", "0.2")
 
 
-async def test_sigterm_says_goodbye_and_ends_with_0_within_five_seconds(own_folder: Path) -> None:
-    """Every stream gets `goodbye` with a time to return, polls are answered, and the process has ended."""
-    with Server(own_folder, *OFTEN) as server:
-        async with Api(server) as api:
-            streams = [await api.stream({"firehose": "true"}, framing=("sse", "ndjson")[n % 2]) for n in range(20)]
-            poll = asyncio.create_task(api.poll({"track": "a"}, wait=60))
-            await api.until_metric("streams", lambda count: count == 21)  # includes the poll, else it is refused
-            last = await api.post(api.admin, "last words")
-            assert server.process is not None
-            server.process.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(server.process.wait, 5) == 0
-            for stream in streams:
-                await stream.until_end()
-                assert stream.received == [("post", last["id"])]
-                goodbye = stream.messages[-1]
-                assert (goodbye["kind"], goodbye["code"], stream.cut) == ("goodbye", "shutdown", None)
-                assert goodbye["retry_after"] > 0
-                await stream.close()
-            assert [e["kind"] for e in (await poll)["events"]][-1:] == ["goodbye"]
-    assert "Traceback" not in server.log
-
-
 @pytest.mark.extended
 async def test_a_server_ends_with_its_embedded_redis_and_loses_nothing(own_folder: Path) -> None:
     """If its Redis dies, the server sends goodbyes and ends with code 1, so that a service manager restarts it.
