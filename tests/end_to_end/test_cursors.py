@@ -232,18 +232,17 @@ async def test_an_expired_cursor_gets_a_gap_with_its_count(own_folder: Path, doo
 
     A gap gives the number of missing entries; then all entries from the floor on follow.
     """
-    with Server(own_folder, "--heartbeat-seconds", "0.2", "--ring-bytes", "0") as server:
-        async with Api(server) as api:
-            uid = await api.user()
-            await api.post(uid, "first")
-            cursor = await api.head()
-            posted = [(await api.post(uid, f"number {n}"))["id"] for n in range(6)]
-            with server.redis_client() as client:
-                rows: Any = client.xrange(keys.LOG)
-                client.xtrim(keys.LOG, minid=rows[-3][0], approximate=False)
-            messages = await heard(api, door, cursor, "since", uid)
-            gap = messages[0]
-            assert (gap["kind"], gap["reason"], gap["count"]) == ("gap", "trimmed", 3), gap
-            assert ids(messages)[:3] == posted[3:]
-            without = await heard(api, door, cursor.partition(".")[0], "since", uid)
-            assert (without[0]["reason"], without[0]["count"]) == ("trimmed", None)
+    async with Server(own_folder, "--heartbeat-seconds", "0.2", "--ring-bytes", "0") as server, Api(server) as api:
+        uid = await api.user()
+        await api.post(uid, "first")
+        cursor = await api.head()
+        posted = [(await api.post(uid, f"number {n}"))["id"] for n in range(6)]
+        with server.redis_client() as client:
+            rows: Any = client.xrange(keys.LOG)
+            client.xtrim(keys.LOG, minid=rows[-3][0], approximate=False)
+        messages = await heard(api, door, cursor, "since", uid)
+        gap = messages[0]
+        assert (gap["kind"], gap["reason"], gap["count"]) == ("gap", "trimmed", 3), gap
+        assert ids(messages)[:3] == posted[3:]
+        without = await heard(api, door, cursor.partition(".")[0], "since", uid)
+        assert (without[0]["reason"], without[0]["count"]) == ("trimmed", None)

@@ -185,10 +185,13 @@ async def test_the_clock_jumps(tmp_path: Path, workers: str) -> None:
     file = tmp_path / "skew"
     skew(file, 0)
     flags = ("--heartbeat-seconds", "0.2", "--workers", workers)
-    with Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server:
-        async with Api(server) as api, await api.stream({"track": "x"}) as stream:
-            assert abs(ahead(stream.messages[0]["at"])) < 60
-            await stream.until(lambda c: c.of("heartbeat"))  # else its token is an hour older when it begins
-            for seconds in (3600, -3600):
-                skew(file, seconds)
-                await stream.until(partial(jumped, seconds))
+    async with (
+        Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server,
+        Api(server) as api,
+        await api.stream({"track": "x"}) as stream,
+    ):
+        assert abs(ahead(stream.messages[0]["at"])) < 60
+        await stream.until(lambda c: c.of("heartbeat"))  # else its token is an hour older when it begins
+        for seconds in (3600, -3600):
+            skew(file, seconds)
+            await stream.until(partial(jumped, seconds))
