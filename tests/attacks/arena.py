@@ -78,12 +78,11 @@ async def arena(folder: Path, *flags: str, defended: bool, limits: str = "on") -
     """Run a server during the block, with its defences and these limits, or without all of them."""
     module = "stream_server" if defended else "tests.attacks.undefended"
     options = ("--limits", limits, "--trusted-proxies", "127.0.0.1", "--operations", "open") if defended else ()
-    with Server(folder, *options, *flags, module=module) as server:
-        async with Api(server) as api:
-            honest = await HonestClient.arrive(api)
-            yield Arena(server, api, honest)
-            await honest.stream.close()
-            metrics = (await api.call("GET", "/metrics")).body.decode()
+    async with Server(folder, *options, *flags, module=module) as server, Api(server) as api:
+        honest = await HonestClient.arrive(api)
+        yield Arena(server, api, honest)
+        await honest.stream.close()
+        metrics = (await api.call("GET", "/metrics")).body.decode()
     assert_no_secrets(server.log + metrics)
 
 

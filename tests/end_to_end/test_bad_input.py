@@ -104,6 +104,19 @@ async def test_bad_parameters_are_refused_by_name(api: Api, path: str) -> None:
         check(await api.call("GET", path, token=mint(api.admin), params=params), status, code, param)
 
 
+async def test_the_own_stream_refuses_filters_by_name(api: Api) -> None:
+    """A user's own stream takes `kinds` and `since` only, and no kinds that are for servers."""
+    for params, error in (
+        ({"track": "a"}, (400, "unknown_parameter", "track")),
+        ({"firehose": "true"}, (400, "unknown_parameter", "firehose")),
+        ({"home": "1"}, (400, "unknown_parameter", "home")),
+        ({"kinds": "post,revoke"}, (400, "invalid_parameter", "kinds")),
+        ({"kinds": "suspend"}, (400, "invalid_parameter", "kinds")),
+        ({"since": "nonsense"}, (400, "invalid_cursor", "since")),
+    ):
+        assert (await api.call("GET", "/v1/stream/user", token=mint(api.admin), params=params)).error == error
+
+
 async def test_a_stream_without_a_base_filter_is_refused(api: Api) -> None:
     """A stream without a filter is refused, and the answer lists the filters to choose from."""
     for params in ({}, {"language": "en"}, {"kinds": "post"}):
@@ -186,6 +199,7 @@ async def test_scopes_are_needed(api: Api) -> None:
         ("read write stream", "GET", "/v1/stream", {"params": {"firehose": "true"}}),
         ("read write stream", "GET", "/v1/events", {"params": {"firehose": "true"}}),
         ("read write", "GET", "/v1/stream", {"params": {"track": "a"}}),
+        ("read write", "GET", "/v1/stream/user", {}),
         ("read stream", "POST", "/v1/statuses", {"json": TEXT}),
         (SCOPES, "POST", "/v1/admin/users", {"json": {"users": []}}),
     ]

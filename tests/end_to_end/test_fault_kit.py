@@ -6,7 +6,6 @@ import socket
 import time
 import warnings
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -180,45 +179,19 @@ async def test_a_client_that_vanishes_acknowledges_nothing(pair: Pair) -> None:
         server.recv(1)
 
 
-async def test_a_client_that_never_reads_fills_the_kernel(pair: Pair) -> None:
-    """The bytes wait in the kernel until the kernel accepts no more."""
-    _, server = pair
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    sent = 0
-    with suppress(BlockingIOError):
-        while sent < 2**30:
-            sent += server.send(bytes(4096))
-    assert sent < 2**20
-
-
-async def test_a_client_reads_one_byte_at_a_time(pair: Pair) -> None:
-    """The client reads one byte at a time and pauses after each."""
-    client, server = pair
-    await asyncio.get_running_loop().sock_sendall(server, b"abcdef")
-    began = time.monotonic()
-    client.drip(0.1)
-    await eventually(lambda: client.received == 6)
-    assert time.monotonic() - began >= 0.5
-
-
-async def test_a_client_leaves_by_a_reset(pair: Pair) -> None:
-    """The server's read raises an error instead of returning the end."""
-    client, server = pair
-    client.reset()
-    with pytest.raises(ConnectionResetError):
-        await asyncio.get_running_loop().sock_recv(server, 1)
-
-
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])
 async def test_the_clock_jumps(tmp_path: Path, workers: str) -> None:
     """A server's heartbeats show the time that the file sets, also while a stream is open."""
     file = tmp_path / "skew"
     skew(file, 0)
     flags = ("--heartbeat-seconds", "0.2", "--workers", workers)
-    with Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server:
-        async with Api(server) as api, await api.stream({"track": "x"}) as stream:
-            assert abs(ahead(stream.messages[0]["at"])) < 60
-            await stream.until(lambda c: c.of("heartbeat"))  # else its token is an hour older when it begins
-            for seconds in (3600, -3600):
-                skew(file, seconds)
-                await stream.until(partial(jumped, seconds))
+    async with (
+        Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server,
+        Api(server) as api,
+        await api.stream({"track": "x"}) as stream,
+    ):
+        assert abs(ahead(stream.messages[0]["at"])) < 60
+        await stream.until(lambda c: c.of("heartbeat"))  # else its token is an hour older when it begins
+        for seconds in (3600, -3600):
+            skew(file, seconds)
+            await stream.until(partial(jumped, seconds))

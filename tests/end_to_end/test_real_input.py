@@ -111,9 +111,12 @@ class Day:
 async def day(request: pytest.FixtureRequest, own_folder: Path, full: bool) -> AsyncIterator[Day]:  # noqa: FBT001 - a fixture's value
     """A run with a part of the texts (all with ``--full``) on its own server, whose flags are the parameter."""
     flags: tuple[str, ...] = getattr(request, "param", ())
-    with Server(own_folder, "--heartbeat-seconds", "0.2", *flags) as server:
-        async with Api(server) as api, AsyncExitStack() as stack:
-            yield Day(api, stack, drafts(None if full else SLICE))
+    async with (
+        Server(own_folder, "--heartbeat-seconds", "0.2", *flags) as server,
+        Api(server) as api,
+        AsyncExitStack() as stack,
+    ):
+        yield Day(api, stack, drafts(None if full else SLICE))
 
 
 def compare(

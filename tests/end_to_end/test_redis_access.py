@@ -37,15 +37,17 @@ async def test_each_role_can_do_its_work_and_nothing_else(
 ) -> None:
     _, urls = guarded
     with redis.Redis.from_url(urls["reader"]) as reader, redis.Redis.from_url(urls["server"]) as own:
-        with Server(tmp_path / "server", variables={"STREAM_SERVER_REDIS": urls["server"]}) as server:
-            async with Api(server) as api:
-                await _use_everything(api)
-                listener = reader.pubsub(ignore_subscribe_messages=True)
-                listener.psubscribe("events:*")
-                await api.post(api.admin, "heard")
-                message = await asyncio.to_thread(_next_message, listener)
-                assert b"heard" in message
-                listener.close()
+        async with (
+            Server(tmp_path / "server", variables={"STREAM_SERVER_REDIS": urls["server"]}) as server,
+            Api(server) as api,
+        ):
+            await _use_everything(api)
+            listener = reader.pubsub(ignore_subscribe_messages=True)
+            listener.psubscribe("events:*")
+            await api.post(api.admin, "heard")
+            message = await asyncio.to_thread(_next_message, listener)
+            assert b"heard" in message
+            listener.close()
         worker = run("repair", env=clean_environment(STREAM_SERVER_REDIS=urls["worker"]))
         assert worker.code == 0, worker
         assert reader.xlen("{core}:log") > 0

@@ -43,13 +43,12 @@ class Site:
 
 @asynccontextmanager
 async def site(folder: Path, *flags: str) -> AsyncIterator[Site]:
-    with Server(folder, *OFTEN, *flags) as server:
-        async with Api(server) as api:
-            made = Site(server, api, await api.user())
-            try:
-                yield made
-            finally:
-                made.redis.close()
+    async with Server(folder, *OFTEN, *flags) as server, Api(server) as api:
+        made = Site(server, api, await api.user())
+        try:
+            yield made
+        finally:
+            made.redis.close()
 
 
 async def test_an_idle_server_whose_log_has_aged_out_goes_on(own_folder: Path) -> None:
@@ -90,12 +89,15 @@ async def test_an_idle_server_whose_log_has_aged_out_goes_on(own_folder: Path) -
         assert await here.api.metric("log_number") == 301
         assert "rolled back" not in here.server.log
         here.server.kill()
-    with Server(own_folder, *OFTEN, "--log-max-seconds", "1") as server:
-        async with Api(server) as api, await api.stream({**EVERYTHING, "since": head}) as resumed:
-            again = await api.post(api.admin, "after the restart")
-            await resumed.until(lambda c: len(c.events) == 2)
-            assert resumed.received == [("post", new), ("post", again["id"])]
-            assert (resumed.of("gap"), number(resumed.cursor)) == ([], 302)
+    async with (
+        Server(own_folder, *OFTEN, "--log-max-seconds", "1") as server,
+        Api(server) as api,
+        await api.stream({**EVERYTHING, "since": head}) as resumed,
+    ):
+        again = await api.post(api.admin, "after the restart")
+        await resumed.until(lambda c: len(c.events) == 2)
+        assert resumed.received == [("post", new), ("post", again["id"])]
+        assert (resumed.of("gap"), number(resumed.cursor)) == ([], 302)
 
 
 @pytest.mark.parametrize("since", ["-7d", "cursor"])

@@ -21,7 +21,6 @@ from tests.end_to_end.faults.site import (
     all_until,
     close,
     feel,
-    running,
     site,
 )
 from tests.end_to_end.server import Server
@@ -105,7 +104,7 @@ async def test_without_the_canary_a_silent_link_is_not_noticed(tmp_path: Path) -
         async with Proxy(redis.socket) as proxy:
             deaf = Server(tmp_path / "deaf", *FLAGS, "--redis", proxy.url, "--canary-seconds", "3600")
             well = Server(tmp_path / "well", *FLAGS, "--redis", redis.url)
-            async with running(deaf), running(well), Api(deaf) as deaf_api, Api(well) as api:
+            async with deaf, well, Api(deaf) as deaf_api, Api(well) as api:
                 uid = await api.user()
                 starving, hearing = await deaf_api.stream({"follow": uid}), await api.stream({"follow": uid})
                 proxy.swallow(of=SUBSCRIBED)

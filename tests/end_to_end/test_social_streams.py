@@ -258,23 +258,6 @@ async def test_events_for_some_users_reach_only_these_users(api: Api) -> None:
     await close([*streams, track, firehose])
 
 
-async def test_follow_requests_reach_only_the_two_users(api: Api) -> None:
-    """The requesting and the requested user receive the request, its end, and the follow that may result."""
-    ann, bob, _ = people = await create_people(api, 3)
-    await ann.protect()
-    streams = [await person.own_stream() for person in people]
-    await bob.follow(ann)
-    await ann.request("DELETE", f"users/me/requests/{bob.uid}")
-    await bob.follow(ann)
-    await ann.request("PUT", f"users/me/requests/{bob.uid}")
-    await settle(api, *streams)
-    expected = [("request", ann.uid), ("unrequest", ann.uid), ("request", ann.uid), ("follow", ann.uid)]
-    for stream in streams[:2]:
-        assert received(stream, "request", "unrequest", "follow") == expected
-    assert received(streams[2]) == []
-    await close(streams)
-
-
 async def test_a_replay_equals_the_live_stream_except_for_deleted_posts(api: Api) -> None:
     """Three users do many things. A late client receives the same as a live one, except what was deleted by then.
 

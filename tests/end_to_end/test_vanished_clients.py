@@ -83,12 +83,11 @@ class Scene:
 
 @pytest.fixture
 async def scene(own_folder: Path, workers: int) -> AsyncIterator[Scene]:
-    with Server(own_folder, *FLAGS, "--workers", str(workers)) as server:
-        async with Api(server) as api:
-            made = Scene(server, api, workers)
-            made.start, made.uid = await api.head(), await api.user()
-            await asyncio.gather(*(made.post(POSTS // 10) for _ in range(10)))
-            yield made
+    async with Server(own_folder, *FLAGS, "--workers", str(workers)) as server, Api(server) as api:
+        made = Scene(server, api, workers)
+        made.start, made.uid = await api.head(), await api.user()
+        await asyncio.gather(*(made.post(POSTS // 10) for _ in range(10)))
+        yield made
 
 
 async def vanished(client: Awaitable[RawClient]) -> RawClient:
