@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,12 +80,6 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(arguments: tuple[str, ...],
     assert outcome.code == 2, outcome
     assert sentence in " ".join(outcome.err.split())
     assert outcome.out == ""
-
-
-def test_an_unknown_environment_variable_is_refused() -> None:
-    outcome = invoke("serve", env={"STREAM_SERVER_PROT": "80"})
-    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
-    assert "unknown setting STREAM_SERVER_PROT" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -172,28 +165,6 @@ def test_the_run_file_of_a_stopped_server_is_not_a_running_server(tmp_path: Path
     outcome = invoke("token", "--user", "a", "--data-dir", tmp_path, env={"STREAM_SERVER_JWT_SECRET": "x" * 32})
     assert outcome.code == 3
     assert invoke("doctor", "--url", "http://127.0.0.1:9", "--data-dir", tmp_path).code == 0
-
-
-@pytest.mark.extended
-def test_serve_on_a_taken_port_fails() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        outcome = run("serve", "--port", str(taken.getsockname()[1]))
-    assert (outcome.code, outcome.out) == (1, "")
-    assert "in use" in outcome.err
-
-
-def test_doctor_fails_without_redis_and_hides_its_password() -> None:
-    outcome = invoke("doctor", env={"STREAM_SERVER_REDIS": "redis://:hunter22@127.0.0.1:9"})
-    assert outcome.code == 1
-    assert "✗ Redis cannot be reached" in outcome.out
-    assert "hunter22" not in outcome.out + outcome.err
-
-
-def test_a_password_on_the_command_line_is_refused() -> None:
-    outcome = invoke("doctor", "--redis", "redis://:hunter22@127.0.0.1:9")
-    assert (outcome.code, outcome.out) == (2, "")
-    assert "`ps` shows" in outcome.err
-    assert "hunter22" not in outcome.err
 
 
 def test_doctor_prints_ascii_on_an_ascii_terminal() -> None:
