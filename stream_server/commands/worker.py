@@ -41,8 +41,8 @@ Examples:
   stream-server worker --data-dir ./data          beside the server on that folder
 
 \b
-Give it the same --timeline-max, --fanout-batch-size, --log-max-…, --status-…
-and --home-idle-days as the servers.
+With --data-dir it takes --timeline-max, --fanout-batch-size, --log-max-… and --home-idle-days
+from the server. With --redis, give it those of the servers. Always give it their --status-….
 """
 
 
@@ -118,7 +118,7 @@ Examples:
 
 \b
 Exit codes: 0 no faults, 1 faults, repaired or not. Every server does the same automatically every
-hour. Give this command the --timeline-max and --fanout-batch-size of the servers.
+hour. With --redis, give this command the --timeline-max and --fanout-batch-size of the servers.
 """
 
 

@@ -13,7 +13,10 @@ import pytest
 import stream_server
 from stream_server.build import PACKAGES, digest_of, full_version
 from stream_server.cli import cli
+from stream_server.commands import server_access
+from stream_server.config.config import load
 from stream_server.config.settings import SETTINGS
+from stream_server.runtime import run_file
 from tests.command_line import clean_environment, invoke, run
 from tests.redis_process import RedisProcess, newest
 
@@ -165,6 +168,15 @@ def test_the_run_file_of_a_stopped_server_is_not_a_running_server(tmp_path: Path
     outcome = invoke("token", "--user", "a", "--data-dir", tmp_path, env={"STREAM_SERVER_JWT_SECRET": "x" * 32})
     assert outcome.code == 3
     assert invoke("doctor", "--url", "http://127.0.0.1:9", "--data-dir", tmp_path).code == 0
+
+
+def test_a_command_takes_from_the_server_what_both_must_have_alike(tmp_path: Path) -> None:
+    """Else a worker would trim timelines and the log by its own defaults. What the person gives wins."""
+    served = load({"redis": "unix:///r.sock", "timeline_max": 77, "log_max_bytes": 88, "data_dir": str(tmp_path)}, {})
+    with run_file.kept_run_file(served):
+        own = load({"data_dir": str(tmp_path), "log_max_bytes": 99}, {})
+        taken = server_access.with_server_redis(own)
+    assert (taken.redis, taken.timeline_max, taken.log_max_bytes) == ("unix:///r.sock", 77, 99)
 
 
 def test_doctor_prints_ascii_on_an_ascii_terminal() -> None:
