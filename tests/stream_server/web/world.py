@@ -6,6 +6,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from stream_server.web.route import Handler, Route
 from tests.end_to_end import api
 from tests.stream_server import tokens
 
@@ -15,6 +16,12 @@ Answer = api.Answer
 
 Refusal = tuple[Any, int, str, str | None]
 """A body, and the status, code and parameter of its error."""
+
+
+def replace_handler(monkeypatch: pytest.MonkeyPatch, path: str, handler: Handler) -> None:
+    """Let ``handler`` answer the requests for the route ``path``."""
+    slot = vars(Route)["handler"]  # the rows are frozen, and shared by all tests
+    monkeypatch.setattr(Route, "handler", property(lambda row: handler if row.path == path else slot.__get__(row)))
 
 
 class World:
