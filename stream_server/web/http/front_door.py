@@ -12,6 +12,7 @@ from aiohttp import web
 from stream_server.runtime.fair_queue import Place
 from stream_server.runtime.tcp_keepalive import inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
+from stream_server.web.http.api_request import ApiRoutes
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
@@ -38,7 +39,6 @@ class FrontDoor:
     Attributes:
         connections: The connections that are not streams.
         held_heads: The bytes of heads that are not whole.
-        stream_begins: The possible first bytes of a request for a stream, which is opened without aiohttp.
         table: Limits the number of connections.
     """
 
@@ -53,7 +53,6 @@ class FrontDoor:
         """
         self._open_known = open_known
         self.connections: set[Connection] = set()
-        self.stream_begins: tuple[bytes, ...] = ()
         self.table = app[LIMITS].connections
         self.table.evict_idle = self._evict_idle
         self.held_heads = HeldHeads(self.table.hits)
@@ -85,12 +84,9 @@ class FrontDoor:
         await app.startup()
         dispatcher = Dispatcher(app)
         self._http = web.Server(dispatcher.answer, request_factory=dispatcher.make_request)
-        rows = app[ROUTES]
-        self._streams = StreamRoutes(app, {
-            path: found for (method, path), found in dispatcher.matches.items()
-            if method == "GET" and rows[found.route].is_streaming and rows[found.route].response is None
-        })  # fmt: skip
-        self.stream_begins = self._streams.begins
+        streams = [row for row in app[ROUTES].values() if row.is_streaming and row.response is None]
+        self._streams = StreamRoutes(app, {row.path: row for row in streams if row.method == "GET"})
+        self._requests = ApiRoutes(app, app[ROUTES])
         self._inherited = inherited_keepalive(listeners[0])
         self._acceptors = tuple(Acceptor(listener, self._make_connection) for listener in listeners)
         for listener in listeners:
@@ -123,11 +119,22 @@ class FrontDoor:
         """Return a handler of aiohttp, whose transport the connection lends to it."""
         return Handler(self._http, connection, self._loop)
 
-    def begin_in_turn(self, connection: Connection, head: bytes) -> None:
-        """Let a stream begin, now or when its turn has come. Until then its head stays bytes, which take the least."""
-        self._start_queue.begin_in_turn(partial(self._begin, connection, head))
+    def begin(self, connection: Connection, head: bytes) -> None:
+        """Begin to handle a request. aiohttp gets one that is unusual.
 
-    def _begin(self, connection: Connection, head: bytes) -> None:
+        A stream begins now or when its turn has come. Until then its head stays bytes, which take the least.
+        """
+        if head.startswith(self._streams.begins):
+            connection.waiting_bytes = len(head)
+            self._start_queue.begin_in_turn(partial(self._begin_stream, connection, head))
+            return
+        request = self._requests.read(connection, head)
+        if request is None:
+            connection.pass_on(head)
+        else:
+            connection.task = self._loop.create_task(self._answer(request))
+
+    def _begin_stream(self, connection: Connection, head: bytes) -> None:
         """Open a stream at once, or begin to ask Redis about it. aiohttp gets a request that is unusual."""
         if connection.transport is None:
             return  # the client has left
@@ -166,20 +173,22 @@ class FrontDoor:
     def _begin_to_ask(self, request: StreamRequest, place: Place) -> None:
         """Begin to open a stream for which Redis must be asked."""
         request[OPENING] = place
-        request.connection.task = task = self._loop.create_task(self._open(request))
+        request.connection.task = task = self._loop.create_task(self._answer(request))
         task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
 
-    async def _open(self, request: StreamRequest) -> None:
-        """Open a stream by its route's handler, or send the handler's error response."""
+    async def _answer(self, request: StreamRequest) -> None:
+        """Send the answer of the request's route, or let it open a stream."""
         connection = request.connection
         try:
-            response = await handle_request(request.as_aiohttp(), request.match_info.handler)
+            response = await handle_request(request.as_aiohttp(), request.route)
+            if response is not OPENED:
+                goes_on = request.keep_alive and response.keep_alive is not False
+                connection.answer(encode_answer(response, keep_alive=goes_on), goes_on=goes_on)
         except ConnectionError:
             connection.drop()  # the client has left
-            return
-        if response is not OPENED:
-            goes_on = request.keep_alive and response.keep_alive is not False
-            connection.answer(encode_answer(response, keep_alive=goes_on), goes_on=goes_on)
+        except Exception:
+            logger.exception("a request could not be answered")
+            connection.drop()
 
     def stop_listening(self) -> None:
         """Accept no more connections."""

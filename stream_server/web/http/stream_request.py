@@ -1,6 +1,7 @@
 """A request for a stream that a connection has read by itself, without aiohttp."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from aiohttp import HttpVersion11, hdrs, web
@@ -8,7 +9,8 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from stream_server.web.http.connection import Connection
-from stream_server.web.http.date_header import date_header
+from stream_server.web.http.responses import date_header
+from stream_server.web.route import Route
 
 MAX_USUAL_HEAD_BYTES = 16_384
 """Longest head that is read here. aiohttp reads longer ones, and refuses lines and fields that are too long."""
@@ -16,11 +18,19 @@ MAX_USUAL_HEAD_BYTES = 16_384
 MAX_USUAL_FIELDS = 64
 
 _NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_FIELDS = rf"((?:{_NAME}:[\t ]*+[\t !-~]*+\r\n)*+)\r\n"
+FIELDS = rf"((?:{_NAME}:[\t ]*+[\t !-~]*+\r\n)*+)\r\n"
+"""The usual header fields, as one group, and the blank line behind them."""
+
 _FIELD = re.compile(rf"({_NAME}):([^\r]*+)\r\n")
 
 UNUSUAL_FIELDS = frozenset({"content-length", "transfer-encoding", "expect", "trailer", "te"})
 """Header fields of a request that aiohttp handles, because they announce a body or another answer before."""
+
+
+EMPTY_STATUSES = frozenset({204, 304})
+"""Statuses whose answers have neither a body nor a length of one (RFC 9110 §8.6)."""
+
+NO_PARAMETERS: Mapping[str, str] = {}
 
 
 class _NothingWritten(NamedTuple):
@@ -34,34 +44,39 @@ class StreamRequest:
         app: The app that serves the request.
         connection: The connection of the request.
         fields: The header fields, by their names in lower case.
-        match_info: The route.
-        path: The path of the route.
+        match_info: The parameters in the path.
+        method: The method, in capitals.
+        path: The path of the request.
         query_text: The text behind the `?`, percent-encoded.
+        route: The row of the URL table.
         transport: The transport of the connection.
     """
 
     __slots__ = (
-        "_headers", "_url", "_values", "app", "connection", "fields", "match_info", "path", "query_text", "transport",
+        "_headers", "_url", "_values", "app", "connection", "fields", "match_info", "method", "path", "query_text",
+        "route", "transport",
     )  # fmt: skip
 
-    method = hdrs.METH_GET
     version = HttpVersion11
     body_exists = can_read_body = False
     writer = _NothingWritten()
 
     def __init__(
-        self, connection: Connection, app: web.Application, match_info: web.UrlMappingMatchInfo, path: str,
-        query_text: str, fields: dict[str, str],
+        self, connection: Connection, app: web.Application, route: Route, path: str, query_text: str,
+        fields: dict[str, str], parameters: Mapping[str, str] = NO_PARAMETERS,
     ) -> None:  # fmt: skip
+        """``parameters`` are those in the path."""
         self._values: dict[Any, Any] = {}
         self.app = app
         self.connection = connection
         self.fields = fields
         self._headers: CIMultiDictProxy[str] | None = None
         self._url: URL | None = None
-        self.match_info = match_info
+        self.match_info = parameters
+        self.method = route.method
         self.path = path
         self.query_text = query_text
+        self.route = route
         self.transport = connection.transport
 
     def __getitem__(self, key: Any) -> Any:
@@ -107,13 +122,13 @@ class StreamRequest:
 class StreamRoutes:
     """The routes of streams, whose requests are read without aiohttp if they are as usual."""
 
-    def __init__(self, app: web.Application, routes: dict[str, web.UrlMappingMatchInfo]) -> None:
-        """``routes`` are the routes of streams by their paths."""
+    def __init__(self, app: web.Application, routes: dict[str, Route]) -> None:
+        """``routes`` are the rows of streams by their paths."""
         self._app = app
         self._routes = routes
         paths = "|".join(map(re.escape, sorted(routes)))
         self.begins = tuple(f"GET {path}{end}".encode() for path in routes for end in "? ")
-        self._head = re.compile(rf"GET ({paths})(?:\?([!\"$-~]*+))? HTTP/1\.1\r\n{_FIELDS}")
+        self._head = re.compile(rf"GET ({paths})(?:\?([!\"$-~]*+))? HTTP/1\.1\r\n{FIELDS}")
 
     def read(self, connection: Connection, head: bytes) -> StreamRequest | None:
         """Return the request of a whole head, or None if aiohttp must read it: it is unusual or invalid."""
@@ -122,12 +137,21 @@ class StreamRoutes:
         found = self._head.fullmatch(head.decode())
         if found is None:
             return None
-        pairs = _FIELD.findall(found[3])
-        fields = {name.lower(): value.strip("\t ") for name, value in pairs}
-        is_usual = len(fields) == len(pairs) <= MAX_USUAL_FIELDS and "host" in fields
-        if not is_usual or not UNUSUAL_FIELDS.isdisjoint(fields):
+        fields = read_fields(found[3], UNUSUAL_FIELDS)
+        if fields is None:
             return None
         return StreamRequest(connection, self._app, self._routes[found[1]], found[1], found[2] or "", fields)
+
+
+def read_fields(text: str, unusual: frozenset[str]) -> dict[str, str] | None:
+    """Return the header fields in a text of the pattern `FIELDS`, by their names in lower case.
+
+    None if aiohttp must read the head: it repeats a field, has one of the ``unusual`` ones, many, or no `Host`.
+    """
+    pairs = _FIELD.findall(text)
+    fields = {name.lower(): value.strip("\t ") for name, value in pairs}
+    is_usual = len(fields) == len(pairs) <= MAX_USUAL_FIELDS and "host" in fields
+    return fields if is_usual and unusual.isdisjoint(fields) else None
 
 
 def connection_of(request: web.Request) -> Connection:
@@ -141,7 +165,8 @@ def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
     body = response.body if isinstance(response, web.Response) else None
     text = body if isinstance(body, bytes) else b""
     headers = response.headers
-    headers[hdrs.CONTENT_LENGTH] = str(len(text))
+    if response.status not in EMPTY_STATUSES:
+        headers[hdrs.CONTENT_LENGTH] = str(len(text))
     headers.setdefault(hdrs.DATE, date_header())
     if not keep_alive:
         headers[hdrs.CONNECTION] = "close"

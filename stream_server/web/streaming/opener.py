@@ -24,10 +24,9 @@ from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
 from stream_server.web.http.app_keys import AUTH, CLAIMS, CONFIG, HUB, METRICS, REQUEST_ID, STORE, TOKEN_STATUSES
 from stream_server.web.http.authentication import TICKET_PARAMETER, token_id
-from stream_server.web.http.date_header import date_header
-from stream_server.web.http.middleware import read_request_id
 from stream_server.web.http.query import TOKEN_PARAMETERS, parse_pairs
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers
+from stream_server.web.http.responses import date_header, read_request_id
 from stream_server.web.http.stream_request import StreamRequest
 from stream_server.web.limits.rate_limit import CONNECTS
 from stream_server.web.streaming.compression import compress_framing, negotiate_content_coding

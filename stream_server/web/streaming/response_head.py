@@ -11,9 +11,8 @@ from aiohttp import HttpVersion, hdrs
 
 from stream_server.hub.framing import IDENTITY
 from stream_server.web.http.cors import merge_cors_headers
-from stream_server.web.http.date_header import date_header
 from stream_server.web.http.middleware import X_REQUEST_ID
-from stream_server.web.http.responses import SAFETY_HEADERS
+from stream_server.web.http.responses import SAFETY_HEADERS, date_header
 
 STREAM_HEADERS = {
     "Cache-Control": "no-store, no-transform",

@@ -21,7 +21,6 @@ from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
 from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.http.cors import cors_headers
-from stream_server.web.http.date_header import date_header
 from stream_server.web.http.request_limits import (
     ALLOWANCE,
     LIMITS,
@@ -29,7 +28,7 @@ from stream_server.web.http.request_limits import (
     rate_limit_headers,
     reject_when_draining,
 )
-from stream_server.web.http.responses import OPENED, SERVER_NAME
+from stream_server.web.http.responses import OPENED, SERVER_NAME, date_header
 from stream_server.web.http.stream_request import connection_of
 from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing, wrap_chunk, wrap_raw
@@ -199,9 +198,7 @@ def _make_connection(
     The stream gives ``place`` and, by ``release``, that of the connection back when the connection has ended.
     """
     hub = request.app[HUB]
-    connection = StreamConnection(
-        transport, chunked=supports_chunked(request), buffer_bytes=hub.limits.buffer_bytes
-    )
+    connection = StreamConnection(transport, chunked=supports_chunked(request), buffer_bytes=hub.limits.buffer_bytes)
     connection.write(first_bytes)
     place.release = release
     attach_stream(hub, stream_plan, connection, place)
