@@ -342,7 +342,8 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer without a request handler, and close the connection. Do not answer while another answer is sent."""
-        if self._phase == _BUSY and not self._is_answered:
+        is_waiting = self.waiting_bytes and self.task is None  # its stream has not begun
+        if self._phase == _BUSY and not self._is_answered and not is_waiting:
             self.drop()
         elif self.transport is not None:
             self.transport.write(refusal.encode())
