@@ -24,14 +24,15 @@ from stream_server.web.http.fields import (
     NonNegativeInt,
     Timestamp,
 )
-from stream_server.web.http.idempotency import read_keyed_body, write_by_path_id
 from stream_server.web.http.paging import IdsQuery, NumberedPageQuery, PageAnswer
+from stream_server.web.http.query import write_by_path_id
 from stream_server.web.http.responses import (
     created_response,
     encode_response,
     list_response,
     page_response,
 )
+from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.route import Route
 from stream_server.wire.objects import Comment, LikeCount, Location, Media, Place, Status
 
