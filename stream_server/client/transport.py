@@ -27,7 +27,7 @@ from stream_server.client.errors import (
     parse_refusal,
     summary_of,
 )
-from stream_server.client.tokens import NO_TOKEN, TokenSource
+from stream_server.client.tokens import FixedToken
 
 SERVER_DELAY_JITTER = 0.25
 """A server's delay is extended by up to this share, because the server may name the same delay to all clients."""
@@ -137,7 +137,7 @@ class Transport:
 
     def __init__(self, url: str, options: ClientOptions) -> None:
         self.url = check_address(url)
-        self.tokens: TokenSource = NO_TOKEN
+        self.tokens = FixedToken("")
         self.repeats = 0
         self._attempts = options.get("attempts", 6)
         self._seconds = options.get("seconds", 30.0)

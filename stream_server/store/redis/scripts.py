@@ -345,22 +345,27 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
 
     ``pads`` are the pads of the signature of published entries; both are empty without a signature.
     """
-    return keys.lua_key_names() | {
-        "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",
-        "TIMELINE_MAX": str(size_limits.timeline_max),
-        "FANOUT_BATCH_SIZE": str(size_limits.fanout_batch_size),
-        "STEP_TIMELINES": str(size_limits.step_timelines),
-        "ADDS_PER_TRIM": str(size_limits.adds_per_trim),
-        "HOME_TIMELINE": f"'{keys.key_for('home')}'" if size_limits.step_timelines else "''",
-        "LIST_TIMELINE": f"'{keys.key_for('timeline')}'" if size_limits.step_timelines else "''",
-        "FOLLOWING_MAX": str(size_limits.following_max),
-        "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
-        "STORED_FORM": f"'{STORED_FORM}'",
-        "FOREIGN_USERS": f"'{size_limits.foreign_users_key}'",
-        "MAC_INNER_PAD": f"'{pads[0]}'",
-        "MAC_OUTER_PAD": f"'{pads[1]}'",
-        "JOB_GRACE_MS": str(JOB_GRACE_MS),
-        "JOB_LEASE_MS": str(JOB_LEASE_MS),
-        "REFILL_AUTHORS_PER_PASS": str(REFILL_AUTHORS_PER_PASS),
-        "VISIBILITY_TABLE": f"('{visibility.visibility_table()}')",
-    }
+    names = {each.name: str(each.value) for each in (*visibility.VisibilityFact, *visibility.Visibility)}
+    return (
+        keys.lua_key_names()
+        | names
+        | {
+            "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",
+            "TIMELINE_MAX": str(size_limits.timeline_max),
+            "FANOUT_BATCH_SIZE": str(size_limits.fanout_batch_size),
+            "STEP_TIMELINES": str(size_limits.step_timelines),
+            "ADDS_PER_TRIM": str(size_limits.adds_per_trim),
+            "HOME_TIMELINE": f"'{keys.key_for('home')}'" if size_limits.step_timelines else "''",
+            "LIST_TIMELINE": f"'{keys.key_for('timeline')}'" if size_limits.step_timelines else "''",
+            "FOLLOWING_MAX": str(size_limits.following_max),
+            "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
+            "STORED_FORM": f"'{STORED_FORM}'",
+            "FOREIGN_USERS": f"'{size_limits.foreign_users_key}'",
+            "MAC_INNER_PAD": f"'{pads[0]}'",
+            "MAC_OUTER_PAD": f"'{pads[1]}'",
+            "JOB_GRACE_MS": str(JOB_GRACE_MS),
+            "JOB_LEASE_MS": str(JOB_LEASE_MS),
+            "REFILL_AUTHORS_PER_PASS": str(REFILL_AUTHORS_PER_PASS),
+            "VISIBILITY_TABLE": f"('{visibility.visibility_table()}')",
+        }
+    )

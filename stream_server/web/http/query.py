@@ -1,7 +1,7 @@
 """Parses a query string into a msgspec struct. Each parameter must be known, occur at most once, and be UTF-8."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 
@@ -10,15 +10,11 @@ from aiohttp import web
 from msgspec import inspect
 
 from stream_server.errors import BadRequest
-from stream_server.store.idempotency import IdempotencyKey
-from stream_server.web.http.app_keys import CLAIMS, QUERY
-from stream_server.web.http.validation import read_idempotency_key, to_api_error
+from stream_server.web.http.app_keys import QUERY
+from stream_server.web.http.validation import to_api_error
 from stream_server.web.route import Route
 
 QueryType = TypeVar("QueryType", bound=msgspec.Struct)
-Result = TypeVar("Result")
-Write = Callable[[str, str, IdempotencyKey], Awaitable[Result]]
-"""A method of the store that takes the caller's user id, the id of an object, and the idempotency key."""
 
 MAX_KEPT_QUERIES = 1024
 MAX_KEPT_QUERY_CHARS = 512
@@ -144,11 +140,6 @@ def read_path_id(request: web.Request, name: str = "id") -> str:
     if not _ID_PATTERN.fullmatch(text):
         raise BadRequest("an id is a decimal number; this path does not accept `me`", param=name)
     return text
-
-
-async def write_by_path_id(request: web.Request, write: Write[Result]) -> Result:
-    """Call ``write`` with the caller's id, the id in the path and the idempotency key, and return its result."""
-    return await write(request[CLAIMS].sub, read_path_id(request), read_idempotency_key(request))
 
 
 ParameterReader = Callable[[str, str], Any]

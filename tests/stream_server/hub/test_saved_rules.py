@@ -115,8 +115,7 @@ async def test_a_stream_without_rules_waits_until_rules_are_saved(world: World) 
 
 
 async def test_a_poll_returns_a_change_of_the_rules(world: World) -> None:
-    stream, _ = world.open(rules="saved", saved=TEA)
-    poll = world.poll(stream.client.request)
+    poll = world.poll(world.request(rules="saved", saved=TEA))
     world.change_rules("1", {"5": "milk"})
     world.post("milk")
     polled = await poll.run(5)
@@ -276,7 +275,7 @@ async def test_a_narrowing_filter_that_raises_matches_nothing(world: World, monk
 
 async def test_a_rule_that_raises_is_disabled_without_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     stream, socket = world.open(rules="saved", saved={"1": "tea", "2": "milk"})
-    saved = stream.client.subscription.find_base("rules")
+    saved = stream.subscription.find_base("rules")
     assert isinstance(saved, SavedRules)
 
     def boom(event: Event) -> bool:

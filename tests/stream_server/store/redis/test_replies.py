@@ -214,7 +214,8 @@ async def test_a_write_without_its_replicas_has_an_unknown_outcome(how: str) -> 
 
 
 async def test_a_refused_write_does_not_need_replicas() -> None:
-    async with ScriptedRedis(EVALSHA=[b"-NOT_FOUND status\r\n"], WAIT=[b":0\r\n"]) as redis:
+    refusal = b"-REFUSED NOT_FOUND status script: 1f, on @user_script:1.\r\n"
+    async with ScriptedRedis(EVALSHA=[refusal], WAIT=[b":0\r\n"]) as redis:
         link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(ApiError) as failure:
             await Scripts(link, SizeLimits(), 1).write("like", new_key())

@@ -31,7 +31,7 @@ async def test_a_suspension_is_an_internal_log_entry(store: Store, people: Peopl
     assert [(entry.kind, entry.audience) for entry in entries] == [("suspend", "-"), ("reinstate", "-")]
     assert all(json.loads(entry.body) == {"wire": {"uid": ann}} for entry in entries)
     assert raw.exists("{core}:suspended") == 0
-    assert raw.hget(f"{{core}}:user:{ann}", "suspended") is None
+    assert raw.hget(f"{{core}}:user:{ann}", "suspended") == b"0"
 
 
 async def test_a_repeated_suspension_is_logged_once(store: Store, people: People, raw: "redis.Redis") -> None:

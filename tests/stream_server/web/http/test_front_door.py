@@ -329,7 +329,7 @@ async def test_the_relations_of_an_unknown_user_are_read_while_redis_is_asked_ab
         gate.open.set()
         await open_stream(reader)
         (client,) = app[app_keys.HUB].registry.list_clients()
-        assert client.request.viewer is viewer  # so its relations were not read again
+        assert client.viewer is viewer  # so its relations were not read again
 
 
 @pytest.mark.parametrize(("uid", "status"), [("404", 401), ("suspended", 403)])
@@ -406,7 +406,7 @@ async def test_a_stream_of_a_kept_viewer_waits_for_what_this_process_wrote(
         hub.live.head = await read_head()  # this hub has no feed, which would move it
         await open_stream(reader)
         (client,) = hub.registry.list_clients()
-        assert client.request.position == hub.head
+        assert client.position == hub.head
 
 
 @pytest.fixture
