@@ -53,7 +53,6 @@ from stream_server.web.api.server import load_console
 from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming.framing import count_streams
-from stream_server.web.streaming.opener import StreamOpener
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
 
@@ -151,7 +150,7 @@ async def serve_application(
     ``workers`` sends questions to the other workers of the server.
     """
     async with running_application(config, workers) as app, app[app_keys.OPERATIONS].offered():
-        door = front_door.make_front_door(app, StreamOpener(app).open_known)
+        door = front_door.make_front_door(app)
         await door.open(listen().sockets, listening.LISTEN_BACKLOG)
         gc.freeze()  # existing objects live as long as the process, so no collection needs to visit them
         try:

@@ -22,6 +22,7 @@ from stream_server.web.http.app_keys import (
     VIEWER_READ,
 )
 from stream_server.web.http.query import query_pairs
+from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.route import Route
 
 TICKET_PARAMETER = "ticket"
@@ -58,11 +59,13 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
     Raises as :func:`authenticate` does. ``stream_request`` is the request if it opens a stream.
     """
     if claims.profile is not None:
+        await begin_to_ask(stream_request)
         claims = await _to_own_user(app, claims)
     token, statuses = token_id(claims), app[TOKEN_STATUSES]
     token_status = statuses.get_known(token)
     if token_status is None:
         if stream_request is not None:
+            await begin_to_ask(stream_request)
             _read_relations_meanwhile(stream_request, token.uid)
         token_status = await statuses.ask(token, shared=stream_request is not None)
     refuse_invalid_token(token_status)
@@ -121,15 +124,18 @@ async def _read_claims(request: web.Request, route: Route) -> Claims:
     """Return the claims of the ticket or of the verified token. The caller must check whether the token was revoked."""
     ticket = read_ticket(request) if route.accepts_ticket else None
     if ticket is not None:
+        await begin_to_ask(request)
         return await redeem_ticket(request, ticket)
     token = read_bearer_token(request) if route.dialect is None else await route.dialect.read_token(request)
-    return await _verify_token(request.app, token)
+    return await _verify_token(request.app, token, request)
 
 
-async def _verify_token(app: web.Application, token: str) -> Claims:
+async def _verify_token(app: web.Application, token: str, request: web.Request | None = None) -> Claims:
     """Return the claims of a token. Fetch the key first if it is a new one of another issuer."""
     key_set = app.get(KEY_SET)
     if key_set is not None:
+        if key_set.lacks_key_for(token):
+            await begin_to_ask(request)
         await key_set.ensure_key_for(token)
     return app[AUTH].verify(token, time.time())
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.held_heads import HeldHeads
 from stream_server.web.http.http_handler import Dispatcher, Handler
 from stream_server.web.http.middleware import handle_request
-from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
 from stream_server.web.http.responses import OPENED
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.stream_request import StreamRequest, StreamRoutes, encode_answer
@@ -44,14 +44,12 @@ class FrontDoor:
 
     def __init__(
         self, app: web.Application, *, timeouts: Callable[[], ConnectionTimeouts] = ConnectionTimeouts,
-        open_known: Callable[[StreamRequest], bool] = lambda _: False, shutdown_seconds: float = SHUTDOWN_SECONDS,
+        shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:  # fmt: skip
         """Serve ``app``, which has the limits of connections.
 
-        ``timeouts`` returns those of each new connection. ``open_known`` opens a stream at once if it can, and returns
-        whether it has.
+        ``timeouts`` returns those of each new connection.
         """
-        self._open_known = open_known
         self.connections: set[Connection] = set()
         self.stream_begins: tuple[bytes, ...] = ()
         self.table = app[LIMITS].connections
@@ -128,58 +126,60 @@ class FrontDoor:
         self._start_queue.begin_in_turn(partial(self._begin, connection, head))
 
     def _begin(self, connection: Connection, head: bytes) -> None:
-        """Open a stream at once, or begin to ask Redis about it. aiohttp gets a request that is unusual."""
+        """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
         if connection.transport is None:
             return  # the client has left
         request = self._streams.read(connection, head)
         if request is None:
             connection.pass_on(head)
             return
+        answering = self._answer(request)
         try:
-            is_open = self._open_known(request)
-        except ConnectionError:
-            connection.drop()  # the client has left
-            return
-        except Exception:
-            logger.exception("a stream could not be opened")
-            connection.drop()
-            return
-        if is_open:
-            return
-        openings = self._app[LIMITS].openings
+            answering.send(None)
+        except StopIteration:
+            return  # the stream is open, or was refused
+        openings = self._app[LIMITS].openings  # it asks Redis first: `begin_to_ask` has returned to here
         place = openings.take_now()
         if place is not None:
-            self._begin_to_ask(request, place)
+            self._go_on(request, answering, place)
+        elif ALLOWANCE in request:  # it was counted, and must not be counted again
+            openings.begin_in_turn(partial(self._go_on, request, answering))
         else:  # until its turn comes, only its bytes are kept
+            answering.close()
             openings.begin_in_turn(partial(self._begin_later, connection, head))
 
     def _begin_later(self, connection: Connection, head: bytes, place: Place) -> bool:
-        """Begin a stream that has waited for its turn.
-
-        Return False if the client has left, so that ``place`` is free.
-        """
+        """Begin a stream that has waited for its turn. Return False if the client has left, so ``place`` is free."""
         request = None if connection.transport is None else self._streams.read(connection, head)
-        if request is not None:  # else the client has left
-            self._begin_to_ask(request, place)
-        return request is not None
+        return request is not None and self._go_on(request, self._answer(request), place)
 
-    def _begin_to_ask(self, request: StreamRequest, place: Place) -> None:
-        """Begin to open a stream for which Redis must be asked."""
+    def _go_on(self, request: StreamRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
+        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if the client left."""
+        connection = request.connection
+        if connection.transport is None:
+            answering.close()
+            return False
         request[OPENING] = place
-        request.connection.task = task = self._loop.create_task(self._open(request))
+        connection.task = task = self._loop.create_task(answering)
         task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
+        return True
 
-    async def _open(self, request: StreamRequest) -> None:
+    async def _answer(self, request: StreamRequest) -> None:
         """Open a stream by its route's handler, or send the handler's error response."""
         connection = request.connection
         try:
             response = await handle_request(request.as_aiohttp(), request.match_info.handler)
         except ConnectionError:
             connection.drop()  # the client has left
-            return
-        if response is not OPENED:
-            goes_on = request.keep_alive and response.keep_alive is not False
-            connection.answer(encode_answer(response, keep_alive=goes_on), goes_on=goes_on)
+        except Exception:
+            logger.exception("a stream could not be opened")
+            connection.drop()
+        else:
+            if response is not OPENED:
+                goes_on = request.keep_alive and response.keep_alive is not False
+                data = encode_answer(response, keep_alive=goes_on)
+                # Not at once, because many requests may come together, and each would begin inside the one before.
+                self._loop.call_soon(partial(connection.answer, data, goes_on=goes_on))
 
     def stop_listening(self) -> None:
         """Accept no more connections."""
@@ -210,14 +210,14 @@ class FrontDoor:
         await self._app.cleanup()
 
 
-def make_front_door(app: web.Application, open_known: Callable[[StreamRequest], bool]) -> FrontDoor:
+def make_front_door(app: web.Application) -> FrontDoor:
     """Create the front door of ``app``. Its timeouts come from the settings, which a reload may change."""
     config = app[CONFIG]
 
     def timeouts() -> ConnectionTimeouts:
         return ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds)
 
-    return FrontDoor(app, timeouts=timeouts, open_known=open_known)
+    return FrontDoor(app, timeouts=timeouts)
 
 
 async def drain(app: web.Application, door: FrontDoor, timeout_seconds: float) -> None:

@@ -33,13 +33,15 @@ from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.random_ids import random_id
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers, reject_when_draining
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, limit_headers, reject_when_draining
 from stream_server.web.http.responses import (
     SAFETY_HEADERS,
+    X_REQUEST_ID,
     JsonResponse,
     error_response,
     http_exception_to_api_error,
 )
+from stream_server.web.http.stream_request import is_of_the_door
 from stream_server.web.limits.rate_limit import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Handler, NoQuery, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
@@ -47,7 +49,6 @@ from stream_server.wire.errors import STATUS_BY_CODE
 
 logger = logging.getLogger(__name__)
 
-X_REQUEST_ID = "X-Request-Id"
 CLIENT_LEFT = 499
 """Instead of a status in a trace: the client has disconnected before the answer."""
 
@@ -81,7 +82,7 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
     status = CLIENT_LEFT
     try:
         try:
-            response = await _check_and_answer(request, app, route, handler, trace)
+            response = await _answer_in_turn(request, app, route, handler, trace)
         except ConnectionError:
             raise  # the client cannot receive an answer, and the server has not failed
         except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
@@ -91,7 +92,7 @@ async def handle_request(request: web.Request, handler: Handler) -> web.StreamRe
         if tracing is not None and trace is not None:
             tracing.end(trace, status)
     if not response.prepared:
-        _complete_headers(request, route, response)
+        _complete_headers(request, response)
     _record_metrics(request, route, response.status, time.monotonic() - started_at)
     return response
 
@@ -125,7 +126,7 @@ def _begin_trace(request: web.Request, route: Route | None, tracing: Tracing) ->
     return tracing.begin(request.method, route.path, request.headers)
 
 
-def _complete_headers(request: web.Request, route: Route | None, response: web.StreamResponse) -> None:
+def _complete_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Add the headers that every answer has, and those of the limit that is nearest."""
     headers = response.headers
     headers[X_REQUEST_ID] = request[REQUEST_ID]
@@ -134,16 +135,13 @@ def _complete_headers(request: web.Request, route: Route | None, response: web.S
             headers.setdefault(name, value)
     if request.app[CONFIG].cors_origins:
         add_cors_headers(request, headers)
-    allowance = request.get(ALLOWANCE)
-    if allowance is not None:
-        dialect = None if route is None else route.dialect
-        make_headers = rate_limit_headers if dialect is None else dialect.rate_limit_headers
-        headers.update(make_headers(allowance))
+    if ALLOWANCE in request:
+        headers.update(limit_headers(request))
     if request.app[HUB].is_stopping:
         response.force_close()  # the client's next request finds another server
 
 
-async def _check_and_answer(
+async def _answer_in_turn(
     request: web.Request, app: web.Application, route: Route | None, handler: Handler, trace: RequestTrace | None
 ) -> web.StreamResponse:
     """Answer a request when its turn has come. ``route`` is its row in the URL table, None without one.
@@ -160,22 +158,38 @@ async def _check_and_answer(
         if request.match_info.http_exception is not None:
             return await handler(request)
         route = UNDECLARED_ROUTE
-    limits = app[LIMITS]
     if route.is_streaming:
-        place = request[OPENING] = request.get(OPENING) or limits.openings.place()
-        if request.can_read_body:  # a sender may be slow, and the others must not wait for it
-            return await _check_and_handle(request, app, route, handler)
-        async with place:
-            return await _check_and_handle(request, app, route, handler)
+        return await _open_in_turn(request, app, route, handler)
     with timeout_budget.TimeoutBudget(app[CONFIG].redis_timeout_seconds, trace):
         # A route without limits, such as a probe of the server's health, must not wait for other requests.
-        if not route.rate_limits or not limits.are_on:
-            return await _check_and_handle(request, app, route, handler)
-        async with limits.turn(request):
-            return await _check_and_handle(request, app, route, handler)
+        if not route.rate_limits or not app[LIMITS].are_on:
+            return await _handle_if_allowed(request, app, route, handler)
+        async with app[LIMITS].turn(request):
+            return await _handle_if_allowed(request, app, route, handler)
 
 
-async def _check_and_handle(
+async def _open_in_turn(
+    request: web.Request, app: web.Application, route: Route, handler: Handler
+) -> web.StreamResponse:
+    """Open a stream, or answer a long poll. It takes its place among those that open before it asks Redis anything.
+
+    A request that the front door has read takes the place when it needs one, see `begin_to_ask`. A sender of a body may
+    be slow, and the others must not wait for it, so it takes none.
+    """
+    if not is_of_the_door(request) and not request.can_read_body:
+        request[OPENING] = await app[LIMITS].openings.place().__aenter__()
+    try:
+        return await _handle_if_allowed(request, app, route, handler)
+    except BaseException as error:
+        if OPENING in request:
+            request[OPENING].give_back(error)
+        raise
+    finally:
+        if OPENING in request:
+            request[OPENING].give_back()
+
+
+async def _handle_if_allowed(
     request: web.Request, app: web.Application, route: Route, handler: Handler
 ) -> web.StreamResponse:
     """Check the query, the token and the limits against the route's row in the URL table, then call the handler.

@@ -1,12 +1,13 @@
 """A request for a stream that a connection has read by itself, without aiohttp."""
 
+import asyncio
 import re
 from typing import Any, NamedTuple, cast
 
 from aiohttp import HttpVersion11, hdrs, web
-from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
+from multidict import CIMultiDict
 
+from stream_server.web.http.app_keys import OPENING
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.date_header import date_header
 
@@ -27,22 +28,26 @@ class _NothingWritten(NamedTuple):
     output_size: int = 0
 
 
+class _Target(NamedTuple):
+    """The part of a URL that checks of streams read. ``raw_query_string`` is percent-encoded."""
+
+    raw_query_string: str
+
+
 class StreamRequest:
     """A `GET` request for a stream. It has those parts of aiohttp's request that checks and handlers of streams use.
 
     Attributes:
         app: The app that serves the request.
         connection: The connection of the request.
-        fields: The header fields, by their names in lower case.
+        headers: The header fields, by their names in any case. No name occurs twice.
         match_info: The route.
         path: The path of the route.
-        query_text: The text behind the `?`, percent-encoded.
+        rel_url: The query.
         transport: The transport of the connection.
     """
 
-    __slots__ = (
-        "_headers", "_url", "_values", "app", "connection", "fields", "match_info", "path", "query_text", "transport",
-    )  # fmt: skip
+    __slots__ = ("_values", "app", "connection", "headers", "match_info", "path", "rel_url", "transport")
 
     method = hdrs.METH_GET
     version = HttpVersion11
@@ -51,17 +56,15 @@ class StreamRequest:
 
     def __init__(
         self, connection: Connection, app: web.Application, match_info: web.UrlMappingMatchInfo, path: str,
-        query_text: str, fields: dict[str, str],
+        query_text: str, headers: CIMultiDict[str],
     ) -> None:  # fmt: skip
         self._values: dict[Any, Any] = {}
         self.app = app
         self.connection = connection
-        self.fields = fields
-        self._headers: CIMultiDictProxy[str] | None = None
-        self._url: URL | None = None
+        self.headers = headers
         self.match_info = match_info
         self.path = path
-        self.query_text = query_text
+        self.rel_url = _Target(query_text)
         self.transport = connection.transport
 
     def __getitem__(self, key: Any) -> Any:
@@ -84,24 +87,28 @@ class StreamRequest:
         return cast("web.Request", self)
 
     @property
-    def headers(self) -> CIMultiDictProxy[str]:
-        """The header fields, by their names in any case."""
-        if self._headers is None:
-            self._headers = CIMultiDictProxy(CIMultiDict(self.fields))
-        return self._headers
-
-    @property
-    def rel_url(self) -> URL:
-        """The path and the query."""
-        if self._url is None:
-            self._url = URL.build(path=self.path, query_string=self.query_text, encoded=True)
-        return self._url
-
-    @property
     def keep_alive(self) -> bool:
         """Whether the client wants to send another request behind this one."""
-        options = self.fields.get("connection", "").lower().split(",")
+        options = self.headers.get(hdrs.CONNECTION, "").lower().split(",")
         return "close" not in map(str.strip, options)
+
+
+def is_of_the_door(request: object) -> bool:
+    """Return whether the front door has read a request, and not aiohttp."""
+    return isinstance(request, StreamRequest)
+
+
+async def begin_to_ask(request: web.Request | None) -> None:
+    """Wait for the turn of a stream that must ask Redis, or wait for anything else, before it can open.
+
+    The front door lets a stream begin without a task, because most streams never wait. Each function that a stream
+    runs through awaits this one before it awaits anything that may take time. What is no request of the front door
+    passes at once. Raises Unavailable if the turn does not come in time.
+    """
+    if request is not None and is_of_the_door(request):
+        if OPENING not in request:
+            await asyncio.sleep(0)  # to the front door, which goes on in a task, with a place among those that ask
+        await request[OPENING].__aenter__()
 
 
 class StreamRoutes:
@@ -122,12 +129,13 @@ class StreamRoutes:
         found = self._head.fullmatch(head.decode())
         if found is None:
             return None
-        pairs = _FIELD.findall(found[3])
-        fields = {name.lower(): value.strip("\t ") for name, value in pairs}
-        is_usual = len(fields) == len(pairs) <= MAX_USUAL_FIELDS and "host" in fields
-        if not is_usual or not UNUSUAL_FIELDS.isdisjoint(fields):
+        fields = [(name, value.strip("\t ")) for name, value in _FIELD.findall(found[3])]
+        names = {name.lower() for name, _ in fields}
+        is_usual = len(names) == len(fields) <= MAX_USUAL_FIELDS and "host" in names
+        if not is_usual or not UNUSUAL_FIELDS.isdisjoint(names):
             return None
-        return StreamRequest(connection, self._app, self._routes[found[1]], found[1], found[2] or "", fields)
+        route, headers = self._routes[found[1]], CIMultiDict(fields)
+        return StreamRequest(connection, self._app, route, found[1], found[2] or "", headers)
 
 
 def connection_of(request: web.Request) -> Connection:

@@ -12,7 +12,7 @@ from aiohttp import web
 from stream_server.errors import ApiError, BadRequest, Unauthorized
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.token_expiry import EMPTY_CONTEXT
-from stream_server.web.http.app_keys import CLAIMS, HUB
+from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING
 from stream_server.web.http.request_limits import LIMITS, StreamPlace, reject_when_draining
 from stream_server.web.limits.rate_limit import CONNECTS
 from stream_server.web.streaming.stream import hello_bytes
@@ -75,7 +75,8 @@ class FirstMessage:
 
     async def _prove(self, operation: Operation) -> None:
         try:
-            async with self._app[LIMITS].openings.place():
+            async with self._app[LIMITS].openings.place() as place:
+                self._request[OPENING] = place
                 await self._start(operation)
         except Exception as error:  # noqa: BLE001 - the client is told
             self._refuse(as_refusal(error), operation.echo)
