@@ -1,13 +1,12 @@
 """Events as filters see them, the filters of streams, and the index that finds the clients of an event.
 
-This package is pure: it does no I/O but to read its own tables, does not know asyncio, Redis or HTTP, and imports only
-the standard library.
+This package is pure: it does no I/O, does not know asyncio, Redis or HTTP, and imports only the standard library.
 
 The one decision: **the index may leave out only subscriptions that certainly do not match.** Each filter names the
 index keys that an event must have to match it (``candidate_keys()``). The index finds candidates by these keys and
 then verifies them. So indexed matching gives the same result as asking every filter in turn, and a property test
-checks this. Some filters can express their condition exactly by keys, in whole (``exact_clauses()``) or in part
-(``index_terms()``). The index does not verify these matches again, which keeps matching cheap.
+checks this. Some filters can express their condition exactly by keys, in whole or in part (``index_terms()``). The
+index does not verify these matches again, which keeps matching cheap.
 
 All filters, built-in ones included, are registered by the entry-point group ``stream_server.filters``.
 
@@ -17,7 +16,7 @@ Files:
 ``entities``              mentions, hashtags, cashtags and links in a text
 ``analyzed_text``         the terms of a text and its entities, and the positions of a term
 ``tokens``                folding of case and Unicode form, and the words of a text, also of scripts without spaces
-``tables``                classes of characters, top-level domains and codes of languages, of which the data is in JSON
+``tables``                classes of characters, top-level domains and codes of languages; ``table_data`` has the data
 ``term_search``           searches a text for terms with punctuation, and for phrases
 ``index_keys``            the strings by which the index connects events and filters, also those of the map
 ``base``                  the contract of a filter; ``error`` has the exception for a refused value

@@ -1,7 +1,7 @@
 """The contract of a filter. Built-in filters and those of plug-ins implement it in the same way."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from filters.error import ParameterError
@@ -111,23 +111,13 @@ class Filter(ABC):
         """
         return None
 
-    def exact_clauses(self) -> Collection[Clause] | None:
-        """Return clauses (sets of index keys) that describe the filter exactly, or None, the default, if it has none.
-
-        An event matches if and only if it has all keys of at least one clause. Without clauses :meth:`matches` decides.
-        """
-        return None
-
     def index_terms(self) -> IndexTerms | None:
         """Return how the index finds this filter, or None if the server must call :meth:`matches` for every event.
 
-        The default uses the exact clauses or, if there are none, the candidate keys. Override this method if keys prove
-        some matches but not all, or if a match needs several keys together. The server calls this method once for each
-        stream, before the HTTP answer begins, and refuses the stream if a plug-in returns invalid index terms.
+        The default uses the candidate keys. Override this method if keys prove a match, or if a match needs several
+        keys together. The server calls this method once for each stream, before the HTTP answer begins, and refuses the
+        stream if a plug-in returns invalid index terms.
         """
-        clauses = self.exact_clauses()
-        if clauses is not None:
-            return IndexTerms(clauses)
         keys = self.candidate_keys()
         return None if keys is None else IndexTerms((), (), keys)
 

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from filters.base import Filter, MatchedItem, Role
 from filters.error import ParameterError, split_list
 from filters.event import Event
-from filters.index_keys import Clause, Key, user_key
+from filters.index_keys import IndexTerms, Key, user_key
 
 MAX_IDS = 5_000  # of one filter
 ME = "@me"  # stands for the users whom the asking user follows
@@ -64,9 +64,11 @@ class Follow(Filter):
         """Return the index keys of the given users and, for ``@me``, of the users followed at present."""
         return frozenset(map(user_key, self.ids)).union(map(user_key, self._following or ()))
 
-    def exact_clauses(self) -> Collection[Clause] | None:
+    def index_terms(self) -> IndexTerms:
         # The set of followed users may lose an id between two events, and only matches() sees this.
-        return None if self.includes_me else [frozenset({user_key(user_id)}) for user_id in self.ids]
+        if self.includes_me:
+            return IndexTerms((), dynamic_keys=self.candidate_keys())
+        return IndexTerms([frozenset({user_key(user_id)}) for user_id in self.ids])
 
     def matches(self, event: Event) -> bool:
         if not self.ids.isdisjoint(event.user_ids):

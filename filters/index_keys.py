@@ -40,6 +40,14 @@ class IndexTerms(NamedTuple):
     dynamic_keys: Collection[Key] | None = None
     boxes: Collection[tuple[float, float, float, float]] = ()
 
+    def keys(self) -> frozenset[Key] | None:
+        """Return keys of which each matching event has at least one. None if an empty clause matches every event."""
+        clauses = (*self.exact, *self.candidates)
+        if not all(clauses):
+            return None
+        box_keys = (key for box in self.boxes for key in filter_box_keys(box))
+        return frozenset((*map(rarest_key, clauses), *box_keys, *(self.dynamic_keys or ())))
+
 
 UNDETERMINED = "und"  # the BCP 47 tag of an unknown language, also of events without text
 

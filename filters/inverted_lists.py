@@ -61,14 +61,16 @@ class Trie(Generic[T]):
 
     def add(self, clause: Clause, item: T, *, exact: bool) -> None:
         """Add an item under a clause. ``exact`` means that each event with all keys of the clause matches the item."""
+        node: Trie[T] = self
         path = _sorted_path(clause)
-        if exact and path:
-            node = self._node_at(path[:-1])
-            items = node.children.get(path[-1], ())
-            if not isinstance(items, Trie):
-                node.children[path[-1]] = with_item(items, item)
-                return
-        node = self._node_at(path)
+        for left, key in enumerate(path, start=1 - len(path)):
+            child = node.children.get(key, ())
+            if not isinstance(child, Trie):
+                if exact and not left:
+                    node.children[key] = with_item(child, item)
+                    return
+                child = node.children[key] = Trie(child)
+            node = child
         if exact:
             node.exact_items = with_item(node.exact_items, item)
         else:
@@ -94,16 +96,6 @@ class Trie(Generic[T]):
                 node.find(keys, exact_items, candidate_items)
             else:
                 exact_items.update(node)
-
-    def _node_at(self, path: list[Key]) -> "Trie[T]":
-        """Return the node at the end of the path of keys, and create the missing nodes."""
-        node = self
-        for key in path:
-            child = node.children.get(key, ())
-            if not isinstance(child, Trie):
-                child = node.children[key] = Trie(child)
-            node = child
-        return node
 
 
 def _remove_path(node: Trie[T], path: list[Key], item: T, *, exact: bool) -> None:

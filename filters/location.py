@@ -1,13 +1,13 @@
 """The filter ``locations``: boxes on the map."""
 
 import re
-from collections.abc import Collection, Hashable
+from collections.abc import Collection
 from typing import ClassVar, Self
 
 from filters.base import Filter, MatchedItem, Role
 from filters.error import ParameterError, split_list
 from filters.event import Event
-from filters.index_keys import Box, IndexTerms, Key, box_contains, box_in_range, filter_box_keys, longitude_spans
+from filters.index_keys import Box, IndexTerms, box_contains, box_in_range, longitude_spans
 
 MAX_BOXES = 25  # of one filter
 
@@ -20,14 +20,15 @@ class Location(Filter):
     If the event has a point, the point alone decides. Otherwise the event matches if its place overlaps a box.
     """
 
-    __slots__ = ("boxes",)
+    __slots__ = ("boxes", "canonical_form")
 
     name: ClassVar[str] = "locations"
     role: ClassVar[Role] = "combinable"
+    canonical_form: frozenset[Box]
     help: ClassVar[str] = "Boxes `west,south,east,north` in degrees, comma-joined; west > east crosses the date line."
 
     def __init__(self, boxes: Collection[Box]) -> None:
-        self.boxes = frozenset(boxes)
+        self.boxes = self.canonical_form = frozenset(boxes)
 
     @classmethod
     def parse(cls, value: str) -> Self:
@@ -36,13 +37,6 @@ class Location(Filter):
             raise ParameterError("locations takes four numbers per box: west,south,east,north", param="locations")
         numbers = [_parse_degrees(item) for item in items]
         return cls([_make_box(*numbers[at : at + 4]) for at in range(0, len(numbers), 4)])
-
-    @property
-    def canonical_form(self) -> Hashable:
-        return self.boxes
-
-    def candidate_keys(self) -> frozenset[Key]:
-        return frozenset(key for box in self.boxes for key in filter_box_keys(box))
 
     def index_terms(self) -> IndexTerms:
         """Return the boxes of the filter. With them the index alone decides whether an event matches."""

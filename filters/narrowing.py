@@ -1,7 +1,7 @@
 """The filters that narrow what the others select: ``kinds``, ``language``, and ``partition`` for the firehose."""
 
 import re
-from collections.abc import Collection, Hashable
+from collections.abc import Collection
 from typing import ClassVar, Self
 
 from filters.base import Filter, Role
@@ -29,14 +29,15 @@ DEFAULT_KINDS = "post,delete"  # for a stream without the parameter ``kinds``
 class Kinds(Filter):
     """The filter ``kinds``: only events of the given kinds, such as ``post``."""
 
-    __slots__ = ("kinds",)
+    __slots__ = ("canonical_form", "kinds")
 
     name: ClassVar[str] = "kinds"
     role: ClassVar[Role] = "narrowing"
+    canonical_form: frozenset[str]
     help: ClassVar[str] = f"Kinds of events, comma-joined, of {', '.join(KINDS)}; `{DEFAULT_KINDS}` if absent."
 
     def __init__(self, kinds: Collection[str]) -> None:
-        self.kinds = frozenset(kinds)
+        self.kinds = self.canonical_form = frozenset(kinds)
 
     @classmethod
     def parse(cls, value: str) -> Self:
@@ -50,10 +51,6 @@ class Kinds(Filter):
             if kind not in known:
                 raise ParameterError(f"kinds takes {', '.join(known)}, not {kind[:40]!r}", param="kinds")
         return cls(kinds)
-
-    @property
-    def canonical_form(self) -> Hashable:
-        return self.kinds
 
     def matches(self, event: Event) -> bool:
         return event.kind in self.kinds
@@ -71,14 +68,15 @@ class Language(Filter):
     match each other: ``no`` and ``nb``.
     """
 
-    __slots__ = ("_keys", "languages")
+    __slots__ = ("_keys", "canonical_form", "languages")
 
     name: ClassVar[str] = "language"
     role: ClassVar[Role] = "narrowing"
+    canonical_form: frozenset[str]
     help: ClassVar[str] = "BCP 47 tags, comma-joined; `en` matches `en-GB` too, `und` matches an unknown language."
 
     def __init__(self, languages: Collection[str]) -> None:
-        self.languages = frozenset(map(present_tag, languages))
+        self.languages = self.canonical_form = frozenset(map(present_tag, languages))
         self._keys = frozenset[Key]().union(*map(wanted_language_keys, self.languages))
 
     @classmethod
@@ -89,10 +87,6 @@ class Language(Filter):
                 message = f"{language[:40]!r} is not a language; language takes {suggest_tags(language)}"
                 raise ParameterError(message, param="language")
         return cls(languages)
-
-    @property
-    def canonical_form(self) -> Hashable:
-        return self.languages
 
     def matches(self, event: Event) -> bool:
         return not self._keys.isdisjoint(language_keys(event.lang))
@@ -113,16 +107,16 @@ _PARTITION = re.compile(r"([1-9][0-9]?)/([1-9][0-9]?)")
 class Partition(Filter):
     """The filter ``partition=k/n``: part ``k`` of ``n`` equal parts of the firehose, by a hash of the author's id."""
 
-    __slots__ = ("k", "n")
+    __slots__ = ("canonical_form", "k", "n")
 
     name: ClassVar[str] = "partition"
     role: ClassVar[Role] = "narrowing"
+    canonical_form: tuple[int, int]
     help: ClassVar[str] = "`k/n`, 1 ≤ k ≤ n ≤ 64: part k of n of the firehose, by author."
     requires: ClassVar[frozenset[str]] = frozenset({"firehose"})
 
     def __init__(self, k: int, n: int) -> None:
-        self.k = k
-        self.n = n
+        self.k, self.n = self.canonical_form = k, n
 
     @classmethod
     def parse(cls, value: str) -> Self:
@@ -131,10 +125,6 @@ class Partition(Filter):
         if not 1 <= k <= n <= MAX_PARTITIONS:
             raise ParameterError(f"partition must be k/n with 1 ≤ k ≤ n ≤ {MAX_PARTITIONS}", param="partition")
         return cls(k, n)
-
-    @property
-    def canonical_form(self) -> Hashable:
-        return self.k, self.n
 
     def matches(self, event: Event) -> bool:
         return stable_hash(event.author or "", PARTITION_HASH_KEY) % self.n == self.k - 1

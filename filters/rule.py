@@ -159,20 +159,6 @@ class Rules(Filter):
     def canonical_form(self) -> Hashable:
         return frozenset(self._rules.values())
 
-    def candidate_keys(self) -> frozenset[Key] | None:
-        return None if self._rules_without_keys else frozenset(self._by_key)
-
-    def exact_clauses(self) -> Collection[Clause] | None:
-        found: set[Clause] = set()
-        for named in self._rules.values():
-            clauses = named.rule.exact_clauses()
-            if clauses is None:
-                return None
-            found.update(clauses)
-            if len(found) > MAX_CLAUSES:
-                return None
-        return found
-
     def index_terms(self) -> IndexTerms | None:
         """Return how the index finds the rules: by clauses, or by single keys if there are over MAX_CLAUSES clauses.
 
@@ -182,11 +168,9 @@ class Rules(Filter):
             return None
         exact, candidates = set[Clause](), set[Clause]()
         for named in self._rules.values():
-            clauses = named.rule.exact_clauses()
-            if clauses is None:
-                candidates.update(named.rule.candidate_clauses())
-            else:
-                exact.update(clauses)
+            terms = named.rule.index_terms or IndexTerms(())
+            exact.update(terms.exact)
+            candidates.update(terms.candidates)
             if len(exact) + len(candidates) > MAX_CLAUSES:
                 return IndexTerms((), [frozenset((key,)) for key in self._by_key])
         return IndexTerms(exact, candidates)
@@ -226,7 +210,7 @@ class Rules(Filter):
         for nth, named in enumerate(added, start=next(reversed(self._rules), -1) + 1):
             self._rules[nth] = named
             self._chars += len(named.rule.text)
-            keys = named.rule.candidate_keys()
+            keys = named.rule.keys()
             if keys is None:
                 self._rules_without_keys.add(nth)
             for key in keys or ():
@@ -237,7 +221,7 @@ class Rules(Filter):
             self._rules_without_keys.discard(nth)
             rule = self._rules.pop(nth).rule
             self._chars -= len(rule.text)
-            for key in rule.candidate_keys() or ():
+            for key in rule.keys() or ():
                 others = tuple(number for number in self._by_key.pop(key) if number != nth)
                 if others:
                     self._by_key[key] = others

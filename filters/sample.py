@@ -23,14 +23,15 @@ class Sample(Filter):
     such as its delete, are in the sample if the status is.
     """
 
-    __slots__ = ("_upper_bound", "percent")
+    __slots__ = ("_upper_bound", "canonical_form", "percent")
 
     name: ClassVar[str] = "sample"
     role: ClassVar[Role] = "standalone"
+    canonical_form: Decimal
     help: ClassVar[str] = "A percentage, 0 < p ≤ 100, of all public statuses; every client gets the same ones."
 
     def __init__(self, percent: Decimal) -> None:
-        self.percent = percent.normalize()
+        self.percent = self.canonical_form = percent.normalize()
         # An integer is below the exact bound if and only if it is below the bound rounded up. No float, so no error.
         self._upper_bound = -(int(percent * 10**6) * HASH_SPACE // -(100 * 10**6))
 
@@ -41,10 +42,6 @@ class Sample(Filter):
             message = "sample must be a percentage above 0 and at most 100, with at most 6 decimal places"
             raise ParameterError(message, param="sample")
         return cls(percent)
-
-    @property
-    def canonical_form(self) -> Hashable:
-        return self.percent
 
     def matches(self, event: Event) -> bool:
         eligible = event.is_sampled and event.is_public and event.status_id is not None
@@ -76,16 +73,13 @@ class Firehose(Filter):
     role: ClassVar[Role] = "standalone"
     help: ClassVar[str] = "`true`: all public events; the token needs the scope `firehose`."
     scopes: ClassVar[frozenset[str]] = frozenset({"firehose"})
+    canonical_form: ClassVar[Hashable] = True
 
     @classmethod
     def parse(cls, value: str) -> Self:
         if value != "true":
             raise ParameterError("firehose must be `true` or absent", param="firehose")
         return cls()
-
-    @property
-    def canonical_form(self) -> Hashable:
-        return True
 
     def matches(self, event: Event) -> bool:
         return event.is_public

@@ -28,11 +28,13 @@ class Subscription:
         narrowing_key: Canonical form of ``narrowing``. The index checks equal narrowing filters once per event.
         canonical_form: Hashable form of all filters and options. Clients with equal forms get the same events.
         kinds: The kinds of events that can match.
+        required_scopes: The scopes that a token needs to use all filters of the subscription.
+        uses_me: Whether the client wrote ``follow=@me``, so that the matches depend on the users whom it follows.
     """
 
     __slots__ = (
-        "_plugin_index_terms", "_required_scopes", "_unindexed_bases", "bases", "canonical_form", "explain", "kinds",
-        "narrowing", "narrowing_key", "reports_matches", "viewer_independent",
+        "_plugin_index_terms", "_unindexed_bases", "bases", "canonical_form", "explain", "kinds", "narrowing",
+        "narrowing_key", "reports_matches", "required_scopes", "uses_me", "viewer_independent",
     )  # fmt: skip
 
     def __init__(
@@ -49,12 +51,14 @@ class Subscription:
         if viewer_independent is None:
             viewer_independent = all(base.role == "standalone" for base in self.bases)
         self.viewer_independent = viewer_independent
-        self._required_scopes: frozenset[str] | None = None
+        self.required_scopes = frozenset[str]().union(*[part.scopes for part in (*self.bases, *self.narrowing)])
+        self.uses_me = any(isinstance(base, Follow) and base.includes_me for base in self.bases)
         self._unindexed_bases: list[str] | None = None
         self._plugin_index_terms: tuple[tuple[Filter, IndexTerms | None], ...] = ()
         self.reports_matches = explain or any(base.reports_matches for base in self.bases)
-        self.narrowing_key: Hashable = frozenset(narrowing)
-        self.canonical_form: Hashable = (frozenset(bases), self.narrowing_key, explain, self.viewer_independent)
+        self.narrowing_key: Hashable = frozenset([(type(part), part.canonical_form) for part in narrowing])
+        base_forms = frozenset([(type(base), base.canonical_form) for base in bases])
+        self.canonical_form: Hashable = (base_forms, self.narrowing_key, explain, self.viewer_independent)
         kind_sets = [part.kinds for part in narrowing if isinstance(part, Kinds)]
         self.kinds = frozenset.intersection(*kind_sets) if kind_sets else frozenset(KINDS)
 
@@ -73,8 +77,8 @@ class Subscription:
         Returns None if there are none, because one of ``bases`` can match events of any keys.
         """
         found: set[Key] = set()
-        for base in self.bases:
-            keys = base.candidate_keys()
+        for terms in self.index_terms():
+            keys = None if terms is None else terms.keys()
             if keys is None:
                 return None
             found |= keys
@@ -119,18 +123,6 @@ class Subscription:
             raise _as_filter_failure(base, error) from error
 
     @property
-    def uses_me(self) -> bool:
-        """Whether the client wrote ``follow=@me``, so that the matches depend on the users whom this client follows."""
-        return any(isinstance(base, Follow) and base.includes_me for base in self.bases)
-
-    @property
-    def required_scopes(self) -> frozenset[str]:
-        """The scopes that a token needs to use all filters of the subscription."""
-        if self._required_scopes is None:
-            self._required_scopes = frozenset[str]().union(*(part.scopes for part in (*self.bases, *self.narrowing)))
-        return self._required_scopes
-
-    @property
     def unindexed_bases(self) -> list[str]:
         """Names of the combinable filters without index terms. The server must call these filters for every event.
 
@@ -154,11 +146,12 @@ class Subscription:
         Built-in filters compute their terms each time, so that thousands of ids are not stored twice. Raises
         FilterFailure if a filter raises or if the index cannot hold its terms.
         """
-        return [self._index_terms_of(base) for base in self.bases]
+        return [
+            base.index_terms() if type(base).__module__.startswith("filters.") else self._plugin_terms(base)
+            for base in self.bases
+        ]
 
-    def _index_terms_of(self, base: Filter) -> IndexTerms | None:
-        if type(base).__module__.startswith("filters."):
-            return base.index_terms()
+    def _plugin_terms(self, base: Filter) -> IndexTerms | None:
         for known_base, terms in self._plugin_index_terms:  # by identity: comparing plug-in filters may raise
             if known_base is base:
                 return terms
@@ -208,7 +201,7 @@ def _as_filter_failure(part: Filter, error: Exception) -> FilterFailure:
     return FilterFailure(part, error)
 
 
-DEFAULT_PARAMETERS = {"kinds": DEFAULT_KINDS}  # for parameters that the client does not write
+DEFAULT_FILTER = Kinds.parse(DEFAULT_KINDS)  # for a client that does not write the parameter ``kinds``
 
 
 def parse_subscription(
@@ -231,50 +224,48 @@ def parse_subscription(
     """
     filters = _parse_filters(params, registry)
     combinable, standalone, narrowing = ([part for part in filters if part.role == role] for role in ROLES)
-    _check_bases(standalone, combinable, registry)
-    _check_required(filters)
+    _check_combination(standalone, combinable, narrowing, registry)
     bases = [*standalone, *combinable]
     subscription = Subscription(bases, narrowing, explain=explain, viewer_independent=viewer_independent)
-    _check_index_terms(subscription)
-    return subscription if following is None else subscription.with_following(following)
-
-
-def _parse_filters(params: Mapping[str, str], registry: Registry) -> list[Filter]:
-    known = registry.names()
-    for name in params:
-        if name not in known:
-            raise ParameterError(f"unknown parameter {name[:40]!r}", param=name[:40], code="unknown_parameter")
-    defaults = {name: value for name, value in DEFAULT_PARAMETERS.items() if name in known}
-    return [_parse_filter(registry.get(name), value, registry) for name, value in {**defaults, **params}.items()]
-
-
-def _parse_filter(filter_class: type[Filter], value: str, registry: Registry) -> Filter:
-    """Parse one filter and check that it is hashable. Any exception of a plug-in becomes a ParameterError."""
-    try:
-        parsed = (
-            filter_class.parse_with(value, registry) if issubclass(filter_class, Rules) else filter_class.parse(value)
-        )
-        hash(parsed.canonical_form)
-    except ParameterError:
-        raise
-    except Exception as error:
-        raise _plugin_refusal(filter_class.name, error) from error
-    return parsed
-
-
-def _check_index_terms(subscription: Subscription) -> None:
     try:
         _ = subscription.unindexed_bases
     except FilterFailure as failed:
         raise _plugin_refusal(failed.filter.name, failed.error) from failed
+    return subscription if following is None else subscription.with_following(following)
+
+
+def _parse_filters(params: Mapping[str, str], registry: Registry) -> list[Filter]:
+    """Parse each filter and check that it is hashable. Any exception of a plug-in becomes a ParameterError."""
+    classes: list[type[Filter]] = []
+    for name in params:
+        try:
+            classes.append(registry.get(name))
+        except KeyError:
+            shown = name[:40]
+            raise ParameterError(f"unknown parameter {shown!r}", param=shown, code="unknown_parameter") from None
+    parsed: list[Filter] = [] if Kinds in classes else [DEFAULT_FILTER]
+    for filter_class, value in zip(classes, params.values(), strict=True):
+        try:
+            if issubclass(filter_class, Rules):
+                parsed.append(filter_class.parse_with(value, registry))
+            else:
+                parsed.append(filter_class.parse(value))
+            hash(parsed[-1].canonical_form)
+        except ParameterError:
+            raise
+        except Exception as error:
+            raise _plugin_refusal(filter_class.name, error) from error
+    return parsed
 
 
 def _plugin_refusal(name: str, error: Exception) -> ParameterError:
     return ParameterError(f"the filter {name} raised {type(error).__name__}", param=name)
 
 
-def _check_bases(standalone: list[Filter], combinable: list[Filter], registry: Registry) -> None:
-    """Raise ParameterError unless the client gave either one standalone filter, or one or more combinable ones."""
+def _check_combination(
+    standalone: list[Filter], combinable: list[Filter], narrowing: list[Filter], registry: Registry
+) -> None:
+    """Raise ParameterError unless there is one standalone filter, or combinable ones, and all that each requires."""
     if not standalone and not combinable:
         bases = [name for name in registry.names() if registry.get(name).role != "narrowing"]
         names = ", ".join(bases)
@@ -284,10 +275,7 @@ def _check_bases(standalone: list[Filter], combinable: list[Filter], registry: R
         alone, *others = [base.name for base in (*standalone, *combinable)]
         message = f"{alone} cannot be combined with {', '.join(others)}"
         raise ParameterError(message, param=alone, code="conflicting_parameters")
-
-
-def _check_required(filters: list[Filter]) -> None:
-    given = {parsed.name for parsed in filters}
-    for parsed in filters:
-        for name in sorted(parsed.requires - given):
-            raise ParameterError(f"{parsed.name} requires {name}", param=parsed.name, code="conflicting_parameters")
+    given = [*standalone, *combinable, *narrowing]
+    for part in given:
+        for name in sorted(part.requires.difference([other.name for other in given])):
+            raise ParameterError(f"{part.name} requires {name}", param=part.name, code="conflicting_parameters")

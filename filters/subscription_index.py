@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from filters.base import FilterFailure
 from filters.event import Event
-from filters.index_keys import RULE_KEY_PREFIX, Clause, IndexTerms, Key
+from filters.index_keys import RULE_KEY_PREFIX, USER, IndexTerms, Key
 from filters.inverted_lists import BoxIndex, CompactSet, Trie, with_item, without_item
 from filters.narrowing import Kinds
 from filters.subscription import Subscription
@@ -88,7 +88,15 @@ class Postings(Generic[T]):
     def add(self, item: T, subscription: Subscription, index_terms: Sequence[IndexTerms | None]) -> None:
         """Add an item. ``index_terms`` are those of the filters in ``subscription.bases``, in the same order."""
         for base, terms in zip(subscription.bases, index_terms, strict=True):
-            if not self._add_filter(item, terms):
+            if terms is None:
+                self.unindexed.add(item)
+            else:
+                if terms.boxes:
+                    self._boxes.add(item, terms.boxes)
+                self._change_clauses(item, terms, self._clauses.add, 1)
+                if terms.dynamic_keys is not None:
+                    self._add_dynamic(item, terms.dynamic_keys)
+            if terms is None or terms.candidates or terms.dynamic_keys is not None:  # no proof of a match
                 self._verifiers[item] = base.matches if len(subscription.bases) == 1 else subscription.matches_base
 
     def remove(self, item: T, subscription: Subscription) -> None:
@@ -98,7 +106,9 @@ class Postings(Generic[T]):
         self._remove_dynamic(item, self._dynamic_keys.pop(item, ()))
         for terms in subscription.index_terms():
             if terms is not None:
-                self._remove_filter(item, terms)
+                if terms.boxes:
+                    self._boxes.remove(item, terms.boxes)
+                self._change_clauses(item, terms, self._clauses.remove, -1)
 
     def add_key(self, item: T, key: Key) -> None:
         """Add an index key to an item. For events with this key, :meth:`find` then calls the item's filters."""
@@ -143,28 +153,14 @@ class Postings(Generic[T]):
         except Exception:  # noqa: BLE001 - a plug-in filter may raise anything
             return [item for item in items if fallback(item, event)]
 
-    def _add_filter(self, item: T, index_terms: IndexTerms | None) -> bool:
-        """List the item under the index terms of one filter. Return whether these terms alone prove a match."""
-        if index_terms is None:
-            self.unindexed.add(item)
-            return False
-        if index_terms.boxes:
-            self._boxes.add(item, index_terms.boxes)
-        for clause in index_terms.exact:
-            self._add_clause(clause, item, exact=True)
-        for clause in index_terms.candidates:
-            self._add_clause(clause, item, exact=False)
-        if index_terms.dynamic_keys is not None:
-            self._add_dynamic(item, index_terms.dynamic_keys)
-        return not index_terms.candidates and index_terms.dynamic_keys is None
-
-    def _remove_filter(self, item: T, index_terms: IndexTerms) -> None:
-        if index_terms.boxes:
-            self._boxes.remove(item, index_terms.boxes)
-        for clause in index_terms.exact:
-            self._remove_clause(clause, item, exact=True)
-        for clause in index_terms.candidates:
-            self._remove_clause(clause, item, exact=False)
+    def _change_clauses(self, item: T, terms: IndexTerms, change: Callable[..., None], by: int) -> None:
+        """Add or remove an item under each clause: ``change`` is the method of the trie, and ``by`` is 1 or -1."""
+        for clauses, exact in ((terms.exact, True), (terms.candidates, False)):
+            for clause in clauses:
+                change(clause, item, exact=exact)
+                self._clause_count += by
+                if clause and min(clause) < USER:  # keys that only rules use sort before all others
+                    self._rule_key_clauses += by
 
     def _add_dynamic(self, item: T, keys: Iterable[Key]) -> None:
         """Add index keys to an item.
@@ -187,23 +183,6 @@ class Postings(Generic[T]):
             else:
                 by_key[key] = without_item(by_key[key], item)
             self._rule_key_clauses -= key[:1] == RULE_KEY_PREFIX
-
-    def _add_clause(self, clause: Clause, item: T, *, exact: bool) -> None:
-        self._clauses.add(clause, item, exact=exact)
-        self._clause_count += 1
-        self._rule_key_clauses += _has_rule_key(clause)
-
-    def _remove_clause(self, clause: Clause, item: T, *, exact: bool) -> None:
-        self._clauses.remove(clause, item, exact=exact)
-        self._clause_count -= 1
-        self._rule_key_clauses -= _has_rule_key(clause)
-
-
-def _has_rule_key(clause: Clause) -> bool:
-    for key in clause:  # noqa: SIM110 - a generator takes twice as long
-        if key[:1] == RULE_KEY_PREFIX:
-            return True
-    return False
 
 
 MAX_NARROWING_GROUPS = 64
@@ -268,7 +247,11 @@ class SubscriptionIndex(Generic[T]):
         if item in self._subscriptions:
             raise ValueError(f"{item!r} is in the index already")
         terms = subscription.index_terms()
-        group = self._find_or_make_group(subscription)
+        group = self._groups.get(subscription.narrowing_key)
+        if group is None and len(self._groups) >= MAX_NARROWING_GROUPS:
+            group = self._mixed_group
+        elif group is None:
+            group = self._groups[subscription.narrowing_key] = _NarrowingGroup(subscription, self.verification)
         group.postings.add(item, subscription, terms)
         group.size += 1
         self._group_of_item[item] = group
@@ -313,14 +296,6 @@ class SubscriptionIndex(Generic[T]):
             found = self._mixed_group.postings.find(event, self._matches_base)
             matched.extend(item for item in found if self._passes_narrowing(item, event))
         return matched
-
-    def _find_or_make_group(self, subscription: Subscription) -> _NarrowingGroup[T]:
-        group = self._groups.get(subscription.narrowing_key)
-        if group is None:
-            if len(self._groups) >= MAX_NARROWING_GROUPS:
-                return self._mixed_group
-            group = self._groups[subscription.narrowing_key] = _NarrowingGroup(subscription, self.verification)
-        return group
 
     def _matches_base(self, item: T, event: Event) -> bool:
         try:

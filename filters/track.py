@@ -1,7 +1,7 @@
 """The filter ``track``: phrases. A comma means OR, a space means AND."""
 
 import re
-from collections.abc import Collection, Hashable
+from collections.abc import Collection
 from typing import ClassVar, NamedTuple, Self
 
 from filters.analyzed_text import AnalyzedText, find_occurrences
@@ -9,7 +9,7 @@ from filters.base import Filter, MatchedItem, Role
 from filters.entities import extract_entities
 from filters.error import ParameterError, split_list
 from filters.event import Event
-from filters.index_keys import Clause, IndexTerms, Key, estimate_rarity, rarest_key
+from filters.index_keys import Clause, IndexTerms, estimate_rarity
 from filters.term_search import SearchedTerm, searched_term
 from filters.tokens import fold
 
@@ -61,19 +61,22 @@ class Track(Filter):
         unmatchable_terms: The terms, and the phrases without a word, that can match no text.
     """
 
-    __slots__ = ("_phrases", "_searched_phrases", "_single_terms", "_word_phrases", "unmatchable_terms")
+    __slots__ = ("_searched_phrases", "_single_terms", "_word_phrases", "canonical_form", "unmatchable_terms")
 
     name: ClassVar[str] = "track"
     role: ClassVar[Role] = "combinable"
+    canonical_form: frozenset[Clause]
     help: ClassVar[str] = "Phrases: a comma is OR, a space is AND; `#x`, `@x`, `$x` match that kind of entity only."
 
     def __init__(self, phrases: Collection[Clause], unmatchable: Collection[str] = ()) -> None:
         self.unmatchable_terms = tuple(unmatchable)
-        self._phrases = frozenset(phrases)
+        self.canonical_form = frozenset(phrases)
         self._searched_phrases = {
-            phrase: found for phrase in self._phrases if (found := _searched_phrase(phrase)) is not None
+            phrase: found
+            for phrase in self.canonical_form
+            if not _PLAIN_PHRASES.fullmatch(" ".join(phrase)) and (found := _searched_phrase(phrase)) is not None
         }
-        self._word_phrases = self._phrases - self._searched_phrases.keys()
+        self._word_phrases = self.canonical_form - self._searched_phrases.keys()
         self._single_terms = frozenset(term for phrase in self._word_phrases if len(phrase) == 1 for term in phrase)
 
     @classmethod
@@ -82,28 +85,21 @@ class Track(Filter):
         if found := _IN_NO_TEXT.search(value):
             message = f"track must not contain U+{ord(found.group()):04X}, which no text has"
             raise ParameterError(message, param="track")
-        phrases = list(map(_parse_phrase, texts))
+        for text in texts:
+            if not 1 <= (size := len(text.encode())) <= MAX_PHRASE_BYTES:
+                message = f"a phrase of track must have 1 to {MAX_PHRASE_BYTES} bytes, not {size}"
+                raise ParameterError(message, param="track")
         if _PLAIN_PHRASES.fullmatch(value):
-            return cls(phrases)
+            return cls([frozenset(text.lower().split()) for text in texts])
+        phrases = [frozenset(map(_fold_term, text.split())) for text in texts]
         unmatchable = {term for text in texts for term in text.split() if _is_unmatchable(term)}
         unmatchable.update(text.strip() for text, phrase in zip(texts, phrases, strict=True) if not _has_word(phrase))
         return cls(phrases, sorted(unmatchable))
 
-    @property
-    def canonical_form(self) -> Hashable:
-        return self._phrases
-
-    def candidate_keys(self) -> frozenset[Key]:
-        searched = (found.required for found in self._searched_phrases.values())
-        return frozenset(map(rarest_key, (*self._word_phrases, *searched)))
-
-    def exact_clauses(self) -> Collection[Clause] | None:
-        # A text may have all words of a searched term, but not the term itself. So the words prove nothing.
-        return None if self._searched_phrases else self._phrases
-
     def index_terms(self) -> IndexTerms:
         """Return an exact clause for each phrase of words and entities, and a candidate clause for each other phrase.
 
+        A text may have all words of a term with punctuation, but not the term itself. So these words prove nothing.
         A phrase whose searched terms begin and end with words has an exact clause too. Most texts with the phrase have
         these terms as index keys (:func:`filters.tokens.compounds`).
         """
@@ -132,16 +128,7 @@ class Track(Filter):
         return [{"filter": "track", "term": term, "indices": [list(span) for span in spans]} for spans, term in found]
 
 
-def _parse_phrase(text: str) -> Clause:
-    size = len(text.encode())
-    if not 1 <= size <= MAX_PHRASE_BYTES:
-        raise ParameterError(f"a phrase of track must have 1 to {MAX_PHRASE_BYTES} bytes, not {size}", param="track")
-    return frozenset(map(_fold_term, text.split()))
-
-
 def _searched_phrase(phrase: Clause) -> _SearchedPhrase | None:
-    if _PLAIN_PHRASES.fullmatch(" ".join(phrase)):
-        return None
     searched = tuple(found for term in phrase if (found := searched_term(term)) is not None)
     if not searched:
         return None
@@ -164,8 +151,5 @@ def _is_unmatchable(term: str) -> bool:
 
 
 def _fold_term(word: str) -> str:
-    return _normalize_sign(fold(word))
-
-
-def _normalize_sign(word: str) -> str:
-    return _FULLWIDTH_SIGNS.get(word[:1], word[:1]) + word[1:]
+    folded = fold(word)
+    return _FULLWIDTH_SIGNS.get(folded[:1], folded[:1]) + folded[1:]

@@ -16,7 +16,7 @@ import redis
 from redis.cluster import RedisCluster
 from redis.crc import key_slot
 
-from stream_server.demo.child_processes import free_ports
+from stream_server.demo.cluster_demo import free_ports
 from tests.redis_process import RedisProcess
 
 SLOTS = 16_384

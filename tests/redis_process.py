@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from functools import cache
@@ -13,6 +12,7 @@ from typing import Any, Self
 import pytest
 import redis
 
+from stream_server.demo.cluster_demo import free_ports
 from stream_server.downloads import native
 from stream_server.runtime.embedded_redis import PROGRAMS, engine_of_binary
 from tests.waiting import wait_for_process
@@ -47,9 +47,8 @@ DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
 
 
 def free_port() -> int:
-    """Return a TCP port that is free now."""
-    with socket.create_server(("127.0.0.1", 0)) as asked:
-        return int(asked.getsockname()[1])
+    """Return a TCP port that is free now, and that no outgoing connection of another test takes meanwhile."""
+    return free_ports(1)[0]
 
 
 class RedisProcess:

@@ -7,7 +7,7 @@ from operator import attrgetter
 from filters import index_keys
 from filters.event import Event
 from filters.follow import USER_ID
-from filters.index_keys import UNDETERMINED, Key, wanted_language_keys
+from filters.index_keys import UNDETERMINED, IndexTerms, wanted_language_keys
 from filters.narrowing import is_language_tag
 from filters.rules.condition import Condition, KeyCondition, OperatorValue
 from filters.sample import Sample, sample_position
@@ -54,8 +54,9 @@ class UserCondition(Condition):
         uid, login = self._user_of(event)
         return bool(uid == self.user if self.is_id else login is not None and fold(login) == self.user)
 
-    def candidate_keys(self) -> frozenset[Key]:
-        return frozenset((index_keys.user_key(self.user) if self.is_id else index_keys.LOGIN + self.user,))
+    def index_terms(self) -> IndexTerms:
+        key = index_keys.user_key(self.user) if self.is_id else index_keys.LOGIN + self.user
+        return IndexTerms((), [frozenset((key,))])
 
     def describe(self, event: Event) -> str:
         uid, login = self._user_of(event)

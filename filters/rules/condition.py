@@ -2,13 +2,13 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from filters.entities import Indices
 from filters.error import ParameterError
 from filters.event import Event
-from filters.index_keys import Clause, Key
+from filters.index_keys import IndexTerms, Key
 
 
 class RuleError(ParameterError):
@@ -52,15 +52,8 @@ class Condition(ABC):
     def matches(self, event: Event) -> bool:
         """Whether the event fulfils the condition without its minus, if any: the operator applies the minus."""
 
-    def candidate_keys(self) -> frozenset[Key] | None:
-        """Return index keys, of which each matching event has at least one. None (the default) if there are none."""
-        return None
-
-    def exact_clauses(self) -> Collection[Clause] | None:
-        """Return clauses (sets of index keys) that decide the condition exactly, or None (the default) if it has none.
-
-        An event matches if and only if it has all keys of at least one clause.
-        """
+    def index_terms(self) -> IndexTerms | None:
+        """Return how the index finds each matching event, or None (the default) if any event may match."""
         return None
 
     @abstractmethod
@@ -85,11 +78,8 @@ class KeyCondition(Condition):
         self.keys = frozenset(keys)
         self._describe = describe
 
-    def candidate_keys(self) -> frozenset[Key]:
-        return self.keys
-
-    def exact_clauses(self) -> Collection[Clause]:
-        return [frozenset((key,)) for key in self.keys]
+    def index_terms(self) -> IndexTerms:
+        return IndexTerms([frozenset((key,)) for key in self.keys])
 
     def matches(self, event: Event) -> bool:
         return not self.keys.isdisjoint(event.index_keys)

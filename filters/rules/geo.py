@@ -11,7 +11,7 @@ from math import asin, cos, degrees, radians, sin, sqrt
 
 from filters import index_keys
 from filters.event import Event
-from filters.index_keys import Box, Key, box_contains, box_in_range, filter_box_keys, longitude_spans
+from filters.index_keys import Box, IndexTerms, box_contains, box_in_range, filter_box_keys, longitude_spans
 from filters.rules.condition import Condition, KeyCondition, OperatorValue, format_value
 from filters.tokens import fold
 
@@ -45,8 +45,8 @@ class AreaCondition(Condition):
             return self.contains(*event.point)
         return event.box is not None and self._contains_box(event.box)
 
-    def candidate_keys(self) -> frozenset[Key]:
-        return frozenset(filter_box_keys(self.box))
+    def index_terms(self) -> IndexTerms:
+        return IndexTerms((), [frozenset((key,)) for key in set(filter_box_keys(self.box))])
 
     def describe(self, event: Event) -> str:
         verb = "is" if self.matches(event) else "is not"

@@ -1,17 +1,17 @@
 """The table of all operators of the rule language: their values, how rules may use them, and what they find."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from filters.base import Filter, validate_index_terms, validate_keys
+from filters.base import Filter, validate_index_terms
 from filters.entities import Indices
 from filters.error import ParameterError
 from filters.event import Event
 from filters.follow import ME, Follow
-from filters.index_keys import Clause, Key, filter_box_keys, rarest_key
+from filters.index_keys import IndexTerms
 from filters.registry import Registry
 from filters.rules import attributes, geo, words
 from filters.rules.condition import Condition, OperatorValue, format_value
@@ -146,25 +146,20 @@ def suggest_operator(name: str, registry: Registry) -> str | None:
 
 
 class PluginCondition(Condition):
-    """The condition of a rule operator that an installed filter provides. It stores the filter's index keys."""
+    """The condition of a rule operator that an installed filter provides. It stores the filter's index terms."""
 
-    __slots__ = ("_clauses", "_keys", "filter")
+    __slots__ = ("_terms", "filter")
 
     def __init__(self, parsed: Filter, value: str) -> None:
         super().__init__(f"{parsed.name}:{format_value(value)}")
         self.filter = parsed
-        keys, clauses = parsed.candidate_keys(), parsed.exact_clauses()
-        self._keys = _keys_of_index_terms(parsed) if keys is None else validate_keys(keys)
-        self._clauses = None if clauses is None else [validate_keys(clause) for clause in clauses]
+        self._terms = validate_index_terms(parsed.index_terms())
 
     def matches(self, event: Event) -> bool:
         return bool(self.filter.matches(event))
 
-    def candidate_keys(self) -> frozenset[Key] | None:
-        return self._keys
-
-    def exact_clauses(self) -> Collection[Clause] | None:
-        return self._clauses
+    def index_terms(self) -> IndexTerms | None:
+        return self._terms
 
     def describe(self, event: Event) -> str:
         return f"{self.filter.name} {'matches' if self.matches(event) else 'does not match'}"
@@ -172,16 +167,6 @@ class PluginCondition(Condition):
     def indices(self, event: Event) -> list[Indices]:
         spans = (span for item in self.filter.explain(event) for span in item.get("indices", ()))
         return [(int(start), int(end)) for start, end in spans]
-
-
-def _keys_of_index_terms(parsed: Filter) -> frozenset[Key] | None:
-    """Return keys from a filter's index terms: each matching event has at least one. None if there are no such keys."""
-    terms = validate_index_terms(parsed.index_terms())
-    clauses = () if terms is None else (*terms.exact, *terms.candidates)
-    if terms is None or not all(clauses):
-        return None
-    box_keys = (key for box in terms.boxes for key in filter_box_keys(box))
-    return frozenset((*map(rarest_key, clauses), *box_keys, *(terms.dynamic_keys or ())))
 
 
 def is_usable(filter_class: type[Filter]) -> bool:

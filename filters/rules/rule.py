@@ -1,13 +1,12 @@
 """A rule, ready to match and to explain why it matches an event or not."""
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from filters.entities import Indices
 from filters.event import Event
-from filters.index_keys import Clause, Key, estimate_rarity, rarest_key
+from filters.index_keys import Clause, IndexTerms, Key, estimate_rarity, rarest_key
 from filters.registry import Registry
 from filters.rules.attributes import UserCondition
 from filters.rules.condition import RuleError
@@ -64,9 +63,10 @@ class Rule:
     Attributes:
         node: The tree of the rule.
         matches: Function that returns whether an event matches. It does not catch what a plug-in filter raises.
+        index_terms: How the index finds the rule: by exact or by candidate clauses, or None if any event may match.
     """
 
-    __slots__ = ("_candidate_keys", "_exact_clauses", "matches", "node", "text")
+    __slots__ = ("index_terms", "matches", "node", "text")
 
     matches: Matcher
 
@@ -74,31 +74,16 @@ class Rule:
         self.node = node
         self.text = format_node(node)
         self.matches = _compile(node)
-        self._candidate_keys = _candidate_keys_of(node)
-        self._exact_clauses = _exact_clauses_of(node)
+        self.index_terms = _index_terms_of(node)
 
     @classmethod
     def parse(cls, text: str, registry: Registry) -> "Rule":
         """Parse the text of a rule. Raises :class:`filters.rules.condition.RuleError`, and no other exception."""
         return cls(parse_rule(text, registry))
 
-    def candidate_keys(self) -> frozenset[Key] | None:
+    def keys(self) -> frozenset[Key] | None:
         """Return index keys of which each matching event has at least one. None if the rule has no such keys."""
-        return self._candidate_keys
-
-    def exact_clauses(self) -> Collection[Clause] | None:
-        """Return clauses (sets of index keys): an event matches if and only if it has all keys of at least one clause.
-
-        None if keys alone cannot decide, or if there would be more than MAX_CLAUSES clauses.
-        """
-        return self._exact_clauses
-
-    def candidate_clauses(self) -> Collection[Clause]:
-        """Return sets of index keys: every matching event has all keys of at least one set.
-
-        Empty if any event may match.
-        """
-        return _candidate_clauses_of(self.node) or ()
+        return None if self.index_terms is None else self.index_terms.keys()
 
     def logins(self) -> frozenset[str]:
         """Return the logins of the users that the rule names in ``from:``, ``to:`` and ``retweets_of:``."""
@@ -200,56 +185,52 @@ def _compile_group(checks: tuple[Matcher, ...], *, decisive: bool) -> Matcher:
     return group
 
 
-def _candidate_keys_of(node: Node) -> frozenset[Key] | None:
-    """Return index keys such that each matching event has at least one of them. None if there are no such keys.
+def _index_terms_of(node: Node) -> IndexTerms | None:
+    """Return the clauses (sets of index keys) of a rule's part: all of them exact, or all candidates.
 
-    The keys of an AND are those of its rarest part. The keys of an OR are those of all parts.
+    Candidates prove no match, but each matching event has all keys of at least one of them. Return None if any event
+    may match. For OR these are the clauses of all parts. For AND each clause of one part is joined with each of the
+    others: of all parts, if they are exact and make at most MAX_CLAUSES, else of the rarest parts, as long as there are
+    at most MAX_CANDIDATE_CLAUSES.
     """
     if isinstance(node, Operator):
-        return None if node.negated else node.condition.candidate_keys()
-    found = [keys for keys in map(_candidate_keys_of, node.parts) if keys is not None]
-    if isinstance(node, And):
-        return max(found, key=_rarity_of_commonest, default=None)
-    return frozenset[Key]().union(*found) if len(found) == len(node.parts) else None
-
-
-def _rarity_of_commonest(keys: Iterable[Key]) -> tuple[bool, int, str]:
-    return min(map(estimate_rarity, keys), default=(True, 0, ""))
-
-
-def _exact_clauses_of(node: Node) -> Collection[Clause] | None:
-    if isinstance(node, Operator):
-        return None if node.negated else node.condition.exact_clauses()
-    found: set[Clause] = {frozenset()} if isinstance(node, And) else set()
-    for part in node.parts:
-        clauses = _exact_clauses_of(part)
-        if clauses is None:
-            return None
-        found = {one | other for one in found for other in clauses} if isinstance(node, And) else found.union(clauses)
-        if len(found) > MAX_CLAUSES:
-            return None
-    return found
-
-
-def _candidate_clauses_of(node: Node) -> frozenset[Clause] | None:
-    """Return clauses (sets of index keys). Each matching event has all keys of at least one. None if there are no keys.
-
-    For OR these are the clauses of all parts. For AND the clauses of the rarest part are combined with those of other
-    parts, as long as there are at most MAX_CANDIDATE_CLAUSES.
-    """
-    if isinstance(node, Operator):
-        keys = _candidate_keys_of(node)
-        return None if keys is None else frozenset(frozenset((key,)) for key in keys)
-    found = [clauses for clauses in map(_candidate_clauses_of, node.parts) if clauses is not None]
+        return None if node.negated else _terms_of_condition(node.condition.index_terms())
+    parts = list(map(_index_terms_of, node.parts))
+    found = [terms for terms in parts if terms is not None]
+    exact = len(found) == len(parts) and not any(terms.candidates for terms in found)
     if isinstance(node, Or):
-        return frozenset[Clause]().union(*found) if len(found) == len(node.parts) else None
+        if len(found) < len(parts):
+            return None
+        joined: Collection[Clause] = {clause for terms in found for clause in (*terms.exact, *terms.candidates)}
+        return IndexTerms(joined) if exact and len(joined) <= MAX_CLAUSES else IndexTerms((), joined)
     if not found:
         return None
-    found.sort(key=lambda clauses: _rarity_of_commonest(map(rarest_key, clauses)), reverse=True)
-    return reduce(_combine_clauses, found)
+    if exact:
+        joined = [frozenset[Key]()]
+        for terms in found:
+            if len(joined) <= MAX_CLAUSES:
+                joined = _join_clauses(joined, terms.exact)
+        if len(joined) <= MAX_CLAUSES:
+            return IndexTerms(joined)
+    rarest = sorted([terms.exact or terms.candidates for terms in found], key=_rarity_of_commonest, reverse=True)
+    joined = rarest[0]
+    for clauses in rarest[1:]:
+        if len(joined) * len(clauses) <= MAX_CANDIDATE_CLAUSES:
+            joined = _join_clauses(joined, clauses)
+    return IndexTerms((), joined)
 
 
-def _combine_clauses(some: frozenset[Clause], more: frozenset[Clause]) -> frozenset[Clause]:
-    if len(some) * len(more) > MAX_CANDIDATE_CLAUSES:
-        return some
+def _terms_of_condition(terms: IndexTerms | None) -> IndexTerms | None:
+    """Return the index terms of an operator as clauses only, which the terms of a plug-in may not be."""
+    if terms is None or not (terms.boxes or terms.dynamic_keys or (terms.exact and terms.candidates)):
+        return terms
+    keys = terms.keys()
+    return None if keys is None else IndexTerms((), [frozenset((key,)) for key in keys])
+
+
+def _join_clauses(some: Collection[Clause], more: Collection[Clause]) -> Collection[Clause]:
     return frozenset(one | other for one in some for other in more)
+
+
+def _rarity_of_commonest(clauses: Collection[Clause]) -> tuple[bool, int, str]:
+    return min((estimate_rarity(rarest_key(clause)) for clause in clauses if clause), default=(True, 0, ""))

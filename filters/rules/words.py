@@ -2,13 +2,13 @@
 
 import re
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from filters import index_keys
 from filters.analyzed_text import AnalyzedText, find_occurrences, sequence_spans
 from filters.entities import Indices, extract_entities
 from filters.event import Event, bio_words
-from filters.index_keys import Clause, Key, rarest_key
+from filters.index_keys import IndexTerms, Key, rarest_key
 from filters.rules.condition import Condition, OperatorValue, quote_value
 from filters.tables import WORD_CHARACTERS
 from filters.term_search import WordSequence, searched_term
@@ -44,8 +44,9 @@ class TextCondition(Condition):
     def matches(self, event: Event) -> bool:
         return self.is_found_in(event.analyzed_text) or self.is_found_in(event.analyzed_quote)
 
-    def candidate_keys(self) -> frozenset[Key]:
-        return frozenset((self._required_key, index_keys.QUOTED + self._required_key))
+    def index_terms(self) -> IndexTerms:
+        keys = self._required_key, index_keys.QUOTED + self._required_key
+        return IndexTerms((), [frozenset((key,)) for key in keys])
 
     def describe(self, event: Event) -> str:
         if self.is_found_in(event.analyzed_text):
@@ -76,9 +77,10 @@ class TermCondition(TextCondition):
             return self.text in event.analyzed_text.terms or self.text in event.analyzed_quote.terms
         return self.is_found_in(event.analyzed_text) or self.is_found_in(event.analyzed_quote)
 
-    def exact_clauses(self) -> Collection[Clause] | None:
+    def index_terms(self) -> IndexTerms:
         # The keys of a term for which the text is searched do not prove that the text contains it.
-        return [frozenset((key,)) for key in self.candidate_keys()] if self._searched is None else None
+        terms = super().index_terms()
+        return IndexTerms(terms.candidates) if self._searched is None else terms
 
     def indices(self, event: Event) -> list[Indices]:
         return find_occurrences(event.analyzed_text, self.text)
@@ -199,8 +201,8 @@ class BioCondition(Condition):
     def matches(self, event: Event) -> bool:
         return bool(event.bio) and bio_words(event.bio).contains(self.phrase)
 
-    def candidate_keys(self) -> frozenset[Key]:
-        return frozenset((index_keys.BIO + rarest_key(self.phrase.words),))
+    def index_terms(self) -> IndexTerms:
+        return IndexTerms((), [frozenset((index_keys.BIO + rarest_key(self.phrase.words),))])
 
     def describe(self, event: Event) -> str:
         if not event.bio:

@@ -20,9 +20,9 @@ def demo(*, port: int) -> None:
     Without nginx it shows the addresses of both servers.
     """
     # Imported here, because importing the server takes time and other commands do not need it.
-    from stream_server.demo import child_processes, cluster_demo  # noqa: PLC0415 - see above
+    from stream_server.demo import cluster_demo  # noqa: PLC0415 - see above
 
     try:
         asyncio.run(cluster_demo.run(port, click.echo))
-    except child_processes.DemoFault as fault:
+    except cluster_demo.DemoFault as fault:
         raise CommandFailure(str(fault)) from None

@@ -4,6 +4,4 @@ The one decision: **everything goes through the public HTTP API**, as any other 
 
 ``walkthrough``   creates the content, prints the commands, and keeps posting
 ``cluster_demo``  the same on a Redis Cluster: six nodes, two servers, nginx
-``front``         its nginx
-``child_processes`` the processes that a demo starts and ends
 """

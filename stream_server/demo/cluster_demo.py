@@ -5,22 +5,26 @@ temporary folder, and ends with the demo. The servers share one random key of to
 """
 
 import asyncio
+import os
+import random
 import secrets
+import shutil
 import signal
+import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from stream_server.client import Client, ClientFailure
 from stream_server.config import config
 from stream_server.config.settings import Config
 from stream_server.demo import walkthrough
-from stream_server.demo.child_processes import POLL_SECONDS, START_SECONDS, ChildProcesses, DemoFault, free_ports
-from stream_server.demo.front import accepts, find_nginx, start_front
 from stream_server.errors import ApiError
+from stream_server.runtime.child_processes import ChildProcesses
 from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.runtime.sign_in_link import make_first_link
@@ -51,7 +55,98 @@ NODE_OPTIONS = (
 
 NO_NGINX = "nginx is not installed, so nothing spreads clients over the two servers: use either address"
 
+NGINX_CONFIGURATION = """\
+daemon off;
+worker_processes 1;
+pid {folder}/nginx.pid;
+error_log stderr warn;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  upstream servers {{ {servers} keepalive 32; }}
+  map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
+  server {{
+    listen 127.0.0.1:{port};
+    client_max_body_size 256k;
+    client_body_buffer_size 256k;
+    large_client_header_buffers 4 64k;
+    location / {{
+      proxy_pass http://servers;
+      proxy_http_version 1.1;
+      proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header Connection $connection_upgrade;
+      proxy_set_header Host $http_host;
+      proxy_set_header X-Forwarded-For $remote_addr;
+      proxy_set_header Forwarded "";
+      proxy_set_header X-Real-IP "";
+      proxy_buffering off;
+      proxy_read_timeout 75s;
+      proxy_connect_timeout 2s;
+    }}
+  }}
+}}
+"""
+"""Its settings for streams are those of a real site."""
+
+STOP_SECONDS = 8.0
+"""Seconds that a process has to end after SIGTERM, before SIGKILL. A server takes 4 s to send its goodbyes."""
+
+START_SECONDS = 60.0
+POLL_SECONDS = 0.05
+
+FIRST_PORT, LAST_PORT = 12_000, 30_000
+"""Ports that Linux gives to no outgoing connection, so a process that was killed can have its port again."""
+
 PrintText = Callable[[str], None]
+
+
+class DemoFault(Exception):
+    """Raised if the demo cannot start. The message is one sentence for a person."""
+
+
+class DemoProcesses:
+    """The processes of a demo. Each writes what it says into the file ``<name>.log`` of ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._children = ChildProcesses(folder, signal.SIGTERM)  # nginx has children of its own
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._children.stop(STOP_SECONDS)
+
+    async def start(self, name: str, check: Callable[[], Awaitable[bool]], *command: str | Path) -> int:
+        """Start a process, wait until ``check`` is true, and return the process's id.
+
+        Raises :class:`DemoFault` with the end of the log if the process ends first.
+        """
+        log = self.folder / f"{name}.log"
+        child = self._children.start(log, *command)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_SECONDS):
+                while not child.ended.done():
+                    if await check():
+                        return child.pid
+                    await asyncio.sleep(POLL_SECONDS)
+        said = log.read_text(errors="replace").splitlines()[-3:]
+        raise DemoFault(f"{name} did not start: {' '.join(said) or 'it said nothing'}")
+
+
+def free_ports(count: int) -> list[int]:
+    """Return TCP ports that are free now on the loopback."""
+    found: list[int] = []
+    chance = random.SystemRandom()  # the common one may be seeded, and programs then look for the same ports
+    with ExitStack() as stack:
+        while len(found) < count:
+            port = chance.randrange(FIRST_PORT, LAST_PORT)
+            with suppress(OSError):
+                stack.enter_context(socket.create_server((HOST, port)))
+                found.append(port)
+    return found
 
 
 async def run(port: int, print_text: PrintText) -> None:
@@ -64,13 +159,13 @@ async def run(port: int, print_text: PrintText) -> None:
         async with AsyncExitStack() as stack:
             private = PrivateFolder()
             stack.callback(private.remove)
-            children = await stack.enter_async_context(ChildProcesses(private.path))
+            processes = await stack.enter_async_context(DemoProcesses(private.path))
             print_text("starting six Redis nodes")
-            names, core_pid = await _start_cluster(children, print_text)
+            names, core_pid = await _start_cluster(processes, print_text)
             settings = _settings(private.path, f"redis+cluster://{','.join(names)}")
             print_text(f"starting {SERVERS} servers")
-            servers = await _start_servers(settings, children)
-            address = await _start_front(children, port, servers, print_text)
+            servers = await _start_servers(settings, processes)
+            address = await _start_front(processes, port, servers, print_text)
             print_text(_guide(address, servers, names, core_pid))
             await _run_content(settings, address, print_text)
             await asyncio.Event().wait()
@@ -85,7 +180,7 @@ def _stop_at_signals() -> None:
         loop.add_signal_handler(number, lambda: task.cancelling() or task.cancel())
 
 
-async def _start_cluster(children: ChildProcesses, print_text: PrintText) -> tuple[list[str], int]:
+async def _start_cluster(processes: DemoProcesses, print_text: PrintText) -> tuple[list[str], int]:
     """Start the nodes and make the cluster. Return their addresses and the process of the core's primary.
 
     The primaries come first, that of the core at the beginning, then their replicas in the same order.
@@ -101,7 +196,7 @@ async def _start_cluster(children: ChildProcesses, print_text: PrintText) -> tup
         for client in clients:
             stack.push_async_callback(client.close)
         pairs = zip(ports[:NODES], ports[NODES:], strict=True)
-        pids = await asyncio.gather(*(_start_node(binary, children, *each) for each in pairs))
+        pids = await asyncio.gather(*(_start_node(binary, processes, *each) for each in pairs))
         try:
             await _join(clients, ports, print_text)
         except ApiError as error:
@@ -109,13 +204,11 @@ async def _start_cluster(children: ChildProcesses, print_text: PrintText) -> tup
     return names, pids[0]
 
 
-async def _start_node(binary: Path, children: ChildProcesses, port: int, bus_port: int) -> int:
-    folder = children.folder / f"redis-{port}"
+async def _start_node(binary: Path, processes: DemoProcesses, port: int, bus_port: int) -> int:
+    folder = processes.folder / f"redis-{port}"
     folder.mkdir()
     command = (binary, "--port", str(port), "--cluster-port", str(bus_port), "--dir", folder, *NODE_OPTIONS)
-    process = await children.start(folder.name, *command)
-    await children.wait_for(folder.name, process, partial(accepts, port))
-    return process.pid
+    return await processes.start(folder.name, partial(_accepts, port), *command)
 
 
 async def _join(clients: Sequence[RedisClient], ports: Sequence[int], print_text: PrintText) -> None:
@@ -169,18 +262,17 @@ def _settings(folder: Path, redis_url: str) -> Config:
     return config.load({"settings_file": str(file)})
 
 
-async def _start_servers(settings: Config, children: ChildProcesses) -> list[int]:
+async def _start_servers(settings: Config, processes: DemoProcesses) -> list[int]:
     """Start the servers, wait until they are ready, and return their ports."""
     ports = free_ports(SERVERS)
-    await asyncio.gather(*(_start_server(settings, children, port) for port in ports))
+    await asyncio.gather(*(_start_server(settings, processes, port) for port in ports))
     return ports
 
 
-async def _start_server(settings: Config, children: ChildProcesses, port: int) -> None:
-    name = f"server-{port}"
+async def _start_server(settings: Config, processes: DemoProcesses, port: int) -> None:
     flags = ("--settings-file", settings.settings_file, "--host", HOST, "--port", str(port))
-    process = await children.start(name, sys.executable, "-m", "stream_server", "serve", *flags)
-    await children.wait_for(name, process, partial(_is_ready, f"http://{HOST}:{port}"))
+    command = (sys.executable, "-m", "stream_server", "serve", *flags)
+    await processes.start(f"server-{port}", partial(_is_ready, f"http://{HOST}:{port}"), *command)
 
 
 async def _is_ready(url: str) -> bool:
@@ -192,15 +284,42 @@ async def _is_ready(url: str) -> bool:
     return True
 
 
-async def _start_front(children: ChildProcesses, port: int, servers: list[int], print_text: PrintText) -> str:
+async def _start_front(processes: DemoProcesses, port: int, servers: list[int], print_text: PrintText) -> str:
     """Start nginx and return its address, or that of the first server if there is no nginx."""
     nginx = find_nginx()
     if nginx is None:
         print_text(NO_NGINX)
         return f"http://{HOST}:{servers[0]}"
     front = port or free_ports(1)[0]
-    await start_front(nginx, children, front, servers)
+    await _start_nginx(nginx, processes, front, servers)
     return f"http://{HOST}:{front}"
+
+
+def find_nginx() -> Path | None:
+    """Return the path of nginx, or None if it is not installed. It may be outside the PATH of ordinary users."""
+    path = os.pathsep.join([*os.get_exec_path(), "/usr/sbin", "/usr/local/sbin"])
+    found = shutil.which("nginx", path=path)
+    return None if found is None else Path(found)
+
+
+async def _start_nginx(nginx: Path, processes: "DemoProcesses", port: int, servers: Sequence[int]) -> None:
+    """Start nginx on a port of the loopback before servers on others, and wait until it accepts connections."""
+    folder = processes.folder / "nginx"
+    folder.mkdir()
+    upstream = " ".join(f"server {HOST}:{server};" for server in servers)
+    file = folder / "nginx.conf"
+    file.write_text(NGINX_CONFIGURATION.format(folder=folder, port=port, servers=upstream))
+    await processes.start("nginx", partial(_accepts, port), nginx, "-c", file, "-p", folder)
+
+
+async def _accepts(port: int) -> bool:
+    """Return whether a port of the loopback accepts connections."""
+    try:
+        _, writer = await asyncio.open_connection(HOST, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 async def _run_content(settings: Config, address: str, print_text: PrintText) -> None:

@@ -128,7 +128,7 @@ class StreamDirectory:
         if now >= self._next_repeat:
             for client in self._hub.registry.list_clients():
                 if not client.is_poll:
-                    self._changed.setdefault(client.request.connection_id, (self._row(client), True))
+                    self._changed.setdefault(client.connection_id, (self._row(client), True))
             self._next_repeat = now + REPEAT_SECONDS
         has_failed = False
         changes = list(self._changed.items())
@@ -172,22 +172,20 @@ class StreamDirectory:
         return not recorded.failed_users
 
     def _row(self, client: Client) -> OpenStream:
-        request = client.request
         scopes = "+".join(sorted(client.subscription.required_scopes))
-        return OpenStream(request.user_id, request.connection_id, self.process, request.opened_ms, scopes)
+        return OpenStream(client.user_id, client.connection_id, self.process, client.opened_ms, scopes)
 
     def _on_stream(self, client: Client, is_open: bool) -> None:  # noqa: FBT001 - the registry calls it
         """Record that a stream opened or ended.
 
         If its user has too many streams in this process, close the oldest ones.
         """
-        request = client.request
-        self._changed[request.connection_id] = (self._row(client), is_open)
+        self._changed[client.connection_id] = (self._row(client), is_open)
         self._has_changed.set()
         maximum = self._streams_per_user()
-        if not is_open or not maximum or self._hub.registry.count_of(request.user_id) <= maximum:
+        if not is_open or not maximum or self._hub.registry.count_of(client.user_id) <= maximum:
             return
-        mine = [each for each in self._hub.registry.clients_of(request.user_id) if _is_open_stream(each)]
+        mine = self._own_streams(client.user_id)
         for oldest in sorted(mine, key=_opened_ms)[: max(0, len(mine) - maximum)]:
             self._close_oldest(oldest)
 
@@ -290,19 +288,18 @@ class StreamDirectory:
         return None
 
     def _find(self, uid: str, connection: str) -> Client | None:
-        return next((each for each in self._own_streams(uid) if each.request.connection_id == connection), None)
+        return next((each for each in self._own_streams(uid) if each.connection_id == connection), None)
 
     def _own_streams(self, uid: str) -> list[Client]:
         return [client for client in self._hub.registry.clients_of(uid) if _is_open_stream(client)]
 
     def _describe(self, client: Client) -> StreamDescription:
-        request, hub = client.request, self._hub
-        is_live = client in hub.live
-        position = hub.head if is_live else client.position
+        hub = self._hub
+        position = hub.head if client.is_live else client.position
         return StreamDescription(
-            request.connection_id, request.path, request.parameters, format_iso_time(request.opened_ms),
-            format_iso_time(int(client.token.expires_at * 1000)), request.position.cursor, position.cursor, is_live,
-            hub.live.delivered_to(client), max(0, hub.head.n - position.n),
+            client.connection_id, client.path, client.parameters, format_iso_time(client.opened_ms),
+            format_iso_time(int(client.token.expires_at * 1000)), client.since.cursor, position.cursor, client.is_live,
+            client.delivered, max(0, hub.head.n - position.n),
         )  # fmt: skip
 
 
@@ -315,4 +312,4 @@ def _is_open_stream(client: Client) -> bool:
 
 
 def _opened_ms(client: Client) -> tuple[int, str]:
-    return client.request.opened_ms, client.request.connection_id
+    return client.opened_ms, client.connection_id

@@ -183,4 +183,4 @@ class TokenRecheck:
 
 def _token_id(client: Client) -> TokenId:
     token = client.token
-    return TokenId(client.request.user_id, token.jti, token.session, token.issued_at)
+    return TokenId(client.user_id, token.jti, token.session, token.issued_at)

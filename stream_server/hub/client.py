@@ -1,8 +1,8 @@
-"""A client in the hub: its request, its position and its socket."""
+"""A client in the hub: what it asked for, its position and its socket."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from filters.base import FilterFailure
 from filters.index_keys import Key
@@ -106,78 +106,103 @@ class SubscribeRequest(NamedTuple):
     parameters: str = ""
 
 
-def _unknown_zero() -> float:
-    return 0
+class BoundFilters(NamedTuple):
+    """The filters of a stream with what depends on its user, such as followed users. See `SubscribeRequest`."""
+
+    subscription: Subscription
+    viewer: Viewer | None
+    private_view: PrivateView | None
+    rules_read_at: Position = LOG_START
+
+
+class LiveGroup(Protocol):
+    """What a live client knows of its group, the `ClientGroup`: how many events the group has put into batches."""
+
+    batched: int
 
 
 class Client:
-    """A client of the hub, live or catching up.
+    """A client of the hub, live or catching up: a stream, a long poll, or a preview of rules.
+
+    What its request asked for stands here once, and changes here: filters, token and position.
 
     Attributes:
-        buffered_bytes: Returns the bytes that the kernel has not taken yet. May raise `RuntimeError` after a close.
-        on_wake: Called when the client's task must act: frames do not fit, or the hub demotes or disconnects it.
-        kernel_unacked_bytes: Returns the bytes in the kernel that the peer has not acknowledged (a system call).
-        peer_silent_seconds: Returns the seconds since the peer acknowledged anything (a system call), see `Sink`.
         is_poll: Whether the client is a long poll or a preview. The hub writes no bytes to it, so it is never slow.
+        write: Hands bytes to the socket. The hub calls this method of the transport for each write, so it is kept.
+        buffered_bytes: Returns the bytes that the kernel has not taken yet. May raise `RuntimeError` after a close.
         overflowed: Whether frames did not fit since the last `falling_behind` warning.
         must_show_progress: Whether the peer has to take a byte before the client may go live again.
         is_peer_dead: Whether the peer acknowledged nothing for a whole write timeout.
+        since: Position after which the client began.
         position: Position of the last entry scanned for this client, matched or not. For a live client, the hub's head.
         subscription: The current filters. They change with saved rules, and filters that raised are disabled.
         private_view: The client's private view, None while it sees the public view.
         last_rollback: The last rollback for which the client was sent a `gap`: the position after which the log
             continues, and the last position that was lost.
-        delivered: Number of events written to the client, without those of its present membership in a live group.
-        batched_before: Number of events in the batches that its live group had when the client joined.
         token: The token that gives the right to the stream. A new one may replace it.
-        disconnect_reason: Why the server ends the client's stream, None before that.
+        disconnect_reason: Why the server ends the client's stream, `GONE` when it has left the hub, None before.
+        group: The group of a live client, None while it is not live.
+        joined_version: Version of the group (`ClientGroup.version`) at which the client joined it.
+        written_before_joining: Number of events that were written to the client before it joined its present group.
+        batched_before_joining: Number of events that its present group had put into batches before it joined.
     """
 
     __slots__ = (
-        "_next_warning_at", "_search_keys", "_search_keys_subscription", "batched_before", "buffered_bytes",
-        "delivered", "disconnect_reason", "is_peer_dead", "is_poll", "kernel_unacked_bytes", "last_rollback",
-        "must_show_progress", "on_wake", "overflowed", "peer_silent_seconds", "position", "private_view",
-        "request", "subscription", "token", "write",
+        "_next_warning_at", "_search_keys", "batched_before_joining", "buffered_bytes", "connection_id",
+        "disconnect_reason", "framing", "group", "is_peer_dead", "joined_version", "last_rollback",
+        "must_show_progress", "opened_ms", "overflowed", "parameters", "path", "position", "private_view",
+        "rules_read_at", "since", "subscription", "token", "until", "user_id", "viewer", "write",
+        "written_before_joining",
     )  # fmt: skip
 
+    is_poll: ClassVar[bool] = False
+
     def __init__(
-        self,
-        request: SubscribeRequest,
-        write: Callable[[bytes], None],
-        buffered_bytes: Callable[[], float],
-        on_wake: Callable[[], None],
-        *,
-        kernel_unacked_bytes: Callable[[], float] = _unknown_zero,
-        peer_silent_seconds: Callable[[], float] = _unknown_zero,
-        is_poll: bool = False,
+        self, request: SubscribeRequest, write: Callable[[bytes], None], buffered_bytes: Callable[[], float]
     ) -> None:
-        self.request = request
-        self.token = request.token
+        (
+            self.connection_id, self.user_id, self.token, self.subscription, self.framing, self.position, self.viewer,
+            self.private_view, self.rules_read_at, self.until, self.opened_ms, self.path, self.parameters,
+        ) = request  # fmt: skip
+        self.since = self.position
         self.write = write
         self.buffered_bytes = buffered_bytes
-        self.on_wake = on_wake
-        self.kernel_unacked_bytes = kernel_unacked_bytes
-        self.peer_silent_seconds = peer_silent_seconds
-        self.is_poll = is_poll
-        self.overflowed = False
-        self.must_show_progress = False
-        self.is_peer_dead = False
-        self.delivered = self.batched_before = 0
+        self.overflowed = self.must_show_progress = self.is_peer_dead = False
+        self.joined_version = self.written_before_joining = self.batched_before_joining = 0
         self._next_warning_at = -math.inf
-        self._search_keys: frozenset[Key] | None = None
-        self._search_keys_subscription: Subscription | None = None
-        self.position = request.position
-        self.subscription = request.subscription
-        self.private_view = request.private_view
+        self._search_keys: tuple[Subscription, frozenset[Key] | None] | None = None
         self.last_rollback: tuple[Position, Position] | None = None
         self.disconnect_reason: DisconnectReason | None = None
+        self.group: LiveGroup | None = None
+
+    def wake(self) -> None:
+        """Let the client's task act: frames do not fit, or the hub demotes or disconnects the client."""
+
+    def kernel_unacked_bytes(self) -> float:
+        """Return the bytes in the kernel that the peer has not acknowledged (a system call), see `Sink`."""
+        return 0
+
+    def peer_silent_seconds(self) -> float:
+        """Return the seconds since the peer acknowledged anything (a system call), see `Sink`."""
+        return 0
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the client is a member of a group, which gets each entry as it is published."""
+        return self.group is not None
+
+    @property
+    def delivered(self) -> int:
+        """Number of events written to the client, with those that wait in batches of its group."""
+        joined = 0 if self.group is None else self.group.batched - self.batched_before_joining
+        return self.written_before_joining + joined
 
     @property
     def group_key(self) -> Hashable:
         """Key of the client's group. Clients with equal keys share frames. A private view has a group of its own."""
         if self.private_view is not None:
-            return self.request.connection_id
-        return self.subscription.canonical_form, self.request.framing
+            return self.connection_id
+        return self.subscription.canonical_form, self.framing
 
     @property
     def uses_saved_rules(self) -> bool:
@@ -192,13 +217,13 @@ class Client:
         """
         if self.private_view is not None or self.uses_saved_rules:
             return None
-        if self._search_keys_subscription is not self.subscription:
-            self._search_keys_subscription = self.subscription
+        if self._search_keys is None or self._search_keys[0] is not self.subscription:
             try:
-                self._search_keys = self.subscription.candidate_keys()
+                keys = self.subscription.candidate_keys()
             except Exception:  # noqa: BLE001 - a third party's filter may raise anything; then every event is tested
-                self._search_keys = None
-        return self._search_keys
+                keys = None
+            self._search_keys = self.subscription, keys
+        return self._search_keys[1]
 
     def accept_gap(self, gap: Gap) -> bool:
         """Move the position to the end of a gap. Return whether the stream may continue.
@@ -207,7 +232,7 @@ class Client:
         """
         self.position = gap.end
         is_outdated = self.private_view is not None and self.private_view.is_outdated_by_gap(gap.end)
-        if is_outdated or (gap.end.n > self.request.rules_read_at.n and self.uses_saved_rules):
+        if is_outdated or (gap.end.n > self.rules_read_at.n and self.uses_saved_rules):
             self.disconnect(RESYNC)
             return False
         return True
@@ -218,10 +243,10 @@ class Client:
 
     def is_changed_by_rules_entry(self, entry: Entry) -> bool:
         """Return whether this entry changes the saved rules of the subscription. A malformed entry changes nothing."""
-        if entry.kind != "rules" or entry.position.n <= self.request.rules_read_at.n or not self.uses_saved_rules:
+        if entry.kind != "rules" or entry.position.n <= self.rules_read_at.n or not self.uses_saved_rules:
             return False
         try:
-            return entry.rules_change().uid == self.request.user_id
+            return entry.rules_change().uid == self.user_id
         except MalformedEntry:
             return False  # counted when it was published
 
@@ -234,12 +259,11 @@ class Client:
             members["rule"] = failed.rule_id
         return StreamNotice("warning", position, members)
 
-    def use_filters(self, request: SubscribeRequest) -> None:
-        """Go on with the filters of ``request`` from the current position on. Call it while the client is not live."""
+    def use_filters(self, filters: BoundFilters, parameters: str) -> None:
+        """Go on with other filters from the current position on. Call it while the client is not live."""
         self.end_private_view()
-        self.request = request
-        self.subscription = request.subscription
-        self.private_view = request.private_view
+        self.subscription, self.viewer, self.private_view, self.rules_read_at = filters
+        self.parameters = parameters
 
     def end_private_view(self) -> None:
         """Forget what the stream was sent."""
@@ -275,56 +299,59 @@ class Client:
 
         If the client is live, its group must forget its history (`SharedHistory.forget`).
         """
-        data = self.request.framing.encode_control(message)
+        data = self.framing.encode_control(message)
         if data:
-            self.write(self.request.framing.wrap(data))
+            self.write(self.framing.wrap(data))
 
     def use_private_view_if_needed(self) -> None:
         """Switch to a private view if the user no longer sees the public view. The client never switches back."""
-        viewer = self.request.viewer
-        if self.private_view is None and viewer is not None and not viewer.sees_public_view:
-            self.use_private_view()
-
-    def use_private_view(self) -> None:
-        """Switch to a private view from the current position on. A stream without a viewer is left unchanged."""
-        if self.request.viewer is not None:
-            self.private_view = PrivateView(self.request.viewer, self.position)
+        if self.private_view is None and self.viewer is not None and not self.viewer.sees_public_view:
+            self.private_view = PrivateView(self.viewer, self.position)
 
     def disconnect(self, reason: DisconnectReason) -> None:
         """End this client's stream. The first reason wins; later calls do nothing."""
         if self.disconnect_reason is None:
             self.disconnect_reason = reason
-            self.on_wake()
-
-    def detach(self) -> None:
-        """Replace ``on_wake`` by a no-op: else the client would stay in memory."""
-        self.on_wake = _ignore
+            self.wake()
 
 
-def _ignore(_: bytes = b"") -> None:
-    """Do nothing: the ``on_wake`` of a client that is gone, and the ``write`` of a client without a socket."""
+class SocketlessClient(Client):
+    """A long poll or a preview.
 
-
-def socketless_client(request: SubscribeRequest, on_wake: Callable[[], None] = _ignore) -> Client:
-    """Return a client without a socket, for a long poll or a preview.
-
-    No frame is written to it. If a frame waits for the client while it is live, the hub demotes it and calls
-    ``on_wake``.
+    No frame is written to it. If a frame waits for it while it is live, the hub demotes and wakes it.
     """
-    return Client(request, _ignore, lambda: math.inf, on_wake, is_poll=True)
+
+    __slots__ = ()
+
+    is_poll = True
+
+    def __init__(self, request: SubscribeRequest) -> None:
+        super().__init__(request, _write_nothing, _always_full)
+
+
+def _write_nothing(data: bytes) -> None:
+    """Do nothing: the ``write`` of a client without a socket."""
+
+
+def _always_full() -> float:
+    return math.inf
 
 
 class FilterChange(Protocol):
     """Other filters that a client asked for. The stream calls these methods between two messages."""
 
-    async def bind(self, request: SubscribeRequest, position: Position) -> SubscribeRequest:
-        """Return the request of the stream with the new filters, which begin after ``position``.
+    @property
+    def parameters(self) -> str:
+        """The filters as a query, for the list of open streams."""
+
+    async def bind(self, position: Position) -> BoundFilters:
+        """Return the new filters, which begin after ``position``.
 
         Raises an ApiError if what the filters need cannot be read now.
         """
 
-    def notices(self, request: SubscribeRequest, position: Position) -> Iterable[StreamNotice]:
-        """Return what the stream tells its client when the filters of ``request`` are in force."""
+    def notices(self, position: Position) -> Iterable[StreamNotice]:
+        """Return what the stream tells its client when the new filters are in force."""
 
     def refuse(self, error: ApiError) -> None:
         """Tell the client that its filters were not changed."""

@@ -3,11 +3,12 @@
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TypeVar
 
 import msgspec
 
+from filters.inverted_lists import CompactSet, with_item, without_item
 from stream_server.events.entry import Entry, Revocation, StreamCommand
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.hub.client import Client, StreamToken
@@ -15,7 +16,7 @@ from stream_server.hub.disconnect import CLOSED_BY_USER, TOKEN_REVOKED, TOO_MANY
 from stream_server.hub.group import ClientGroup
 from stream_server.hub.token_expiry import TokenExpiry
 
-_Item = TypeVar("_Item")
+_Item = TypeVar("_Item", bound=Hashable)
 
 _CLOSING_REASONS = {reason.code: reason for reason in (CLOSED_BY_USER, TOO_MANY_STREAMS)}
 
@@ -38,8 +39,8 @@ class ClientRegistry:
     """
 
     def __init__(self) -> None:
-        self._clients: dict[str, set[Client]] = {}
-        self._following_groups: dict[str, set[ClientGroup]] = {}
+        self._clients: dict[str, CompactSet[Client]] = {}
+        self._following_groups: dict[str, CompactSet[ClientGroup]] = {}
         self._group_of_view: dict[int, ClientGroup] = {}
         self._revocations: dict[tuple[str, str], float] = {}
         self._expiry = TokenExpiry()
@@ -53,20 +54,20 @@ class ClientRegistry:
 
     def add(self, client: Client) -> None:
         """Add a client, until its token expires. Disconnect it at once if the token was revoked after the check."""
-        self._clients.setdefault(client.request.user_id, set()).add(client)
-        self.open_by_framing[_framing_name(client)] += 1
+        _add_item(self._clients, client.user_id, client)
+        self.open_by_framing[POLL if client.is_poll else client.framing.name] += 1
         self.empty.clear()
         self._expiry.watch(client)
         if not client.is_poll:
             self.on_stream(client, True)
-        if self._is_revoked(client):
+        if self._revocations and self._is_revoked(client):
             client.disconnect(TOKEN_REVOKED)
 
     def discard(self, client: Client) -> None:
-        if client not in self._clients.get(client.request.user_id, ()):
+        if client not in self._clients.get(client.user_id, ()):
             return
-        _discard_item(self._clients, client.request.user_id, client)
-        self.open_by_framing[_framing_name(client)] -= 1
+        _discard_item(self._clients, client.user_id, client)
+        self.open_by_framing[POLL if client.is_poll else client.framing.name] -= 1
         self._expiry.forget(client)
         if not client.is_poll:
             self.on_stream(client, False)
@@ -110,7 +111,7 @@ class ClientRegistry:
             del self._revocations[next(iter(self._revocations))]
 
     def _is_revoked(self, client: Client) -> bool:
-        user_id, token = client.request.user_id, client.token
+        user_id, token = client.user_id, client.token
         if token.session:
             return (user_id, _SESSION + token.session) in self._revocations
         is_listed = (user_id, _TOKEN + token.jti) in self._revocations
@@ -119,7 +120,7 @@ class ClientRegistry:
     def obey(self, command: StreamCommand) -> None:
         """Close or prolong the stream that a command names, if this process has it."""
         for client in self.clients_of(command.uid):
-            if client.request.connection_id != command.connection:
+            if client.connection_id != command.connection:
                 continue
             if command.action == "close":
                 client.disconnect(_CLOSING_REASONS.get(command.code, CLOSED_BY_USER))
@@ -140,7 +141,7 @@ class ClientRegistry:
         if view is not None:
             self._group_of_view[view.number] = group
             if view.following is not None:
-                self._following_groups.setdefault(view.user_id, set()).add(group)
+                _add_item(self._following_groups, view.user_id, group)
 
     def discard_private_group(self, group: ClientGroup) -> None:
         """Forget a group (see `add_private_group`) after its last client left."""
@@ -182,17 +183,17 @@ def _suffices(command: StreamCommand, client: Client) -> bool:
     return command.scopes is None or client.subscription.required_scopes.issubset(command.scopes)
 
 
-def _framing_name(client: Client) -> str:
-    return POLL if client.is_poll else client.request.framing.name
-
-
 def _ignore_stream(client: Client, is_open: bool) -> None:  # noqa: FBT001 - see `on_stream`
     """Do nothing: the ``on_stream`` of a registry without a directory of streams."""
 
 
-def _discard_item(items_by_user: dict[str, set[_Item]], user_id: str, item: _Item) -> None:
-    items = items_by_user.get(user_id)
-    if items is not None:
-        items.discard(item)
-        if not items:
-            del items_by_user[user_id]
+def _add_item(items_by_user: dict[str, CompactSet[_Item]], user_id: str, item: _Item) -> None:
+    items_by_user[user_id] = with_item(items_by_user.get(user_id, ()), item)
+
+
+def _discard_item(items_by_user: dict[str, CompactSet[_Item]], user_id: str, item: _Item) -> None:
+    items = without_item(items_by_user.get(user_id, ()), item)
+    if items:
+        items_by_user[user_id] = items
+    else:
+        items_by_user.pop(user_id, None)

@@ -33,6 +33,9 @@ RESYNC = DisconnectReason(
 )
 TOO_SLOW = DisconnectReason("too_slow", "This client was too far behind for too long; reconnect with this cursor.", 5.0)
 
+GONE = DisconnectReason("left", "The client has left.", None)
+"""The reason of a client that has left the hub. Nobody is told it, and no other reason replaces it."""
+
 BACKFILL_DONE = DisconnectReason("backfill_done", "All requested past entries have been sent.", None)
 
 

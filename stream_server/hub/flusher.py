@@ -223,7 +223,7 @@ class Flusher:
         """Write all waiting frames and unfinished batches of a group at once."""
         self.seal_group(group)
         for batch in self._batches:
-            if batch.memberships is group.memberships:
+            if batch.group is group:
                 self._write_batch(batch, batch.remaining_count)
 
     def _append_batch(self, group: ClientGroup) -> Batch:

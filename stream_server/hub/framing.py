@@ -24,7 +24,7 @@ class SharedHistory:
     """The bytes that the clients of one group have got since it last changed.
 
     Each client that joins has got other bytes before. Therefore the history begins anew when clients have joined or
-    left, which ``version`` shows (`Memberships.version`), and when one client has got bytes of its own (`forget`).
+    left, which ``version`` shows (`ClientGroup.version`), and when one client has got bytes of its own (`forget`).
     """
 
     __slots__ = ("_tail", "_version", "_wrap_after")

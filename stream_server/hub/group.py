@@ -9,10 +9,12 @@ from collections.abc import Hashable, Iterator
 from typing import TypeAlias
 
 from filters.follow import Follow, Home
+from filters.inverted_lists import CompactSet, with_item, without_item
 from filters.rule import Rules, SavedRules
 from filters.subscription import Subscription
 from stream_server.events.position import Position
-from stream_server.hub.batch import Batch, Memberships, WriteLimits
+from stream_server.hub.batch import Batch, WriteLimits
+from stream_server.hub.client import Client
 from stream_server.hub.framing import MIN_SHARING_CLIENTS, Framing, SharedHistory, WrapBytes
 from stream_server.hub.visibility.private_view import PrivateView
 
@@ -24,14 +26,8 @@ FILTER_KINDS = ("track", Follow.name, "locations", Rules.name, "sample", "fireho
 BUCKET_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the histogram's buckets in seconds. Longer times are in one more."""
 
-_KIND_BY_NAME = {Home.name: "user", SavedRules.name: Rules.name}
-
-
-def filter_kind(subscription: Subscription) -> int:
-    """Return the kind of a subscription's filter, as an index of :data:`FILTER_KINDS`."""
-    names = {_KIND_BY_NAME.get(base.name, base.name) for base in subscription.bases}
-    name = names.pop() if len(names) == 1 else COMBINED
-    return FILTER_KINDS.index(name if name in FILTER_KINDS else OTHER)
+_KIND_BY_NAME = {name: kind for kind, name in enumerate(FILTER_KINDS)}
+_KIND_BY_NAME |= {Home.name: _KIND_BY_NAME["user"], SavedRules.name: _KIND_BY_NAME[Rules.name]}
 
 
 class DeliveryTimes:
@@ -85,14 +81,18 @@ class ClientGroup:
         key: Key of the group (`Client.group_key`).
         private_view: The private view of its only client. None in a shared group, whose clients see the public view.
         filter_kind: Kind of its filter, an index of :data:`FILTER_KINDS`.
+        members: Its clients.
+        version: Number of clients that have joined or left.
+        batched: Number of events in all its batches. So the events of a client need no counting while it is live.
         resume_position: Position before the first waiting frame, None if no frame waits. A client that cannot take the
             frames catches up from here.
         next_heartbeat_at: Time of the next heartbeat, in seconds of the event loop's clock.
     """
 
     __slots__ = (
-        "_history", "_pending_control_count", "_wrap", "encode_entry", "filter_kind", "framing", "key", "memberships",
-        "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
+        "_history", "_pending_control_count", "_snapshot", "_wrap", "batched", "encode_entry", "filter_kind", "framing",
+        "key", "members", "next_heartbeat_at", "pending_frames", "private_view", "resume_position", "subscription",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -104,13 +104,35 @@ class ClientGroup:
         self.encode_entry = framing.encode_entry
         self._wrap = framing.wrap
         self.private_view = private_view
-        self.filter_kind = filter_kind(subscription)
-        self.memberships = Memberships()
+        kinds = {_KIND_BY_NAME.get(base.name, FILTER_KINDS.index(OTHER)) for base in subscription.bases}
+        self.filter_kind = kinds.pop() if len(kinds) == 1 else FILTER_KINDS.index(COMBINED)
+        self.members: CompactSet[Client] = ()
+        self._snapshot: tuple[Client, ...] | None = None
+        self.version = self.batched = self._pending_control_count = 0
         self.pending_frames: list[bytes] = []
-        self._pending_control_count = 0
         self.resume_position: Position | None = None
         self.next_heartbeat_at = 0.0
         self._history = None if framing.wrap_after is None else SharedHistory(framing.wrap_after)
+
+    def add(self, client: Client) -> None:
+        """Make a client a member. The frames that wait must be in a batch already, or the client would get them."""
+        self.version += 1
+        self._snapshot = None
+        self.members = with_item(self.members, client)
+        client.group, client.joined_version, client.batched_before_joining = self, self.version, self.batched
+
+    def remove(self, client: Client) -> None:
+        """End the membership of a client."""
+        self.version += 1
+        self._snapshot = None
+        self.members = without_item(self.members, client)
+        client.group = None
+
+    def snapshot(self) -> tuple[Client, ...]:
+        """Return the present clients. The tuple is cached until a client joins or leaves."""
+        if self._snapshot is None:
+            self._snapshot = tuple(self.members)
+        return self._snapshot
 
     def queue_control_frame(self, frame: bytes, previous_head: Position) -> bool:
         """Add an encoded control message, unless it is empty. Return True if a flush must be scheduled."""
@@ -133,24 +155,23 @@ class ClientGroup:
         Returns None and leaves the frames if there are several clients, or if the client has many unsent bytes or a
         closed transport. The caller then uses a batch. This runs for every client and flush, so it makes few calls.
         """
-        memberships, frames = self.memberships, self.pending_frames
-        if memberships.only is None:
+        members, frames = self.members, self.pending_frames
+        if len(members) != 1:
             return None
-        write, buffered_bytes, _ = memberships.only
+        (client,) = members
         try:
             if len(frames) > 1:
                 data = self._wrap(b"".join(frames))
             else:
                 known = wrapped[self._wrap]
                 data = known.get(frames[0]) or known.setdefault(frames[0], self._wrap(frames[0]))
-            if buffered_bytes() > limits.warning_bytes or len(data) > limits.max_bytes - limits.warning_bytes:
+            if client.buffered_bytes() > limits.warning_bytes or len(data) > limits.max_bytes - limits.warning_bytes:
                 return None
-            write(data)
+            client.write(data)
         except Exception:  # noqa: BLE001 - nothing was written, and the batch finds the same error
             return None
         event_count = len(frames) - self._pending_control_count
-        memberships.batched += event_count
-        memberships.written += event_count
+        self.batched += event_count
         frames.clear()
         self.resume_position = None
         self._pending_control_count = 0
@@ -160,14 +181,13 @@ class ClientGroup:
         """Return the waiting frames as one batch for all present clients."""
         assert self.resume_position is not None
         frames = self.pending_frames
-        history = self._history if len(self.memberships) >= MIN_SHARING_CLIENTS else None
+        history = self._history if len(self.members) >= MIN_SHARING_CLIENTS else None
         data = None
         if len(frames) == 1 and history is None:
             known = wrapped[self._wrap]
             data = known.get(frames[0]) or known.setdefault(frames[0], self._wrap(frames[0]))
-        batch = Batch(self.memberships, self._wrap, frames, data, self.resume_position, history)
-        batch.event_count -= self._pending_control_count
-        self.memberships.batched += batch.event_count
+        batch = Batch(self, self._wrap, frames, self._pending_control_count, data, self.resume_position, history)
+        self.batched += batch.event_count
         self.pending_frames = []
         self.resume_position = None
         self._pending_control_count = 0

@@ -49,8 +49,7 @@ class DeadPeerCheck:
         """Check the clients from `check` once more. Demote those that were silent for the whole write timeout."""
         now, timeout = self._loop.time(), self._live.limits.write_timeout_seconds
         for client, silence in list(self._silent_clients.items()):
-            is_live = client in self._live
-            silent_seconds = silence.measure_seconds(client.peer_silent_seconds(), now) if is_live else 0.0
+            silent_seconds = silence.measure_seconds(client.peer_silent_seconds(), now) if client.is_live else 0.0
             if not silent_seconds:
                 del self._silent_clients[client]
             elif silent_seconds >= timeout:
@@ -68,7 +67,7 @@ class DeadPeerCheck:
         now = self._loop.time()
         for _ in range(min(MAX_CHECKS_PER_ITERATION, len(self._queue))):
             client = self._queue.popleft()
-            if client not in self._live or client in self._silent_clients:
+            if not client.is_live or client in self._silent_clients:
                 continue
             silent_seconds = client.peer_silent_seconds()
             if silent_seconds and silent_seconds >= self._min_silence_seconds:
@@ -137,12 +136,12 @@ class Heartbeats:
         """Demote clients that had unsent bytes at their heartbeat in the previous tick and took no byte since then."""
         suspects, self._unacked_at_last_check = self._unacked_at_last_check, {}
         for client, unacked_bytes in suspects.items():
-            if client in self._live and client.unacked_bytes() >= unacked_bytes:
+            if client.is_live and client.unacked_bytes() >= unacked_bytes:
                 client.must_show_progress = True
                 self._live.demote(client)
 
     def _record_unacked_bytes(self, group: ClientGroup) -> None:
-        for client in group.memberships:
+        for client in group.members:
             if not client.is_poll and client.has_buffered_bytes():
                 self._unacked_at_last_check[client] = client.unacked_bytes()
 
@@ -151,7 +150,7 @@ class Heartbeats:
         self._dead_peer_check.recheck_silent()
         groups, self._groups_to_check = self._groups_to_check, []
         for group in groups:
-            self._dead_peer_check.check(group.memberships, self._interval_seconds / 2)
+            self._dead_peer_check.check(group.members, self._interval_seconds / 2)
 
     def _queue_heartbeat(self, group: ClientGroup, frame_cache: dict[Framing, bytes]) -> None:
         frame = frame_cache.get(group.framing)

@@ -130,7 +130,7 @@ class Hub:
         try:
             if kind in INTERNAL_KIND_SET:
                 self._router.obey(entry)
-            elif live.group_of:
+            elif live.count:
                 self._router.deliver(entry)
                 live.flusher.add_entry(entry)
         except MalformedEntry:
@@ -156,7 +156,7 @@ class Hub:
         return self.live.limits
 
     def count_live_clients(self) -> int:
-        return len(self.live)
+        return self.live.count
 
     def _drop_unused_caches(self) -> None:
         self.ring.drop_unread_caches()
@@ -173,20 +173,21 @@ class Hub:
         The hub disconnects it at once if its user is suspended, its viewer is outdated, or the hub is stopping.
         """
         self.registry.add(client)
-        if client.request.user_id in self.account_status.suspended:
+        if client.user_id in self.account_status.suspended:
             client.disconnect(reasons.SUSPENDED)
-        if client.request.viewer is not None and not self.viewer_cache.is_current(client.request.viewer):
+        if client.viewer is not None and not self.viewer_cache.is_current(client.viewer):
             client.disconnect(reasons.RESYNC)
         if self._next_disconnect_reason is not None:
             client.disconnect(self._next_disconnect_reason())
 
     def unregister(self, client: Client) -> None:
-        """Remove a client whose connection or request has ended. Its ``on_wake`` callback is not called any more."""
-        if client in self.live:
+        """Remove a client whose connection or request has ended. It is not woken any more."""
+        if client.is_live:
             self.live.remove(client, self.head)
         self.registry.discard(client)
         client.end_private_view()
-        client.detach()
+        if client.disconnect_reason is None:
+            client.disconnect_reason = reasons.GONE
 
     @property
     def is_stopping(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from filters.subscription_index import SubscriptionIndex
 from stream_server.events.position import Position
 from stream_server.hub import messages
-from stream_server.hub.batch import WriteLimits
+from stream_server.hub.batch import Batch, WriteLimits
 from stream_server.hub.client import Client
 from stream_server.hub.client_registry import ClientRegistry
 from stream_server.hub.flusher import Flusher
@@ -23,7 +23,7 @@ class LiveClients:
 
     Attributes:
         head: Position of the last entry that was offered to the clients.
-        group_of: The group of each client.
+        count: Number of these clients.
         private_group_count: Number of groups with a private view.
     """
 
@@ -42,13 +42,7 @@ class LiveClients:
         self._now_ms = now_ms
         self._loop = asyncio.get_running_loop()
         self._groups: dict[Hashable, ClientGroup] = {}
-        self.group_of: dict[Client, ClientGroup] = {}
-
-    def __contains__(self, client: object) -> bool:
-        return client in self.group_of
-
-    def __len__(self) -> int:
-        return len(self.group_of)
+        self.count = 0
 
     def groups(self) -> tuple[ClientGroup, ...]:
         """Return the groups of live clients. Clients with equal filters and equal framing are in one group."""
@@ -58,47 +52,47 @@ class LiveClients:
         """Make a client live. Its position must equal `head`: do not ``await`` between that check and this call."""
         client.use_private_view_if_needed()
         key = client.group_key
-        group = self._groups.get(key) or self._open_group(key, client)
-        self.flusher.seal_group(group)  # the waiting frames are before the newcomer's position
-        group.memberships.add(client)
-        client.batched_before = group.memberships.batched
-        self.group_of[client] = group
+        group = self._groups.get(key)
+        if group is None:
+            group = self._open_group(key, client)
+        else:
+            self.flusher.seal_group(group)  # the waiting frames are before the newcomer's position
+        group.add(client)
+        self.count += 1
 
     def leave(self, client: Client) -> None:
         """Flush the client's group, then remove the client from it. Does nothing for a client that is not live."""
         self.flush(client)
-        if client in self.group_of:  # otherwise a frame did not fit, and the flush has removed it
+        if client.group is not None:  # otherwise a frame did not fit, and the flush has removed it
             self.remove(client, self.head)
 
     def demote(self, client: Client) -> None:
         """Make a live client catch up, from `head` on. Flush its group first, so that no frame is lost."""
         self.flush(client)
-        if client in self.group_of:  # otherwise a frame did not fit, and the client is catching up already
+        if client.group is not None:  # otherwise a frame did not fit, and the client is catching up already
             self.remove(client, self.head)
-            client.on_wake()
+            client.wake()
 
     def flush(self, client: Client) -> None:
         """Write all waiting frames of the client's group at once. Does nothing for a client that is not live."""
-        group = self.group_of.get(client)
-        if group is not None:
-            self.flusher.flush_group(group)
+        if client.group is not None:
+            self.flusher.flush_group(_group_of(client))
 
-    def remove(self, client: Client, position: Position) -> None:
-        """Remove a live client from its group without a flush. ``position`` becomes the client's position."""
-        client.delivered = self.delivered_to(client)
-        group = self.group_of.pop(client)
-        group.memberships.remove(client)
+    def remove(self, client: Client, position: Position, unwritten_events: int = 0) -> None:
+        """Remove a live client from its group without a flush. ``position`` becomes the client's position.
+
+        ``unwritten_events`` of the events in the group's batches were not written to the client.
+        """
+        group = _group_of(client)
+        client.written_before_joining = client.delivered - unwritten_events
+        group.remove(client)
+        self.count -= 1
         client.position = position
-        if not group.memberships:
+        if not group.members:
             self._close_group(group)
 
-    def delivered_to(self, client: Client) -> int:
-        """Return the number of events that were written to a client, live or not."""
-        group = self.group_of.get(client)
-        return client.delivered + (0 if group is None else max(0, group.memberships.written - client.batched_before))
-
     def _open_group(self, key: Hashable, client: Client) -> ClientGroup:
-        group = ClientGroup(key, client.subscription, client.request.framing, client.private_view)
+        group = ClientGroup(key, client.subscription, client.framing, client.private_view)
         group.next_heartbeat_at = self._loop.time() + self.limits.heartbeat_seconds
         self.index.add(group, client.subscription)  # may raise, so before the group can be found by its key
         self._groups[group.key] = group
@@ -120,15 +114,20 @@ class LiveClients:
         if group.queue_control_frame(frame, self.head):
             self.flusher.schedule_groups((group,))
 
-    def _on_overflow(self, client: Client, resume_position: Position) -> None:
+    def _on_overflow(self, client: Client, batch: Batch) -> None:
         """Demote a client that had no room for a batch. It catches up from the position before the batch."""
         self._counters.slow_demotions += not client.is_poll
         client.overflowed = True
-        self.remove(client, resume_position)
-        client.on_wake()
+        self.remove(client, batch.resume_position, _group_of(client).batched - batch.batched_before)
+        client.wake()
 
     def _on_slow(self, client: Client, position: Position, unsent_bytes: float) -> bool:
         warning = client.slow_warning(position, unsent_bytes / self.limits.buffer_bytes, self._loop.time())
         if warning is not None:
             client.send_control(messages.notice_message(warning, self._now_ms()))
         return warning is not None
+
+
+def _group_of(client: Client) -> ClientGroup:
+    assert isinstance(client.group, ClientGroup)
+    return client.group

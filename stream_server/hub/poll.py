@@ -9,7 +9,7 @@ from typing import NamedTuple
 from stream_server.errors import Unavailable
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
-from stream_server.hub.client import SubscribeRequest, socketless_client
+from stream_server.hub.client import SocketlessClient, SubscribeRequest
 from stream_server.hub.delivery import Delivery
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.hub import Hub
@@ -38,10 +38,15 @@ class PollResult(NamedTuple):
     disconnect_reason: DisconnectReason | None
 
 
-class LongPoll:
+class LongPoll(SocketlessClient):
     """A long poll, which the hub treats as a client without a socket. It reads the log, then waits for new entries."""
 
+    __slots__ = (
+        "_byte_count", "_entry_count", "_hub", "_items", "_limit", "_loop", "_may_wait", "_timeout", "_wake_future"
+    )  # fmt: skip
+
     def __init__(self, hub: Hub, request: SubscribeRequest, *, limit: int, initial_gap: Gap | None) -> None:
+        super().__init__(request)
         self._hub = hub
         self._limit = limit
         self._items: list[Delivery | Gap | StreamNotice] = [] if initial_gap is None else [initial_gap]
@@ -49,7 +54,6 @@ class LongPoll:
         self._byte_count = 0
         self._may_wait = True
         self._loop = asyncio.get_running_loop()
-        self.client = socketless_client(request, self._on_wake)
         self._wake_future: asyncio.Future[None] | None = None
         self._timeout: asyncio.Timeout | None = None
 
@@ -58,9 +62,8 @@ class LongPoll:
 
         If ``wait_seconds`` is 0, it returns at once, and raises `Unavailable` if the log cannot be read.
         """
-        client = self.client
         self._may_wait = wait_seconds > 0
-        self._hub.register(client)
+        self._hub.register(self)
         try:
             async with asyncio.timeout(wait_seconds or None) as self._timeout:
                 while not await self._scan() and self._may_wait:
@@ -68,61 +71,59 @@ class LongPoll:
         except TimeoutError:
             pass  # the time is over, or the client was disconnected: answer with what was found so far
         finally:
-            self._timeout = None
-            self._hub.unregister(client)
-        more = client.position != self._hub.head
-        return PollResult(self._items, client.position, more, client.disconnect_reason)
+            self._timeout, reason = None, self.disconnect_reason
+            self._hub.unregister(self)
+        return PollResult(self._items, self.position, self.position != self._hub.head, reason)
 
     async def _wait_live(self) -> None:
         """Wait as a live client until a frame arrives or the poll ends. Call it only if the client is at the head."""
-        if self.client.disconnect_reason is None:
+        if self.disconnect_reason is None:
             self._wake_future = self._loop.create_future()
-            self._hub.live.join(self.client)
+            self._hub.live.join(self)
             try:
                 await self._wake_future
             finally:
-                self._hub.live.leave(self.client)
+                self._hub.live.leave(self)
 
-    def _on_wake(self) -> None:
+    def wake(self) -> None:
         """End the wait for a frame. If the hub disconnected the poll, also end every other wait of the poll."""
         if self._wake_future is not None and not self._wake_future.done():
             self._wake_future.set_result(None)
         timeout = self._timeout
-        if self.client.disconnect_reason is not None and timeout is not None and not timeout.expired():
+        if self.disconnect_reason is not None and timeout is not None and not timeout.expired():
             timeout.reschedule(self._loop.time())  # the log may be away for long; an expired timeout would raise here
 
     async def _scan(self) -> bool:
         """Read pages until the head, or until the answer reaches a limit. Return whether the poll can answer now."""
-        client, hub = self.client, self._hub
+        hub = self._hub
         ends = self._loop.time() + MAX_SCAN_SECONDS
-        while client.disconnect_reason is None and client.position != hub.head and self._entry_count < self._limit:
+        while self.disconnect_reason is None and self.position != hub.head and self._entry_count < self._limit:
             await self._read_page()
             if self._loop.time() > ends or self._byte_count > MAX_ANSWER_BYTES:
                 return True
-        return bool(self._items or client.disconnect_reason)
+        return bool(self._items or self.disconnect_reason)
 
     async def _read_page(self) -> None:
         """Add the next page to the answer. If Redis is away, wait, or raise `Unavailable` if the poll may not wait."""
-        client = self.client
         try:
-            page = await self._hub.catchup_reader.read_page(client, lambda: self._hub.head)
+            page = await self._hub.catchup_reader.read_page(self, lambda: self._hub.head)
         except Unavailable:
             if not self._may_wait:
                 raise
             await self._hub.wait_for_log(self._hub.limits.heartbeat_seconds)
             return
-        if client.disconnect_reason is not None:
+        if self.disconnect_reason is not None:
             return  # the page was matched with a viewer or rules that may be outdated
         if page.gap is not None:
             self._items.append(page.gap)
-            if not client.accept_gap(page.gap):
+            if not self.accept_gap(page.gap):
                 return
         taken = page.deliveries[: self._limit - self._entry_count]
         self._items += taken
         self._entry_count += len(taken)
         self._byte_count += sum(delivery.entry.size for delivery in taken)
         cut = len(page.deliveries) > len(taken)
-        client.position = taken[-1].entry.position if cut else page.end_position
+        self.position = taken[-1].entry.position if cut else page.end_position
         if page.notice is not None and not cut:
             self._items.append(page.notice)
         await asyncio.sleep(0)
@@ -161,15 +162,17 @@ class PreviewResult(NamedTuple):
     started_ms: int
 
 
-class RulePreview:
+class RulePreview(SocketlessClient):
     """Counts the recent entries that a rule would have matched, in slices, so that other tasks get their turn."""
 
+    __slots__ = ("_examples", "_filters_changed", "_hub", "_matched_count")
+
     def __init__(self, hub: Hub, request: SubscribeRequest) -> None:
+        super().__init__(request)
         self._hub = hub
         self._matched_count = 0
         self._filters_changed = False
         self._examples: list[Delivery] = []
-        self._client = socketless_client(request)
 
     async def run(self) -> PreviewResult:
         """Scan from the present head back to the request's position, up to `MAX_WORK_SECONDS`.
@@ -178,7 +181,7 @@ class RulePreview:
         previews run, or if the hub disconnected the preview, for example because the user's permissions may be out of
         date.
         """
-        hub, client = self._hub, self._client
+        hub = self._hub
         try:
             async with asyncio.timeout(MAX_QUEUE_SECONDS):
                 await hub.preview_slots.acquire()
@@ -186,27 +189,28 @@ class RulePreview:
             raise Unavailable("Too many previews are running; try again.", retry_after=5) from None
         try:
             head, started_ms = hub.head, hub.now_ms()
-            hub.register(client)
+            hub.register(self)
             start = await self._read_back_from(head)
         finally:
-            hub.unregister(client)
+            reason = self.disconnect_reason
+            hub.unregister(self)
             hub.preview_slots.release()
-        if client.disconnect_reason is not None:  # its viewer or rules may be outdated
+        if reason is not None:  # its viewer or rules may be outdated
             raise Unavailable("The server is resynchronising; try again.", retry_after=1)
-        is_complete = start.n <= client.request.position.n and not self._filters_changed
+        is_complete = start.n <= self.since.n and not self._filters_changed
         return PreviewResult(
             self._matched_count, head.n - start.n, start, is_complete, self._examples[-MAX_EXAMPLES:], started_ms
         )
 
     async def _read_back_from(self, head: Position) -> Position:
         """Read pages backwards from the head. Return the position before the oldest entry that was read."""
-        client, clock = self._client, asyncio.get_running_loop().time
-        floor, spent = client.request.position, 0.0
+        clock = asyncio.get_running_loop().time
+        floor, spent = self.since, 0.0
         end = head._replace(seq=head.seq + 1, n=head.n + 1)
         while end.n - 1 > floor.n and head.n - end.n < MAX_SCANNED_ENTRIES and spent < MAX_WORK_SECONDS:
             began = clock()
             page = [entry for entry in await self._hub.catchup_reader.read_before(end) if entry.position.n > floor.n]
-            if not page or client.disconnect_reason is not None:
+            if not page or self.disconnect_reason is not None:
                 break
             await self._add_page(page)
             end = page[0].position
@@ -216,8 +220,8 @@ class RulePreview:
     async def _add_page(self, entries: list[Entry]) -> None:
         """Match the entries of a page, which are older than all before it, in slices."""
         found: list[Delivery] = []
-        while entries and self._client.disconnect_reason is None:
-            matched = await self._hub.catchup_reader.match(self._client, entries)
+        while entries and self.disconnect_reason is None:
+            matched = await self._hub.catchup_reader.match(self, entries)
             found += matched.deliveries
             self._filters_changed = self._filters_changed or matched.notice is not None
             entries = [entry for entry in entries if entry.position > matched.end_position]

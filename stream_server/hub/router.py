@@ -46,15 +46,15 @@ class RollbackNotices:
         gap = Gap(live.head.cursor, to, reason, missed_count)
         for group in live.groups():
             live.flusher.flush_group(group)
-            for client in group.memberships:
+            for client in group.members:
                 client.last_rollback = (to, live.head) if reason == messages.ROLLED_BACK else None
-            if group.memberships:
+            if group.members:
                 self._queue_gap(group, gap)
         self._ring.cut_after(to)
         live.head = to
         self._viewer_cache.clear()
         for client in self._registry.list_clients():
-            if client.request.viewer is not None or client.uses_saved_rules:  # what is lost may have been a block
+            if client.viewer is not None or client.uses_saved_rules:  # what is lost may have been a block
                 self._resync(client)
 
     def announce_rollback(self, rollback_entry: Entry) -> None:
@@ -66,8 +66,8 @@ class RollbackNotices:
         start, end = rollback_entry.lost_range()
         self._disconnect_stale_clients(start, rollback_entry.position)
         for group in self._live.groups():
-            unaware = [client for client in group.memberships if not client.knows_rollback(start, end)]
-            if unaware and len(unaware) == len(group.memberships):
+            unaware = [client for client in group.members if not client.knows_rollback(start, end)]
+            if unaware and len(unaware) == len(group.members):
                 self._queue_gap(group, rollback_gap(rollback_entry))
             else:  # they share frames with clients that know of the loss, so let them read the entry by themselves
                 for client in unaware:
@@ -81,7 +81,7 @@ class RollbackNotices:
         """
         self._viewer_cache.forget_read_between(start, end)
         for client in self._registry.list_clients():
-            viewer, rules_read_at = client.request.viewer, client.request.rules_read_at
+            viewer, rules_read_at = client.viewer, client.rules_read_at
             is_viewer_stale = viewer is not None and not self._viewer_cache.is_current(viewer)
             if is_viewer_stale or (client.uses_saved_rules and start < rules_read_at < end):
                 self._resync(client)
@@ -228,7 +228,7 @@ class Router:
             self._demote_group(group)
 
     def _demote_group(self, group: ClientGroup) -> None:
-        for client in tuple(group.memberships):
+        for client in tuple(group.members):
             self._live.demote(client)
 
     def apply_visibility_change(self, entry: Entry) -> None:
@@ -250,7 +250,7 @@ class Router:
         """Update the followed users and the index keys of a group, because its user followed or unfollowed a user."""
         live = self._live
         live.flusher.flush_group(group)
-        if not group.memberships or group.private_view is None:
+        if not group.members or group.private_view is None:
             return  # the flush demoted its client
         target = group.private_view.apply_follow_change(entry)
         if target is not None:
@@ -260,10 +260,9 @@ class Router:
     def _move_to_private_groups(self, user_id: str) -> None:
         """Move a user's live clients from shared groups to private groups, where each client has its private view."""
         for client in self._registry.clients_of(user_id):
-            if client not in self._live or client.private_view is not None or client.request.viewer is None:
+            if not client.is_live or client.private_view is not None or client.viewer is None:
                 continue
             self._live.flush(client)
-            if client in self._live:  # otherwise a frame did not fit, and the client is catching up
+            if client.is_live:  # otherwise a frame did not fit, and the client is catching up
                 self._live.remove(client, self._live.head)
-                client.use_private_view()
                 self._live.join(client)

@@ -24,45 +24,39 @@ LEFT, ABORTED, FAILED = "left", "aborted", "failed"
 """Outcomes of a stream without a ``goodbye``: the client closed it, the server dropped it, or the server failed."""
 
 
-class StreamSession:
-    """One stream from start to end. It runs a task while its client catches up or the stream ends, not while live."""
+class StreamSession(Client):
+    """One stream from start to end. It runs a task while it catches up or ends, not while it is live."""
 
     __slots__ = (
-        "_filter_change", "_hub", "_next_heartbeat_at", "_next_peer_check_at", "_now_ms", "_on_end", "_outcome",
-        "_peer_silence", "_sink", "_slow_detector", "_task", "_timeout", "client",
+        "_filter_change", "_hub", "_next_heartbeat_at", "_next_peer_check_at", "_on_end", "_outcome", "_peer_silence",
+        "_sink", "_slow_detector", "_task", "_timeout",
     )  # fmt: skip
 
     def __init__(
-        self, hub: Hub, request: SubscribeRequest, sink: Sink, *,
-        now_ms: Callable[[], int], on_end: Callable[[], None] | None = None,
-    ) -> None:  # fmt: skip
+        self, hub: Hub, request: SubscribeRequest, sink: Sink, on_end: Callable[[], None] | None = None
+    ) -> None:
         """``on_end`` is called when the connection has ended, to give back what the stream holds."""
+        super().__init__(request, sink.write, sink.buffered_bytes)
         self._hub = hub
         self._on_end = on_end
         self._sink = sink
-        self._now_ms = now_ms
-        self._next_heartbeat_at = 0.0
-        self._next_peer_check_at = 0.0
+        self._next_heartbeat_at = self._next_peer_check_at = 0.0
         self._peer_silence: PeerSilence | None = None
         self._outcome: str | None = LEFT
         self._slow_detector: SlowClientDetector | None = None
         self._task: asyncio.Task[None] | None = None
         self._timeout: asyncio.Timeout | None = None
         self._filter_change: FilterChange | None = None
-        self.client = Client(
-            request, sink.write, sink.buffered_bytes, self._on_wake,
-            kernel_unacked_bytes=sink.kernel_unacked_bytes, peer_silent_seconds=sink.peer_silent_seconds,
-        )  # fmt: skip
 
     def start(self) -> None:
-        """Register the client with the hub. Call it after `hello` was sent. A client at the head is live at once."""
-        client = self.client
-        self._hub.register(client)
+        """Register the stream with the hub. Call it after `hello` was sent. A stream at the head is live at once."""
+        hub = self._hub
+        hub.register(self)
         if self._task is not None:
             return  # the hub disconnected it
-        unsent = self._send_first_page()
-        if unsent is None and client.request.until is None and client.position == self._hub.head:
-            self._hub.live.join(client)
+        unsent = None if self.position == hub.head else self._send_first_page()
+        if unsent is None and self.until is None and self.position == hub.head:
+            hub.live.join(self)
         else:
             self._start_task(unsent)
 
@@ -71,12 +65,12 @@ class StreamSession:
 
         In a storm most clients have missed few entries. Starting and ending a task costs twice as much as such a page.
         """
-        client, end = self.client, self._catch_up_end()
-        is_waiting = client.position == end or self._sink.is_full
-        page = None if is_waiting else self._hub.catchup_reader.read_page_at_once(client, end)
+        end = self._catch_up_end()
+        is_waiting = self.position == end or self._sink.is_full
+        page = None if is_waiting else self._hub.catchup_reader.read_page_at_once(self, end)
         if page is None:
             return None
-        frames = [delivery.frame(client.request.framing.encode_entry) for delivery in page.deliveries]
+        frames = [delivery.frame(self.framing.encode_entry) for delivery in page.deliveries]
         if sum(map(len, frames)) > self._hub.limits.catchup_write_bytes:
             return page
         self._write_events(frames)
@@ -89,37 +83,36 @@ class StreamSession:
         It is too early while an earlier change waits. The stream leaves the head until the filters have changed, so
         its position stands still meanwhile.
         """
-        if self._filter_change is not None or self.client.disconnect_reason is not None:
+        if self._filter_change is not None or self.disconnect_reason is not None:
             return False
         self._filter_change = change
-        self._hub.live.demote(self.client)
+        self._hub.live.demote(self)
         return True
 
     async def _apply_filter_change(self, change: FilterChange) -> None:
-        """Change the filters from the client's position on. Call it while no page of entries is being read."""
-        client = self.client
+        """Change the filters from the stream's position on. Call it while no page of entries is being read."""
         try:
-            request = await change.bind(client.request, client.position)
+            bound = await change.bind(self.position)
         except ApiError as error:
             change.refuse(error)
             return
         finally:
             self._filter_change = None
-        if client.disconnect_reason is not None:
+        if self.disconnect_reason is not None:
             return
-        if request.viewer is not None and not self._hub.viewer_cache.is_current(request.viewer):
-            client.disconnect(reasons.RESYNC)  # the log lost entries after the relations were read
+        if bound.viewer is not None and not self._hub.viewer_cache.is_current(bound.viewer):
+            self.disconnect(reasons.RESYNC)  # the log lost entries after the relations were read
             return
-        client.use_filters(request)
-        self._hub.registry.on_stream(client, True)  # the list of open streams has the scopes of the filters
-        for notice in change.notices(request, client.position):
-            self._write_control(messages.notice_message(notice, self._now_ms()))
+        self.use_filters(bound, change.parameters)
+        self._hub.registry.on_stream(self, True)  # the list of open streams has the scopes of the filters
+        for notice in change.notices(self.position):
+            self._write_control(messages.notice_message(notice, self._hub.now_ms()))
 
     def stop(self) -> None:
         """Write nothing more: the client has ended the stream, and its connection is about to close."""
         if self._task is not None:
             self._task.cancel()
-        self._hub.unregister(self.client)
+        self._hub.unregister(self)
 
     def connection_lost(self) -> None:
         """Clean up after the client or the server closed the connection. Count the outcome of the stream."""
@@ -131,10 +124,19 @@ class StreamSession:
         if on_end is not None:
             on_end()
 
-    def _on_wake(self) -> None:
+    def kernel_unacked_bytes(self) -> float:
+        """Ask the socket, see `Sink`."""
+        return self._sink.kernel_unacked_bytes()
+
+    def peer_silent_seconds(self) -> float:
+        """Ask the socket, see `Sink`."""
+        return self._sink.peer_silent_seconds()
+
+    def wake(self) -> None:
+        """Start the task of the stream, or interrupt its wait because the hub has disconnected it."""
         if self._task is None:
             self._start_task(None)
-        elif self.client.disconnect_reason is not None:
+        elif self.disconnect_reason is not None:
             self._stop_waiting()
 
     def _stop_waiting(self) -> None:
@@ -147,17 +149,16 @@ class StreamSession:
 
     async def _run(self, page: CatchUpPage | None) -> None:
         """Send ``page``, the client's next one if it was read already, and what follows."""
-        client = self.client
         limits = self._hub.limits
         self._next_heartbeat_at = _loop_time() + limits.heartbeat_seconds
         self._slow_detector = SlowClientDetector(limits.far_behind_entries, limits.slow_window_seconds)
         try:
             await self._go_live(page)
-            if client.disconnect_reason is not None:
-                self._hub.live.leave(client)
+            if self.disconnect_reason is not None:
+                self._hub.live.leave(self)
                 await self._say_goodbye()
         except TimeoutError:
-            client.disconnect(reasons.TOO_SLOW)
+            self.disconnect(reasons.TOO_SLOW)
             self._abort(ABORTED)
         except ConnectionError:
             self._abort(LEFT)
@@ -178,47 +179,45 @@ class StreamSession:
         The client's position always matches the bytes handed to the socket, also after an interruption. Raises
         `TimeoutError` if the client takes no byte for a whole write timeout.
         """
-        client = self.client
         try:
             async with asyncio.timeout(None) as self._timeout:
-                if client.disconnect_reason is not None:
+                if self.disconnect_reason is not None:
                     self._stop_waiting()
                 await self._require_progress()
                 await self._drain_socket()
                 await self._send_slow_warning()
                 if page is not None:
                     await self._send_page(page)
-                while client.disconnect_reason is None:
+                while self.disconnect_reason is None:
                     await self._catch_up()
-                    if client.request.until is not None:
-                        client.disconnect(reasons.BACKFILL_DONE)
-                    if client.disconnect_reason is None:
-                        self._hub.live.join(client)
+                    if self.until is not None:
+                        self.disconnect(reasons.BACKFILL_DONE)
+                    if self.disconnect_reason is None:
+                        self._hub.live.join(self)
                         return
         except TimeoutError:
-            if client.disconnect_reason is None:
+            if self.disconnect_reason is None:
                 raise
         finally:
             self._timeout = None
 
     async def _send_slow_warning(self) -> None:
-        client = self.client
-        overflowed, client.overflowed = client.overflowed, False
-        if overflowed and client.disconnect_reason is None:
-            warning = client.slow_warning(client.position, 1, _loop_time())
+        overflowed, self.overflowed = self.overflowed, False
+        if overflowed and self.disconnect_reason is None:
+            warning = self.slow_warning(self.position, 1, _loop_time())
             if warning is not None:
-                await self._send_control(messages.notice_message(warning, self._now_ms()))
+                await self._send_control(messages.notice_message(warning, self._hub.now_ms()))
 
     async def _require_progress(self) -> None:
         """Wait until a client that was demoted as stuck takes a byte. Raises `TimeoutError` if it takes none."""
-        if self.client.is_peer_dead:
+        if self.is_peer_dead:
             raise TimeoutError
-        if not self.client.must_show_progress:
+        if not self.must_show_progress:
             return
-        self.client.must_show_progress = False
-        before = self.client.unacked_bytes()
+        self.must_show_progress = False
+        before = self.unacked_bytes()
         stall = StallTimer(self._hub.limits.write_timeout_seconds)
-        while not stall.is_over(unsent := self.client.unacked_bytes(), _loop_time()):
+        while not stall.is_over(unsent := self.unacked_bytes(), _loop_time()):
             if unsent < before or not unsent:
                 return
             await asyncio.sleep(self._progress_check_seconds)
@@ -231,15 +230,15 @@ class StreamSession:
         between a page and the moment when the client gets it. So a client that has waited for a page may read one more
         at once. Else no client of a crowd would ever find the head where its page ended.
         """
-        client, is_in_turn = self.client, False
-        while client.disconnect_reason is None:
+        is_in_turn = False
+        while self.disconnect_reason is None:
             if self._filter_change is not None:
                 await self._apply_filter_change(self._filter_change)
                 continue
-            if client.position == self._catch_up_end():
+            if self.position == self._catch_up_end():
                 return
             try:
-                page = await self._hub.catchup_reader.read_page(client, self._catch_up_end, is_in_turn=is_in_turn)
+                page = await self._hub.catchup_reader.read_page(self, self._catch_up_end, is_in_turn=is_in_turn)
                 is_in_turn = not is_in_turn
             except Unavailable:
                 await self._hub.wait_for_log(self._next_heartbeat_at - _loop_time())
@@ -248,15 +247,15 @@ class StreamSession:
             await self._keep_alive()
 
     def _catch_up_end(self) -> Position:
-        head, until = self._hub.head, self.client.request.until
-        return head if until is None else min(until, head)
+        head = self._hub.head
+        return head if self.until is None else min(self.until, head)
 
     async def _send_page(self, page: CatchUpPage) -> None:
-        if self.client.disconnect_reason is not None:
+        if self.disconnect_reason is not None:
             return  # the page was matched with a viewer or rules that may be outdated
         if page.gap is not None:
-            self._write_control(messages.gap_message(page.gap, self._now_ms()))
-            if not self.client.accept_gap(page.gap):
+            self._write_control(messages.gap_message(page.gap, self._hub.now_ms()))
+            if not self.accept_gap(page.gap):
                 return
         await self._send_deliveries(page.deliveries)
         self._end_page(page)
@@ -264,19 +263,19 @@ class StreamSession:
 
     def _end_page(self, page: CatchUpPage) -> None:
         """Advance the client's position to the end of a page whose deliveries were sent."""
-        self.client.position = page.end_position
+        self.position = page.end_position
         if page.notice is not None:
-            self._write_control(messages.notice_message(page.notice, self._now_ms()))
+            self._write_control(messages.notice_message(page.notice, self._hub.now_ms()))
 
     async def _send_deliveries(self, deliveries: list[Delivery]) -> None:
-        encode, max_bytes = self.client.request.framing.encode_entry, self._hub.limits.catchup_write_bytes
+        encode, max_bytes = self.framing.encode_entry, self._hub.limits.catchup_write_bytes
         frames: list[bytes] = []
-        size, reached = 0, self.client.position
+        size, reached = 0, self.position
         for delivery in deliveries:
             frame = delivery.frame(encode)
             if frames and size + len(frame) > max_bytes:
                 self._write_events(frames)
-                self.client.position = reached
+                self.position = reached
                 await self._drain_socket()
                 frames, size = [], 0
             frames.append(frame)
@@ -286,15 +285,15 @@ class StreamSession:
     def _write_events(self, frames: list[bytes]) -> None:
         count = sum(map(bool, frames))  # an empty frame: the protocol cannot express the event
         self._hub.live.flusher.times.delivered += count
-        self.client.delivered += count
+        self.written_before_joining += count
         self._write(b"".join(frames))
 
     async def _keep_alive(self) -> None:
         """Send a due heartbeat with the client's cursor. Raises `TimeoutError` if the peer was silent for too long."""
         self._check_peer()
         if _loop_time() >= self._next_heartbeat_at:
-            lag_ms = max(self._hub.lag_ms(), self._now_ms() - self.client.position.ms)
-            await self._send_control(messages.heartbeat_message(self.client.position, self._now_ms(), lag_ms))
+            lag_ms = max(self._hub.lag_ms(), self._hub.now_ms() - self.position.ms)
+            await self._send_control(messages.heartbeat_message(self.position, self._hub.now_ms(), lag_ms))
 
     def _check_peer(self) -> None:
         """Raise `TimeoutError` if the peer acknowledged nothing for a whole write timeout."""
@@ -302,7 +301,7 @@ class StreamSession:
         if now >= self._next_peer_check_at:
             self._next_peer_check_at = now + min(PEER_CHECK_SECONDS, deadline / 8)
             self._peer_silence = self._peer_silence or PeerSilence()
-            if self._peer_silence.measure_seconds(self.client.peer_silent_seconds(), now) >= deadline:
+            if self._peer_silence.measure_seconds(self.peer_silent_seconds(), now) >= deadline:
                 raise TimeoutError  # if nothing matches, no buffer fills, so no other check finds a dead peer
 
     async def _send_control(self, message: ControlMessage) -> None:
@@ -310,11 +309,11 @@ class StreamSession:
         await self._drain_socket()
 
     def _write_control(self, message: ControlMessage) -> None:
-        self._write(self.client.request.framing.encode_control(message))
+        self._write(self.framing.encode_control(message))
 
     def _write(self, data: bytes) -> None:
         if data:
-            self._sink.write(self.client.request.framing.wrap(data))
+            self._sink.write(self.framing.wrap(data))
             self._next_heartbeat_at = _loop_time() + self._hub.limits.heartbeat_seconds
 
     async def _drain_socket(self) -> None:
@@ -328,7 +327,7 @@ class StreamSession:
         stall = StallTimer(limits.write_timeout_seconds)
         check_seconds = min(limits.write_timeout_seconds, limits.slow_window_seconds / CHECKS_PER_WINDOW)
         while not await self._is_writable_within(check_seconds):
-            if stall.is_over(self.client.unacked_bytes(), _loop_time()):
+            if stall.is_over(self.unacked_bytes(), _loop_time()):
                 raise TimeoutError
             self._check_pace()
 
@@ -341,22 +340,21 @@ class StreamSession:
         return True
 
     def _check_pace(self) -> None:
-        behind = self._hub.head.n - self.client.position.n
+        behind = self._hub.head.n - self.position.n
         assert self._slow_detector is not None  # set by `_run`, inside which every socket is drained
         if self._slow_detector.is_too_slow(behind, _loop_time()):
-            self.client.disconnect(reasons.TOO_SLOW)
+            self.disconnect(reasons.TOO_SLOW)
 
     async def _say_goodbye(self) -> None:
         """Send `goodbye` behind the unsent bytes. Drop the connection if the client does not take them in time."""
-        client = self.client
-        assert client.disconnect_reason is not None
-        self._outcome = client.disconnect_reason.code
-        self._write_control(messages.goodbye_message(client.position, self._now_ms(), client.disconnect_reason))
-        self._sink.finish(client.disconnect_reason)
+        assert self.disconnect_reason is not None
+        self._outcome = self.disconnect_reason.code
+        self._write_control(messages.goodbye_message(self.position, self._hub.now_ms(), self.disconnect_reason))
+        self._sink.finish(self.disconnect_reason)
         stall = StallTimer(self._hub.limits.write_timeout_seconds)
         # A slow client gets its goodbye as long as its bytes move.
-        while client.disconnect_reason is reasons.TOO_SLOW and not self._hub.is_stopping:
-            if stall.is_over(self.client.unacked_bytes(), _loop_time()):
+        while self.disconnect_reason is reasons.TOO_SLOW and not self._hub.is_stopping:
+            if stall.is_over(self.unacked_bytes(), _loop_time()):
                 break
             await asyncio.sleep(self._progress_check_seconds)
         else:

@@ -310,10 +310,10 @@ def _behind(hub: Hub, clients: list[Client]) -> Iterator[tuple[int, int, str, Cl
     for client in clients:
         if client.is_poll:
             continue  # no bytes are written to it
-        behind = 0 if client in hub.live else max(0, hub.head.n - client.position.n)
+        behind = 0 if client.is_live else max(0, hub.head.n - client.position.n)
         unsent = _unsent_bytes(client)
         if behind or unsent:
-            yield behind, unsent, client.request.connection_id, client
+            yield behind, unsent, client.connection_id, client
 
 
 def _rank(row: tuple[int, int, str, Client]) -> tuple[int, int, str]:
@@ -328,9 +328,8 @@ def _unsent_bytes(client: Client) -> int:
 
 
 def _describe(hub: Hub, worker: int, behind: int, unsent: int, client: Client) -> SlowClient:
-    request = client.request
     percent = min(100, unsent * 100 // max(1, hub.limits.buffer_bytes))
     return SlowClient(
-        request.connection_id, worker, request.user_id, request.path, request.parameters,
-        format_iso_time(request.opened_ms), behind, unsent, percent,
+        client.connection_id, worker, client.user_id, client.path, client.parameters,
+        format_iso_time(client.opened_ms), behind, unsent, percent,
     )  # fmt: skip

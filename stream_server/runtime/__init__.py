@@ -10,7 +10,7 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``embedded_redis``  starts a private Redis for a server that has none
 ``redis_folder``    what the data folder of the embedded Redis holds, and what in it forbids a start
 ``private_folder``  temporary folders, which the next server removes if their process was killed
-``shim``            the process between server and embedded Redis, which ends Redis with the server
+``child_processes`` processes that never outlive this one
 ``run_file``        ``server.json`` in the data folder: where a running server is
 ``sign_in_link``    the link that signs a user in to the console
 ``loop_watch``      measures how long the event loop is blocked

@@ -2,19 +2,19 @@
 
 The program is Valkey or Redis. :func:`find_redis_binary` chooses it.
 
-The server holds a pipe to a second process, the shim (``shim.py``), which ends Redis when the pipe closes. So Redis
-never outlives the server. Shim and Redis run in a session of their own: Ctrl-C reaches only the server, and Redis still
-runs during the goodbyes.
+A watcher (``child_processes``) ends Redis if the server dies, so Redis never outlives the server. Redis runs in a
+session of its own: Ctrl-C reaches only the server, and Redis still runs during the goodbyes.
 
 The data folder holds:
 
 - what Redis writes: ``appendonlydir/``;
-- ``redis.lock``, which Redis holds as long as it runs;
+- ``redis.lock``, which the server locks and Redis inherits, so the lock is held as long as Redis runs. It has the id of
+  the Redis process;
 - ``redis.version``: the program and version that wrote the data, see ``redis_folder``;
 - ``redis.log``.
 
 The socket, and without ``--data-dir`` the data, are in a private temporary folder (``private_folder``), because the
-path of a socket may have only about a hundred bytes. The server removes that folder when it stops, or else the shim
+path of a socket may have only about a hundred bytes. The server removes that folder when it stops, or else the watcher
 does. After ``kill -9`` of both, the next server on the machine does.
 
 Each start rewrites the append-only file before the server uses Redis. If a power failure cut the file within a write,
@@ -22,12 +22,12 @@ Redis can load the file once. Without a rewrite, the start after that would lose
 """
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -39,6 +39,7 @@ from redis.backoff import NoBackoff
 from stream_server.config.config import make_private
 from stream_server.downloads import native
 from stream_server.runtime import redis_folder
+from stream_server.runtime.child_processes import ChildProcess, ChildProcesses
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.store.redis.engine import NEEDED, Engine, parse_engine
 
@@ -48,12 +49,13 @@ PROGRAMS = ("valkey-server", "redis-server")
 SILENCE_SECONDS = 15.0
 """Seconds without any answer, not even that data are loading, after which the start of Redis has failed."""
 
-STOP_SECONDS = 8.0
-"""Seconds that the shim has to end Redis before the server kills the shim."""
+LOCK_SECONDS = 2.0
+"""Seconds to wait for the lock. The Redis of a server that was just killed needs a moment to end."""
+
+STOP_GRACE_SECONDS = 2.0
+"""Seconds that Redis has to end after SIGTERM before SIGKILL, which loses no acknowledged write."""
 
 SOCKET = "redis.sock"
-
-SHIM = Path(__file__).with_name("shim.py")
 
 
 class EmbeddedRedisError(Exception):
@@ -76,11 +78,8 @@ class EmbeddedRedis:
         self.folder = (self._private.path / "data" if data_dir is None else data_dir).absolute()
         self.socket = self._private.path / SOCKET
         self.url = f"unix://{self.socket}"
-        self.redis_pid = self.shim_pid = 0
-        self._shim: asyncio.subprocess.Process | None = None
-        self._watching: asyncio.Task[None] | None = None
-        self._dead: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._stopping = False
+        self._children = ChildProcesses(self._private.path, signal.SIGKILL)
+        self._redis: ChildProcess | None = None
         self._log_from = 0
 
     @classmethod
@@ -112,69 +111,80 @@ class EmbeddedRedis:
 
     async def stop(self) -> None:
         """Stop Redis, unlock the data folder and delete the socket's temporary folder. A second call does nothing."""
-        self._stopping = True
-        if self._shim is not None:
-            await self._end_shim(self._shim)
-        if self._watching is not None:
-            await self._watching
+        await self._children.stop(STOP_GRACE_SECONDS)
         self._private.remove()
 
-    async def wait_exit(self) -> int:
-        """Wait until Redis ends by itself. Return its exit code or, if a signal ended it, minus the signal's number.
+    @property
+    def redis_pid(self) -> int:
+        """The id of the Redis process; 0 before its start."""
+        return 0 if self._redis is None else self._redis.pid
 
-        After a call of :meth:`stop` this method never returns, so cancel it.
-        """
-        return await asyncio.shield(self._dead)
+    @property
+    def watcher_pid(self) -> int:
+        """The id of the process that ends Redis if this process dies."""
+        return self._children.watcher_pid
+
+    async def wait_exit(self) -> int:
+        """Wait until Redis ends. Return its exit code or, if a signal ended it, minus the signal's number."""
+        assert self._redis is not None
+        return await asyncio.shield(self._redis.ended)
 
     async def _launch(self, options: list[str]) -> None:
-        """Run the shim (Redis' parent), which locks the data folder and starts Redis. Wait until Redis is usable."""
+        """Lock the data folder, start Redis, and wait until it is usable."""
         log = self.folder / redis_folder.LOG_FILE
         try:
             make_private(self.folder)
             self._log_from = log.stat().st_size if log.exists() else 0
         except OSError as error:
             raise EmbeddedRedisError(f"the data folder {self.folder} cannot be used: {error.strerror}") from None
-        lock, private = self.folder / redis_folder.LOCK_FILE, self._private.path
-        arguments: list[str | Path] = [lock, log, private, self.binary, *options]
-        self._shim = shim = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", SHIM, *arguments,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-        self.shim_pid = shim.pid
-        await self._expect(shim, "locked")
-        fault = redis_folder.start_fault(self.folder, self.engine)
-        if fault:
-            raise EmbeddedRedisError(fault)
-        assert shim.stdin is not None
-        shim.stdin.write(b"go\n")
-        self.redis_pid = int(await self._expect(shim, "started"))
-        self._watching = asyncio.create_task(self._watch(shim), name="embedded-redis")
+        with self._not_started():
+            lock = os.open(self.folder / redis_folder.LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            await self._take(lock)
+            fault = redis_folder.start_fault(self.folder, self.engine)
+            if fault:
+                raise EmbeddedRedisError(fault)
+            with self._not_started():
+                self._redis = self._children.start(log, self.binary, *options, inherited_fds=[lock])
+                os.ftruncate(lock, 0)
+                os.pwrite(lock, str(self._redis.pid).encode(), 0)
+        finally:
+            os.close(lock)
         no_retry = Retry(NoBackoff(), 0)
         async with Redis(unix_socket_path=str(self.socket), retry=no_retry, socket_timeout=5.0) as client:
-            await self._until_answering(client)
+            await self._until_answering(client, self._redis)
             await self._rewrite(client)
         redis_folder.record_engine(self.folder, self.engine)
 
-    async def _expect(self, shim: asyncio.subprocess.Process, word: str) -> str:
-        """Return what follows ``word`` in the shim's next line. Raises EmbeddedRedisError for another word."""
-        assert shim.stdout is not None
-        answer, _, rest = (await shim.stdout.readline()).decode().strip().partition(" ")
-        if answer == word:
-            return rest
-        if answer == "busy":
-            other = f"another server (its Redis is process {rest or '?'})"
-            raise EmbeddedRedisError(f"the data folder {self.folder} is in use by {other}")
-        raise EmbeddedRedisError(f"{self.binary.name} was not started: {rest or 'its parent process ended'}")
+    @contextmanager
+    def _not_started(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = f"{error.strerror}: {error.filename or self.binary}"
+            raise EmbeddedRedisError(f"{self.binary.name} was not started: {reason}") from None
 
-    async def _until_answering(self, client: Redis) -> None:
+    async def _take(self, lock: int) -> None:
+        """Lock the data folder. Raises EmbeddedRedisError if another Redis holds it for :data:`LOCK_SECONDS`."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + LOCK_SECONDS
+        while True:
+            try:
+                return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if clock() > end:
+                    other = f"another server (its Redis is process {os.pread(lock, 64, 0).decode() or '?'})"
+                    raise EmbeddedRedisError(f"the data folder {self.folder} is in use by {other}") from None
+            await asyncio.sleep(0.02)
+
+    async def _until_answering(self, client: Redis, process: ChildProcess) -> None:
         """Wait until Redis answers PING; raises :class:`EmbeddedRedisError` if Redis ends or is silent for too long."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + SILENCE_SECONDS
         while clock() < deadline:
-            if self._dead.done():
-                raise EmbeddedRedisError(
-                    self.with_log(f"{self.binary.name} ended at once with code {self._dead.result()}")
-                )
+            if process.ended.done():
+                code = process.ended.result()
+                raise EmbeddedRedisError(self.with_log(f"{self.binary.name} ended at once with code {code}"))
             try:
                 await client.ping()
             except exceptions.BusyLoadingError:  # loading much data may take long
@@ -212,29 +222,6 @@ class EmbeddedRedis:
         except OSError:
             lines = []
         return "\n  ".join([sentence + (":" if lines else ""), *lines[-5:]])
-
-    async def _watch(self, shim: asyncio.subprocess.Process) -> None:
-        """Wait until the shim ends. Pass Redis' exit code to :meth:`wait_exit`. If the shim was killed, kill Redis."""
-        assert shim.stdout is not None
-        code = None
-        async for line in shim.stdout:
-            if line.startswith(b"exit "):
-                code = int(line.split()[1])
-        if code is None:
-            _kill(self.redis_pid)
-            code = -signal.SIGKILL
-        if not self._stopping:
-            self._dead.set_result(code)
-
-    async def _end_shim(self, shim: asyncio.subprocess.Process) -> None:
-        """Close the pipe to the shim, which then stops Redis; kill the shim after :data:`STOP_SECONDS`."""
-        assert shim.stdin is not None
-        shim.stdin.close()
-        try:
-            await asyncio.wait_for(shim.wait(), STOP_SECONDS)
-        except TimeoutError:
-            _kill(shim.pid)
-            await shim.wait()
 
 
 def find_redis_binary(given: Path | None = None, folder: Path | None = None) -> Binary:
@@ -295,8 +282,3 @@ def _options(embedded: EmbeddedRedis, appendfsync: str) -> list[str]:
         # Redis disconnects a slow feed only far behind; the feed then reads on from the log.
         "--client-output-buffer-limit", "pubsub", "256mb", "64mb", "60",
     ]  # fmt: skip
-
-
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)

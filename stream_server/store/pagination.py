@@ -11,8 +11,11 @@ from hashlib import blake2b
 from operator import gt, lt
 from typing import Any, NamedTuple
 
+import msgspec
+
 from stream_server.errors import InvalidCursor
 from stream_server.store.reads.sight import Gate
+from stream_server.store.reads.statuses import expand
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
@@ -60,14 +63,19 @@ class Page(NamedTuple):
     """One page of a list, and the cursors of its neighbours.
 
     Attributes:
-        items: The items as JSON.
+        body: The items as JSON, separated by commas.
         next: Cursor of the next page, to be sent as ``before``. None at the end of the list.
         prev: Cursor of the previous page, to be sent as ``after``. None at the start of the list.
     """
 
-    items: list[bytes]
+    body: bytes
     next: str | None
     prev: str | None
+
+    @property
+    def items(self) -> list[bytes]:
+        """The items one by one."""
+        return [bytes(item) for item in msgspec.json.decode(b"[%b]" % self.body, type=list[msgspec.Raw])]
 
 
 class ListPosition(NamedTuple):
@@ -86,12 +94,8 @@ class ListPosition(NamedTuple):
         return [pair for pair in members if is_behind((int(pair[1]), pair[0]), place)]
 
 
-PositionedItem = tuple[bytes, bytes, bytes]
-"""Score and member of an item, as Redis sent them, and its JSON. Only the ends of a page become a `ListPosition`."""
-
-
-def _cursor_of(item: PositionedItem, list_name: str) -> str:
-    return ListPosition(int(item[0]), item[1].decode()).cursor(list_name)
+def _position_of(member: "Member") -> ListPosition:
+    return ListPosition(int(member[1]), member[0].decode())
 
 
 def parse_cursor(cursor: str, list_name: str, param: str) -> ListPosition:
@@ -106,7 +110,10 @@ def parse_cursor(cursor: str, list_name: str, param: str) -> ListPosition:
 
 
 Member = tuple[bytes, bytes]
-"""A member of a sorted set, and its score."""
+"""A member of a sorted set, and its score, as Redis sent them."""
+
+PlacedItem = tuple[Member, bytes]
+"""An item of a page: its place, and its JSON."""
 
 
 class Members(NamedTuple):
@@ -123,7 +130,13 @@ ReadMembers = Callable[[ListPosition | None, int, bool], Awaitable[Members]]
 """Reads about so many members behind a position. The last argument says whether from the highest to the lowest."""
 
 Show = Callable[[Sequence[Member]], Awaitable[Sequence[bytes | None]]]
-"""Returns members as JSON in their order, None in the place of those that the viewer may not see."""
+"""Returns members as JSON in their order, None in the place of those that the viewer may not see.
+
+Statuses in the JSON may be rows, see `statuses.expand`.
+"""
+
+Admit = Callable[[], Awaitable[object]]
+"""Raises NotFound if the viewer may not see a list."""
 
 
 async def read_page(
@@ -134,16 +147,21 @@ async def read_page(
     *,
     oldest_first: bool = False,
     gate: Gate | None = None,
-    admit: Callable[[], Awaitable[object]] | None = None,
+    admit: Admit | None = None,
+    own_scores: bool = False,
 ) -> Page:
     """Read one page of the Redis sorted set ``key``, whose cursors are valid for no other key. See :func:`fill_page`.
 
     Raises NotFound if the viewer may not see the set's owner. ``gate`` finds this out, without a further round trip.
+    ``own_scores`` is that of :func:`read_members`.
     """
 
     async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
         nonlocal gate
-        members, replies = await read_members(redis, key, after, most, down=down, before=gate.commands if gate else ())
+        commands = gate.commands if gate else ()
+        members, replies = await read_members(
+            redis, key, after, most, down=down, own_scores=own_scores, before=commands
+        )
         if gate is not None:
             gate.check(replies)
             gate = None
@@ -160,7 +178,7 @@ async def fill_page(
     *,
     oldest_first: bool = False,
     max_examined: int = MAX_EXAMINED,
-    admit: Callable[[], Awaitable[object]] | None = None,
+    admit: Admit | None = None,
 ) -> Page:
     """Make one page of the members that ``read`` returns, without those that ``show`` hides.
 
@@ -172,7 +190,7 @@ async def fill_page(
     start, backwards = parse_page_start(page_request, list_name)
     if admit is not None:
         await admit()
-    wanted, skip, found = page_request.count + 1, page_request.skip, list[PositionedItem]()
+    wanted, skip, found = page_request.count + 1, page_request.skip, list[PlacedItem]()
     max_examined += min(skip, MAX_SKIPPED)
     after, most, examined, least_batch = start, wanted + skip + SPARE_MEMBERS, 0, 0
     while True:
@@ -182,51 +200,50 @@ async def fill_page(
         while at < len(members) and len(found) < wanted:
             batch = members[at : at + min(max(wanted + skip - len(found), least_batch), MAX_SHOWN)]
             at, least_batch = at + len(batch), 2 * len(batch)
-            shown = [
-                (score, member, json)
-                for (member, score), json in zip(batch, await show(batch), strict=True)
-                if json is not None
-            ]
+            shown = [(each, json) for each, json in zip(batch, await show(batch), strict=True) if json is not None]
             found += shown[skip : skip + wanted - len(found)]
             skip -= min(skip, len(shown))
         examined += len(members)
         if len(found) >= wanted or not has_more or examined >= max_examined:
             break
-        after, most = ListPosition(int(members[-1][1]), members[-1][0].decode()), 2 * most
+        after, most = _position_of(members[-1]), 2 * most
     page = make_page(found, page_request, list_name, backwards=backwards, started_at_cursor=start is not None)
     if len(found) >= wanted or not has_more:
         return page
-    cursor = ListPosition(int(members[-1][1]), members[-1][0].decode()).cursor(list_name)
+    cursor = _position_of(members[-1]).cursor(list_name)
     return page._replace(prev=cursor) if backwards else page._replace(next=cursor)
 
 
 async def read_members(
-    redis: DerivedRedis, key: str, after: ListPosition | None, most: int, *, down: bool, before: Sequence[Command] = ()
-) -> tuple[Members, list[Any]]:
+    redis: DerivedRedis, key: str, after: ListPosition | None, most: int, *,
+    down: bool, own_scores: bool = False, before: Sequence[Command] = (),
+) -> tuple[Members, list[Any]]:  # fmt: skip
     """Return at most ``most`` members of a sorted set behind a position, in the order of score and member.
 
-    ``down`` means from the highest to the lowest. Also returns the replies to the commands ``before``, which Redis
-    answers first.
+    ``down`` means from the highest to the lowest. ``own_scores`` says that each member is its own score, as in sets of
+    ids: then Redis need not print the scores. Also returns the replies to the commands ``before``, which Redis answers
+    first.
     """
     order: Command = ("REV",) if down else ()
+    scores: Command = () if own_scores else ("WITHSCORES",)
     if after is None:
-        *replies, flat = await redis.execute(*before, ("ZRANGE", key, 0, most - 1, *order, "WITHSCORES"))
-        return Members(pairs_of(flat), has_more=len(flat) >= 2 * most), replies
-    # Others may have the score of the position, unless the members of the set are their own scores.
-    own_score = after.member == str(after.score)
-    lowest = "(" * own_score + str(after.score)
+        *replies, found = await redis.execute(*before, ("ZRANGE", key, 0, most - 1, *order, *scores))
+        pairs = pairs_of(found, own_scores=own_scores)
+        return Members(pairs, has_more=len(pairs) >= most), replies
+    lowest = f"({after.score}" if own_scores else str(after.score)  # others may have the score of the position
     while True:
         bounds = (lowest, "-inf" if down else "+inf", "BYSCORE", *order, "LIMIT", 0, most + 1)
-        *replies, flat = await redis.execute(*before, ("ZRANGE", key, *bounds, "WITHSCORES"))
-        behind, has_more = after.behind(pairs_of(flat), down=down), len(flat) > 2 * most
+        *replies, found = await redis.execute(*before, ("ZRANGE", key, *bounds, *scores))
+        pairs = pairs_of(found, own_scores=own_scores)
+        behind, has_more = after.behind(pairs, down=down), len(pairs) > most
         if behind or not has_more:
             return Members(behind[:most], has_more=has_more or len(behind) > most), replies
         most *= 2  # so many others have this score
 
 
-def pairs_of(flat: Sequence[bytes]) -> list[Member]:
-    """Return members with their scores from a reply with WITHSCORES."""
-    return [*zip(flat[::2], flat[1::2], strict=True)]
+def pairs_of(found: Sequence[bytes], *, own_scores: bool = False) -> list[Member]:
+    """Return members with their scores from a reply with WITHSCORES, or of a set whose members are their scores."""
+    return [*zip(found, found, strict=True)] if own_scores else [*zip(found[::2], found[1::2], strict=True)]
 
 
 def parse_page_start(page_request: PageRequest, list_name: str) -> tuple[ListPosition | None, bool]:
@@ -237,7 +254,7 @@ def parse_page_start(page_request: PageRequest, list_name: str) -> tuple[ListPos
 
 
 def make_page(
-    found: list[PositionedItem], page_request: PageRequest, list_name: str, *, backwards: bool, started_at_cursor: bool
+    found: list[PlacedItem], page_request: PageRequest, list_name: str, *, backwards: bool, started_at_cursor: bool
 ) -> Page:
     """Make a page from ``found``. It may have one item more than asked for: then the list goes on after the page."""
     has_more = len(found) > page_request.count
@@ -246,9 +263,9 @@ def make_page(
         shown.reverse()
     starts_later = has_more if backwards else started_at_cursor or (page_request.page or 1) > 1
     return Page(
-        [item for _, _, item in shown],
-        _cursor_of(shown[-1], list_name) if shown and (backwards or has_more) else None,
-        _cursor_of(shown[0], list_name) if shown and starts_later else None,
+        expand(b",".join([json for _, json in shown])),
+        _position_of(shown[-1][0]).cursor(list_name) if shown and (backwards or has_more) else None,
+        _position_of(shown[0][0]).cursor(list_name) if shown and starts_later else None,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from stream_server.demo.front import CONFIGURATION, find_nginx
+from stream_server.demo.cluster_demo import NGINX_CONFIGURATION, find_nginx
 from tests.deploy.files import text
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
@@ -43,7 +43,7 @@ def _nginx(folder: Path, servers: list[Server], path: str = "nginx/stream-server
     folder.mkdir()
     if path == "demo":
         named = " ".join(f"server {server.address.removeprefix('http://')};" for server in servers)
-        configured = CONFIGURATION.format(folder=folder, port=port, servers=named)
+        configured = NGINX_CONFIGURATION.format(folder=folder, port=port, servers=named)
     else:
         configured = WHOLE.format(folder=folder, text=_shipped(path, servers, port))
     file = folder / "nginx.conf"

@@ -7,7 +7,7 @@ import urllib.request
 from pathlib import Path
 from typing import Self
 
-from stream_server.demo.front import find_nginx
+from stream_server.demo.cluster_demo import find_nginx
 from tests.redis_process import free_port
 from tests.waiting import wait_for_process
 

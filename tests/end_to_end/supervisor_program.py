@@ -74,7 +74,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 async def supervise(arguments: argparse.Namespace) -> int:
     embedded = await EmbeddedRedis.start(None) if arguments.redis else None
     if embedded is not None:
-        say(redis=embedded.redis_pid, shim=embedded.shim_pid)
+        say(redis=embedded.redis_pid, watcher=embedded.watcher_pid)
     reserved = listening.reserve_port("127.0.0.1", 0, workers_bind_sockets=not arguments.inherit)
     port = reserved.port
     say(port=port)

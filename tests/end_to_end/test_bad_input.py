@@ -196,6 +196,7 @@ async def test_forged_tokens_open_nothing(api: Api) -> None:
             answer = await api.call(method, path, token=token, **more)
             assert answer.error[:2] == (401, code), (wrong, path, answer)
             assert answer.headers["WWW-Authenticate"].startswith("Bearer"), wrong
+            assert token is None or token not in f"{answer.headers}{answer.body!r}", wrong
 
 
 async def test_scopes_are_needed(api: Api) -> None:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from stream_server.demo.front import find_nginx
+from stream_server.demo.cluster_demo import find_nginx
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import MEDIA, Consumer
 from tests.end_to_end.faults.clients import RawClient

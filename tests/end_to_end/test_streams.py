@@ -5,6 +5,7 @@ import json
 import time
 from email.parser import BytesParser
 from email.policy import HTTP
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,6 +169,20 @@ async def test_follow_events_are_streamed_on_request(api: Api, framing: str) -> 
         assert seen == [("follow", one, two), ("follow", two, three), ("unfollow", two, three)]
 
 
+async def test_a_delete_reaches_exactly_those_whom_the_post_reached(api: Api) -> None:
+    """The whole post decides which streams receive its delete, but its text is not sent."""
+    uid = await api.user()
+    async with await api.stream({"track": "okapi"}) as hears, await api.stream({"track": "tapir"}) as other:
+        made = await api.post(uid, "an okapi")
+        tapir = await api.post(uid, "a tapir")
+        await api.delete(uid, made["id"])
+        await hears.until(lambda c: c.of("delete"))
+        assert hears.received == [("post", made["id"]), ("delete", made["id"])]
+        assert hears.of("delete")[0]["status"] == {"id": made["id"], "uid": uid, "deleted": True}
+        await other.reached(hears.of("delete")[0]["cursor"])
+        assert other.received == [("post", tapir["id"])]
+
+
 async def test_partitions_cover_the_firehose_once(api: Api) -> None:
     """Each event is in exactly one partition, and an author's events are always in the same one."""
     users = list((await api.users(f"p{int(time.time() * 1000) % 10**9}x{n}" for n in range(24))).values())
@@ -195,6 +210,28 @@ async def test_a_disconnected_client_is_not_counted(api: Api) -> None:
         return await api.metric("streams") == before
 
     await eventually(forgotten, what="the earlier number of streams")
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted by Linux")
+async def test_a_client_costs_no_thread_and_no_connection_to_redis(api: Api, server: Server) -> None:
+    """All streams share one subscription."""
+    with server.redis_client() as redis:
+
+        def used() -> tuple[int, int]:
+            assert server.process is not None
+            listeners = [one for one in redis.client_list() if int(one["sub"]) > 0]
+            return len(list(Path(f"/proc/{server.process.pid}/task").iterdir())), len(listeners)
+
+        first = await api.stream({"track": "a"})
+        before, connections = used(), len(redis.client_list())
+        assert before[1] == 1
+        consumers = [await api.stream({"track": f"word{i}"}) for i in range(60)]
+        assert await api.metric("streams") >= 61
+        # Requests may open connections meanwhile, which all requests share; none belongs to a stream.
+        assert used() == before
+        assert len(redis.client_list()) < connections + 60
+        for consumer in (first, *consumers):
+            await consumer.close()
 
 
 async def test_counters_equal_the_published_and_delivered_events(api: Api) -> None:

@@ -154,7 +154,7 @@ async def test_a_frozen_worker_is_killed_and_replaced(how: str) -> None:
 async def test_killing_the_supervisor_ends_workers_and_redis() -> None:
     """After kill -9 of the supervisor, its workers end cleanly by themselves, and its Redis ends too."""
     async with supervised("--redis") as (program, pids):
-        rest = [await program.hear("redis"), await program.hear("shim")]
+        rest = [await program.hear("redis"), await program.hear("watcher")]
         assert all(map(alive, [*pids, *rest]))
         program.kill()
         await gone(*pids, *rest)

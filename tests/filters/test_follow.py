@@ -35,7 +35,7 @@ def test_me_follows_changes_of_the_following_set() -> None:
     assert not follow.matches(BY_EIGHT)
     following.add("5")
     assert follow.candidate_keys() == {user_key("7"), user_key("5")}
-    assert follow.exact_clauses() is None
+    assert not follow.index_terms().exact
 
 
 def test_a_following_set_changes_nothing_without_me() -> None:

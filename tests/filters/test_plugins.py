@@ -49,10 +49,6 @@ def with_keys(*answers: Any) -> type[Odd]:
     return type("Keyed", (Odd,), {"answers": list(answers), "candidate_keys": lambda one: one.answer()})
 
 
-def with_clauses(*answers: Any) -> type[Odd]:
-    return type("Clausal", (Odd,), {"answers": list(answers), "exact_clauses": lambda one: one.answer()})
-
-
 def parsed(registry: Registry, odd: type[Odd], **more: str) -> Subscription:
     registry.register(odd)
     return parse_subscription({"odd": "1", **more}, registry)
@@ -75,8 +71,6 @@ TEA, MILK = frozenset({"tea"}), frozenset({"milk"})
         (with_terms, IndexTerms([TEA], [MILK], {"tea"}), IndexTerms([TEA], [MILK], frozenset({"tea"}))),
         (with_keys, TEA, ValueError()),
         (with_keys, TEA, MILK),
-        (with_clauses, [TEA], [MILK]),
-        (with_clauses, [TEA], ValueError()),
     ],
 )
 def test_a_filter_with_changing_answers_is_removed_completely(
@@ -169,9 +163,8 @@ def test_invalid_keys_are_refused(registry: Registry, keys: Any) -> None:
         Rule.parse("tea odd:1", registry)
 
 
-def test_invalid_clauses_and_terms_of_an_operator_are_refused(registry: Registry) -> None:
-    one, other = with_clauses([frozenset({1})]), with_terms(7)
-    one.candidate_keys = lambda _: TEA  # type: ignore[method-assign, assignment]  # invalid
+def test_invalid_keys_and_terms_of_an_operator_are_refused(registry: Registry) -> None:
+    one, other = with_keys(frozenset({1})), with_terms(7)
     other.name = "other"
     registry.register(one)
     registry.register(other)
@@ -221,7 +214,7 @@ def test_an_operator_with_terms_only_has_their_keys(
     registry: Registry, terms: IndexTerms | None, keys: set[Key] | None
 ) -> None:
     registry.register(with_terms(terms))
-    found = Rule.parse("odd:1", registry).candidate_keys()
+    found = Rule.parse("odd:1", registry).keys()
     assert found is None if keys is None else found is not None and keys <= found
 
 

@@ -28,9 +28,9 @@ def test_rules_of_a_stream_have_ids_by_line_and_tags(registry: Registry) -> None
     assert _marks(rules, "cream") == [("r1", "milk")]
     assert _marks(rules, "water") == []
     assert (rules.matches(post("cream")), rules.matches(post("water"))) == (True, False)
-    assert rules.candidate_keys() == frozenset(
-        key for word in ("milk", "tea", "cream") for key in (word, QUOTED + word)
-    )
+    terms = rules.index_terms()
+    assert terms is not None
+    assert terms.keys() == frozenset(key for word in ("milk", "tea", "cream") for key in (word, QUOTED + word))
 
 
 def test_operators_are_no_tags(registry: Registry) -> None:
@@ -73,13 +73,10 @@ def test_reasons_name_the_parts(registry: Registry) -> None:
     assert rules.explain(post("coffee")) == []
 
 
-def test_exact_clauses_need_all_rules_to_be_exact(registry: Registry) -> None:
-    assert len(Rules.parse_with("tea\nmilk", registry).exact_clauses() or ()) == 4
-    assert Rules.parse_with("tea\nmilk -tea", registry).exact_clauses() is None
-    assert Rules.parse_with("\n".join(f"word{n}" for n in range(33)), registry).exact_clauses() is None
-
-
 def test_index_terms_of_exact_inexact_and_many_rules(registry: Registry) -> None:
+    exact = Rules.parse_with("tea\nmilk", registry).index_terms()
+    assert exact is not None
+    assert (len(exact.exact), exact.candidates) == (4, set())
     terms = Rules.parse_with("from:7 -tea\nconversation_id:8", registry).index_terms()
     assert terms == IndexTerms({frozenset({CONVERSATION + "8"})}, {frozenset({user_key("7")})})
     many = Rules.parse_with("\n".join(f"word{n} -tea" for n in range(33)), registry).index_terms()
@@ -92,7 +89,7 @@ def test_index_terms_of_exact_inexact_and_many_rules(registry: Registry) -> None
 def test_a_rule_without_keys_is_checked_each_time(registry: Registry) -> None:
     registry.register(Shouts)
     rules = Rules.parse_with("\n".join(["shouts:yes", *(f"word{n}" for n in range(9))]), registry)
-    assert (rules.candidate_keys(), _marks(rules, "WORD3")) == (None, [("r1", ""), ("r5", "")])
+    assert (rules.index_terms(), _marks(rules, "WORD3")) == (None, [("r1", ""), ("r5", "")])
 
 
 def test_only_a_failed_rule_is_disabled(registry: Registry) -> None:
@@ -110,7 +107,7 @@ def test_only_a_failed_rule_is_disabled(registry: Registry) -> None:
 
 def test_saved_rules_change_with_their_user(registry: Registry) -> None:
     empty = SavedRules.parse_with("saved", registry)
-    assert (empty.candidate_keys(), empty.matches(post("tea")), len(empty)) == (frozenset(), False, 0)
+    assert (empty.index_terms(), empty.matches(post("tea")), len(empty)) == (IndexTerms(set(), set()), False, 0)
     tea, milk = (NamedRule(str(n), "", Rule.parse(text, registry)) for n, text in enumerate(("tea", "milk")))
     saved = SavedRules("7", [tea])
     changed = saved.with_changes([milk], ["0"])
@@ -155,6 +152,11 @@ def test_only_rules_with_a_found_key_are_checked(registry: Registry) -> None:
     assert Asked.count == 2
 
 
+def _keys(rules: Rules) -> frozenset[str] | None:
+    terms = rules.index_terms()
+    return terms and terms.keys()
+
+
 def test_changed_rules_equal_newly_made_ones(registry: Registry) -> None:
     named = [NamedRule(str(n), "", Rule.parse(f"w{n % 7} OR v{n}", registry)) for n in range(40)]
     first = SavedRules("1", named[:20])
@@ -166,7 +168,8 @@ def test_changed_rules_equal_newly_made_ones(registry: Registry) -> None:
         .with_changes((), ("31", "0"))
     )
     made = SavedRules("1", [one for one in named if one.id not in {*gone, "31"}])
-    assert (changed, changed.rule_ids, changed.candidate_keys()) == (made, made.rule_ids, made.candidate_keys())
+    assert (changed, changed.rule_ids) == (made, made.rule_ids)
+    assert _keys(changed) == _keys(made)
     for text in ("w1 w3", "v5", "v22", "v39", "v0", "v31", "w6"):
         assert changed.matched_items(post(text)) == made.matched_items(post(text)), text
     assert first.rule_ids == [one.id for one in named[:20]]

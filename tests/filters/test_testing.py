@@ -1,6 +1,6 @@
 """The contract test of filters: every built-in filter passes, and every breach fails."""
 
-from collections.abc import Collection, Hashable
+from collections.abc import Hashable
 from typing import Any, ClassVar, Self
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from filters.base import Filter, MatchedItem, Role
 from filters.error import ParameterError
 from filters.event import Event
-from filters.index_keys import Clause, IndexTerms, Key
+from filters.index_keys import IndexTerms, Key
 from filters.narrowing import KINDS
 from filters.registry import Registry
 from filters.testing import check_filter, example_events
@@ -119,10 +119,6 @@ def _hello(_: Filter) -> frozenset[Key]:
     return frozenset({"hello"})
 
 
-def _wrong_clauses(_: Filter) -> Collection[Clause]:
-    return [frozenset({"hello", "world"})]
-
-
 def _everywhere(_: Filter) -> IndexTerms:
     return IndexTerms([frozenset({"hello"})], boxes=[(-180.0, -90.0, 180.0, 90.0)])
 
@@ -171,7 +167,8 @@ BREAKS: list[tuple[str, dict[str, Any]]] = [
     ("the index would miss it", {"candidate_keys": _wrong_keys}),
     ("lies in one of its boxes", {"index_terms": _everywhere}),
     ("none of its index terms", {"index_terms": _nowhere}),
-    ("but no candidate keys", {"exact_clauses": _wrong_clauses}),
+    ("none of its index terms", {"index_terms": lambda _: IndexTerms([frozenset({"hello", "world"})])}),
+    ("one of its exact clauses", {"index_terms": lambda _: IndexTerms([frozenset({"hello"})]), "matches": _never}),
     ("not a frozenset", {"candidate_keys": lambda _: ["hello"]}),
     ("keys that are not strings: frozenset", {"candidate_keys": lambda _: frozenset({"hello", 7})}),
     ("gives different candidate keys", {"candidate_keys": _changing}),
@@ -187,8 +184,6 @@ BREAKS: list[tuple[str, dict[str, Any]]] = [
     ("is not JSON", {"matched_items": _says([{"share": float("inf")}])}),
     ("without the member filter", {"explain": _says([{"why": "hello"}])}),
     ("its reasons disagree", {"explain": _says([])}),
-    ("clauses disagree", {"candidate_keys": _hello, "exact_clauses": _wrong_clauses}),
-    ("clauses disagree", {"candidate_keys": _hello, "exact_clauses": _wrong_clauses, "matches": _never}),
 ]
 
 

@@ -67,12 +67,15 @@ def _can_be_matched(rule: Rule) -> None:
     assert len(rule.text) <= 2 * MAX_LENGTH
     assert parse_rule(rule.text, REGISTRY) == rule.node
     assert format_node(parse_rule(rule.text, REGISTRY)) == rule.text
-    keys, clauses = rule.candidate_keys(), rule.exact_clauses()
+    keys, terms = rule.keys(), rule.index_terms
     for event in EVENTS:
         matched = rule.matches(event)
         assert rule.explain(event).matched is matched
         assert not matched or keys is None or keys & event.index_keys
-        assert clauses is None or any(clause <= event.index_keys for clause in clauses) is matched
+        if terms is not None and not terms.candidates:
+            assert any(clause <= event.index_keys for clause in terms.exact) is matched
+        if terms is not None and matched:
+            assert any(clause <= event.index_keys for clause in (*terms.exact, *terms.candidates))
 
 
 def test_any_text_is_a_rule_or_refused_by_name_and_column(holds: Holds) -> None:
@@ -180,8 +183,7 @@ def _read_and_asked(text: str) -> None:
         return
     for event in EVENTS:
         rule.matches(event)
-        rule.candidate_keys()
-        rule.exact_clauses()
+        rule.keys()
 
 
 @pytest.mark.timeout(60)  # what no call shows, a pattern that tries everything, would take for ever

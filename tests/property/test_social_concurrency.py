@@ -10,7 +10,6 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.property.model import audit
-from tests.property.model.collection_moves import COLLECTION_MOVES
 from tests.property.model.crowd import Crowd
 from tests.property.model.moves import MOVES, TAGS, Move
 from tests.property.model.snapshot import Snapshot
@@ -28,9 +27,7 @@ LONG = 200
 LARGE = 5_000
 """More statuses than all the tasks can post."""
 
-ALL_MOVES = (
-    MOVES | COLLECTION_MOVES | {"reinstate": (8, MOVES["reinstate"][1])}
-)  # otherwise most users are suspended at the end
+ALL_MOVES = MOVES | {"reinstate": (8, MOVES["reinstate"][1])}  # otherwise most users are suspended at the end
 GROWING = {
     name: ALL_MOVES[name]
     for name in (

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.property.model.audit import complaints
-from tests.property.model.collection_moves import COLLECTION_MOVES
-from tests.property.model.moves import MOVES as OF_PEOPLE
+from tests.property.model.moves import MOVES
 from tests.property.model.mutants import MUTANTS, Mutant, mutated
 from tests.property.model.readings import compare
 from tests.property.model.snapshot import Snapshot
@@ -27,7 +26,6 @@ LONG = 3_000
 STEPS = 30
 MUTANT_LIVES = 40
 
-MOVES = OF_PEOPLE | COLLECTION_MOVES
 NAMES = [name for name, (often, _) in MOVES.items() for _ in range(often)]
 NUMBERS = st.integers(0, 63)
 STEP = st.tuples(st.sampled_from(NAMES), NUMBERS, NUMBERS, NUMBERS)

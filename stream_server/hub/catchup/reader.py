@@ -300,7 +300,7 @@ class CatchUpReader:
             if keys is not None and entry.quoted_author is None and keys.isdisjoint(entry.event.index_keys):
                 return None  # like most entries; but keys miss quotes, so a quote is always matched
             private_view = client.private_view
-            view = private_view or client.request.viewer or self._account_status
+            view = private_view or client.viewer or self._account_status
             delivery = decide(entry, client.subscription, view, self._find_deleted(entry))
             if private_view is not None and private_view.is_follow_change(entry):
                 private_view.apply_follow_change(entry)

@@ -136,8 +136,8 @@ class StatusExpiry:
             for status_id, values, audience, newest in zip(chunk, *(replies[i::3] for i in range(3)), strict=True):
                 row = statuses.parse_row(status_id, values)
                 if row is not None:
-                    newest_comment = newest[0] if newest else b""
-                    found.append(OldStatus(status_id, row.json(), audience, row.likes, row.comments, newest_comment))
+                    newest_comment, json = newest[0] if newest else b"", statuses.expand(row.short_json())
+                    found.append(OldStatus(status_id, json, audience, row.likes, row.comments, newest_comment))
         return found
 
     async def read_comments(self, status_id: bytes, after: bytes) -> list[OldComment]:

@@ -12,11 +12,9 @@ from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.packing import KeyRead
 
 _STATUS = keys.key_for("status").encode()
-_READ = KeyRead(b"HMGET", _STATUS, b"row", b"uid", b"likes", b"comments", b"reposts", b"group", b"origin")
+_READ = KeyRead(b"HMGET", _STATUS, b"row", b"uid", b"likes", b"comments", b"reposts")
 
-_HEAD = b'{"id":"%b","uid":"%b","login":"%b%b"'
-_JSON = b'%b,"likes":%b,"comments":%b,"reposts":%b}'
-_WHOLE = _HEAD + _JSON.removeprefix(b"%b")
+_SHORT = b'{"id":"%b","uid":"%b","login":"%b%b"%b,"likes":%b,"comments":%b,"reposts":%b}'
 
 _USUAL_LINKS = b'"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
 _TEXTS = (
@@ -33,6 +31,16 @@ _TEXTS = (
 )
 """The bytes that stand for texts in rows of statuses. ``lua/status.lua`` says what a row is."""
 
+_LINKS = re.compile(
+    rb'[\x06\x08]"in_reply_to":[^,]*,"in_reply_to_uid":[^,]*,"origin":(?:null|"([0-9]+)"),'
+    rb'.*"group":(?:null|"([0-9]+)")(?=\x0f)',
+    re.DOTALL,
+)
+"""Finds what a row refers to. Its groups are the ids of the origin and of the group, None for null."""
+
+_LINKED = b"\x0f"
+"""The byte behind these links. A row without it refers to nothing."""
+
 _FOREIGN = re.compile(rb'","uid":"([0-9]+)","login":"([^"\x10]*)\x10')
 """The foreign id of a row, which comes before the author in JSON."""
 
@@ -40,9 +48,6 @@ _FIRST_OF_JSON = ord(" ")
 """The lowest byte of JSON. A row that ends with a lower one has no conversation: the status is the first of its own."""
 
 _TIME_LENGTH = len("2000-01-01T00:00:00.000Z")
-
-_BETWEEN = b"\0"
-"""Stands between rows that are expanded together."""
 
 MAX_ROWS = 256
 """Most rows of one pipeline. Redis answers them in about half a millisecond, and others in between the next ones."""
@@ -56,31 +61,56 @@ The field ``row`` is JSON in which one byte stands for each text of `_TEXTS`.
 
 
 class StatusRow(NamedTuple):
-    """A status as its hash has it.
+    """A status as its hash has it. ``text`` is its field ``row``."""
 
-    Attributes:
-        head: Its JSON up to its original and its counters.
-        group: Id of its group, empty for none.
-        origin: Id of the status that it reposts or quotes, empty for none.
-        posted: Its time in ISO 8601.
-        conversation: Id of the first status of its conversation.
-    """
-
-    head: bytes
+    id: bytes
+    text: bytes
     author: bytes
     likes: bytes
     comments: bytes
     reposts: bytes
-    group: bytes
     origin: bytes
-    is_plain_repost: bool
-    posted: bytes
-    conversation: bytes
+    """Id of the status that it reposts or quotes, empty for none."""
+    group: bytes
+    """Id of its group, empty for none."""
 
-    def json(self, original: bytes | None = None) -> bytes:
-        """Return the status as JSON. ``original`` is the JSON of the status that it reposts or quotes, or None."""
-        shown = self.head if original is None else b'%b,"original":%b' % (self.head, original)
-        return _JSON % (shown, self.likes, self.comments, self.reposts)
+    @property
+    def is_plain_repost(self) -> bool:
+        """Whether it reposts another status and has no text of its own."""
+        return bool(self.origin) and b'\1""\2' in self.text
+
+    @property
+    def posted(self) -> bytes:
+        """Its time in ISO 8601."""
+        return self.text.partition(b"\2")[2][:_TIME_LENGTH]
+
+    @property
+    def conversation(self) -> bytes:
+        """Id of the first status of its conversation."""
+        return self.id if self.text[-1] < _FIRST_OF_JSON else self.text.rpartition(_LINKED)[2]
+
+    def short_json(self, original: bytes | None = None) -> bytes:
+        """Return what :func:`expand` makes the status as JSON of.
+
+        ``original`` is the same of the status that it reposts or quotes, or ``null``. None leaves the member out.
+        """
+        names_itself = self.id if self.text[-1] < _FIRST_OF_JSON else b""
+        shown = b"" if original is None else b',"original":' + original
+        return _SHORT % (
+            self.id, self.author, self.text, names_itself, shown, self.likes, self.comments, self.reposts
+        )  # fmt: skip
+
+
+def expand(json: bytes) -> bytes:
+    """Return JSON in which rows of statuses stand, with the texts in the place of their bytes.
+
+    To search in a whole page costs little more than in one status. JSON without rows stays as it is.
+    """
+    if b"\1" not in json:
+        return json
+    for short, text in _TEXTS:
+        json = json.replace(short, text)
+    return _FOREIGN.sub(rb'","foreign_id":"\2","uid":"\1","login":"', json) if b"\x10" in json else json
 
 
 async def read_rows(redis: RedisClient, ids: Sequence[bytes]) -> list[StatusRow | None]:
@@ -89,10 +119,9 @@ async def read_rows(redis: RedisClient, ids: Sequence[bytes]) -> list[StatusRow 
 
 
 async def _read_values(redis: RedisClient, ids: Sequence[bytes]) -> list[Values]:
-    found: list[Values] = []
-    for at in range(0, len(ids), MAX_ROWS):
-        found += await redis.execute(*_READ.commands(ids[at : at + MAX_ROWS]))
-    return found
+    if len(ids) <= MAX_ROWS:
+        return await redis.execute(*_READ.commands(ids)) if ids else []
+    return [*await _read_values(redis, ids[:MAX_ROWS]), *await _read_values(redis, ids[MAX_ROWS:])]
 
 
 def row_command(status_id: bytes) -> Command:
@@ -102,24 +131,12 @@ def row_command(status_id: bytes) -> Command:
 
 def parse_row(status_id: bytes, values: Values) -> StatusRow | None:
     """Return the row of a status from the reply to :func:`row_command`, None for a status that does not exist."""
-    row, author, likes, comments, reposts, group, origin = values
-    if row is None or author is None or likes is None or comments is None or reposts is None:
+    text, author, likes, comments, reposts = values
+    if text is None or author is None or likes is None or comments is None or reposts is None:
         return None
-    message, _, end = row.partition(b"\1")[2].partition(b"\2")
-    names_itself = row[-1] < _FIRST_OF_JSON
-    head = _expand(_HEAD % (status_id, author, row, status_id if names_itself else b""))
-    return StatusRow(
-        head, author, likes, comments, reposts, group or b"", origin or b"",
-        origin is not None and message == b'""', end[:_TIME_LENGTH],
-        status_id if names_itself else row.rpartition(b"\x0f")[2],
-    )  # fmt: skip
-
-
-def _expand(rows: bytes) -> bytes:
-    """Return the JSON of rows, which may be many together: to search in all of them costs little more than in one."""
-    for short, text in _TEXTS:
-        rows = rows.replace(short, text)
-    return _FOREIGN.sub(rb'","foreign_id":"\2","uid":"\1","login":"', rows) if b"\x10" in rows else rows
+    links = _LINKS.search(text) if _LINKED in text else None
+    origin, group = links.groups(b"") if links else (b"", b"")
+    return StatusRow(status_id, text, author, likes, comments, reposts, origin, group)
 
 
 Originals = Mapping[bytes, StatusRow | None]
@@ -142,7 +159,7 @@ async def learn(
 
 
 def shown_json(sight: Sight, row: StatusRow | None, originals: Originals, least: Visibility) -> bytes | None:
-    """Return a status as JSON if its visibility is at least ``least``, else None.
+    """Return a status as :func:`expand` takes it if its visibility is at least ``least``, else None.
 
     A repost or quote shows its original, null in the place of a hidden or deleted one. A plain repost shows nothing
     but its original, so it is hidden with it. Both texts must be known to ``sight``.
@@ -150,48 +167,35 @@ def shown_json(sight: Sight, row: StatusRow | None, originals: Originals, least:
     if row is None or sight.of(row.author, row.group) < least:
         return None
     if not row.origin:
-        return row.json()
+        return row.short_json()
     original = originals[row.origin]
     if original is None:
-        return row.json(b"null")
+        return row.short_json(b"null")
     if sight.of(original.author, original.group) >= least:
-        return row.json(original.json())
-    return None if row.is_plain_repost else row.json(b"null")
+        return row.short_json(original.short_json())
+    return None if row.is_plain_repost else row.short_json(b"null")
 
 
 async def show(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[bytes | None]:
-    """Return the statuses with these ids as JSON, None for one below the visibility ``least`` and for no status.
+    """Return the statuses with these ids as :func:`expand` takes them.
 
-    Most statuses are in no group and have no original. They need no `StatusRow`, and their JSON is made together.
+    None stands for one below the visibility ``least``, and for no status. Most statuses refer to nothing. They need no
+    `StatusRow`.
     """
-    if not ids:
-        return []
     found = await _read_values(sight.redis, ids)
-    _, authors, *_, groups, origins = zip(*found, strict=True)
-    known = {author for author in authors if author is not None}
-    rows: dict[int, StatusRow | None] = {}
-    originals: Originals = {}
-    if any(groups) or any(origins):
-        rows = {at: parse_row(ids[at], found[at]) for at, of in enumerate(zip(groups, origins, strict=True)) if any(of)}
-        originals = await read_originals(sight.redis, rows.values())
-        await learn(sight, rows.values(), originals, known)
-    else:
-        await sight.learn(known)
+    linked = {at: parse_row(ids[at], each) for at, each in enumerate(found) if each[0] and _LINKED in each[0]}
+    originals = await read_originals(sight.redis, linked.values()) if linked else {}
+    await learn(sight, linked.values(), originals, [each[1] for each in found if each[1]])
     seen = sight.authors_seen(least)
-    usual = [
-        _WHOLE % (status_id, author, row, status_id if row[-1] < _FIRST_OF_JSON else b"", likes, comments, reposts)
-        for status_id, (row, author, likes, comments, reposts, group, origin) in zip(ids, found, strict=True)
-        if author in seen and row and not group and not origin
-    ]
-    shown: list[bytes | None] = [*_expand(_BETWEEN.join(usual)).split(_BETWEEN)]
-    if len(usual) == len(ids):
-        return shown
-    rest = iter(shown)
     return [
-        shown_json(sight, rows[at], originals, least) if at in rows
-        else next(rest) if row and author in seen
+        shown_json(sight, linked[at], originals, least)
+        if at in linked
+        else _SHORT % (
+            ids[at], author, text, ids[at] if text[-1] < _FIRST_OF_JSON else b"", b"", likes, comments, reposts
+        )
+        if text and author in seen
         else None
-        for at, (row, author, *_) in enumerate(found)
+        for at, (text, author, likes, comments, reposts) in enumerate(found)
     ]  # fmt: skip
 
 

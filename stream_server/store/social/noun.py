@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from stream_server.store import keys
-from stream_server.store.pagination import Page, PageRequest, Show, read_page
+from stream_server.store.pagination import Admit, Page, PageRequest, Show, read_page
 from stream_server.store.reads.sight import Gate, Sight
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts, WriteReply
@@ -25,7 +25,7 @@ class Noun:
 
     async def _page(
         self, row: str, owner: str, page_request: PageRequest, show: Show, *,
-        oldest_first: bool = False, gate: Gate | None = None, admit: Callable[[], Awaitable[object]] | None = None,
+        oldest_first: bool = False, gate: Gate | None = None, admit: Admit | None = None,
     ) -> Page:  # fmt: skip
         """Read one page of the sorted set of ``owner``. ``row`` names the key in `store/keys.py`. See `read_page`."""
         key = keys.key_for(row, owner)

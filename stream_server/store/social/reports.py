@@ -10,7 +10,7 @@ from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import statuses, users
 from stream_server.store.reads.sight import not_found
-from stream_server.store.reads.statuses import Originals, StatusRow
+from stream_server.store.reads.statuses import Originals, StatusRow, expand
 from stream_server.store.reads.users import show_users, time_text
 from stream_server.store.redis.lanes import Command
 from stream_server.store.social.noun import Noun
@@ -128,7 +128,7 @@ def _reported_status_json(row: StatusRow | None, originals: Originals) -> bytes:
     if row is None:
         return b"null"
     original = originals[row.origin] if row.origin else None
-    return row.json((original.json() if original else b"null") if row.origin else None)
+    return expand(row.short_json((original.short_json() if original else b"null") if row.origin else None))
 
 
 class Suspensions(Noun):

@@ -25,6 +25,9 @@ from stream_server.wire.objects import Location, Media, Place
 MAX_TAG_TIMELINES = 30
 """Most tags in whose timelines a status stands. A text of 280 characters has room for 93, each with a key."""
 
+_BETWEEN = b"\0"
+"""Stands between statuses that are expanded together. JSON does not contain it."""
+
 
 class StatusDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A status before it has an id. The caller has checked its values.
@@ -98,7 +101,8 @@ class Statuses(Noun):
     async def get_many(self, viewer: str, ids: Sequence[str]) -> list[bytes]:
         """Return the statuses with these ids as JSON, in this order, without hidden ones."""
         shown = await statuses.show(self._sight(viewer), [each.encode() for each in ids], Visibility.ON_REQUEST)
-        return [json for json in shown if json is not None]
+        found = [json for json in shown if json is not None]
+        return statuses.expand(_BETWEEN.join(found)).split(_BETWEEN) if found else []
 
     async def delete(self, uid: str, status_id: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a status. Raises NotFound if it is unknown or hidden, Forbidden ``not_yours`` for other users."""

@@ -5,7 +5,7 @@ read and judged as `stream_server/store/reads` says, and further ids until the p
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from filters.entities import extract_entities
 from filters.tokens import fold
@@ -14,6 +14,7 @@ from stream_server.events.position import parse_iso_ms
 from stream_server.events.visibility import Visibility
 from stream_server.store import keys
 from stream_server.store.pagination import (
+    Admit,
     ListPosition,
     Member,
     Members,
@@ -27,7 +28,7 @@ from stream_server.store.pagination import (
     read_page,
 )
 from stream_server.store.reads import circles, statuses
-from stream_server.store.reads.sight import Sight
+from stream_server.store.reads.sight import Gate, Sight
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.timelines.home_visits import HomeVisits
@@ -85,35 +86,33 @@ class Timelines:
         if backwards:
             ranked.reverse()
         found = [
-            (str(place.score).encode(), place.member.encode(), json)
+            ((place.member.encode(), str(place.score).encode()), json)
             for place, json in ranked[page_request.skip : page_request.skip + page_request.count + 1]
         ]
         return make_page(found, page_request, name, backwards=backwards, started_at_cursor=start is not None)
 
     async def read_profile(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return the statuses that a user posted outside groups, even if the viewer mutes this user."""
-        sight, key = Sight(self._core, viewer), keys.key_for("profile", uid)
-        show = _show_statuses(sight, Visibility.ON_REQUEST)
-        return await read_page(self._core, key, page_request, show, gate=sight.gate(uid))
+        sight = Sight(self._core, viewer)
+        key, gate = keys.key_for("profile", uid), sight.gate(uid)
+        return await self._read_ids(sight, key, page_request, gate=gate, least=Visibility.ON_REQUEST)
 
     async def read_group(self, viewer: str, group_id: str, page_request: PageRequest) -> Page:
         """Return the statuses that were posted in a group of users."""
-        sight, key = Sight(self._core, viewer), keys.key_for("grouped", group_id)
+        sight = Sight(self._core, viewer)
 
         async def admit() -> None:
             await circles.require(sight, "group", group_id)
 
-        return await read_page(self._core, key, page_request, _show_statuses(sight), admit=admit)
+        return await self._read_ids(sight, keys.key_for("grouped", group_id), page_request, admit=admit)
 
     async def read_tag(self, viewer: str, tag: str, page_request: PageRequest) -> Page:
         """Return the statuses with a hashtag, given with or without ``#``. Raises BadRequest for an invalid hashtag."""
-        key = keys.key_for("tag", fold_tag(tag))
-        return await read_page(self._core, key, page_request, _show_statuses(Sight(self._core, viewer)))
+        return await self._read_ids(Sight(self._core, viewer), keys.key_for("tag", fold_tag(tag)), page_request)
 
     async def read_mentions(self, viewer: str, page_request: PageRequest) -> Page:
         """Return the statuses that mention the viewer."""
-        key = keys.key_for("mentions", viewer)
-        return await read_page(self._core, key, page_request, _show_statuses(Sight(self._core, viewer)))
+        return await self._read_ids(Sight(self._core, viewer), keys.key_for("mentions", viewer), page_request)
 
     async def read_reposts(self, viewer: str, status_id: str, page_request: PageRequest) -> Page:
         """Return the reposts and quotes of a status."""
@@ -137,7 +136,7 @@ class Timelines:
         async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
             key = keys.key_for("thread", root.decode())
             (pairs, has_more), (in_set,) = await read_members(
-                self._core, key, after, most, down=down, before=(("ZSCORE", key, root),)
+                self._core, key, after, most, down=down, own_scores=True, before=(("ZSCORE", key, root),)
             )
             if in_set is None and down and not has_more and (after is None or after.score > int(root)):
                 pairs = [*pairs, (root, root)]
@@ -176,26 +175,36 @@ class Timelines:
         async def admit() -> None:
             await statuses.require(sight, status_id)
 
-        key = keys.key_for(row, status_id)
-        return await read_page(self._core, key, page_request, _show_statuses(sight), admit=admit)
+        return await self._read_ids(sight, keys.key_for(row, status_id), page_request, admit=admit)
+
+    async def _read_ids(
+        self, sight: Sight, key: str, page_request: PageRequest, *,
+        least: Visibility = Visibility.VISIBLE, gate: Gate | None = None, admit: Admit | None = None,
+    ) -> Page:  # fmt: skip
+        """Return a page of the statuses whose ids are the members and the scores of a set."""
+        show = _show_statuses(sight, least)
+        return await read_page(self._core, key, page_request, show, gate=gate, admit=admit, own_scores=True)
 
     async def _read_derived_timeline(
-        self, sight: Sight, key: str, page_request: PageRequest, admit: Callable[[], Awaitable[None]] | None = None
+        self, sight: Sight, key: str, page_request: PageRequest, admit: Admit | None = None
     ) -> Page:
         """Return a page of a home or list timeline, without ids beyond the maximum length of a timeline."""
         longest = self._timeline_max
 
         async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
             if after is None:
-                (newest, more), _ = await read_members(self._derived, key, None, min(most, longest), down=down)
+                (newest, more), _ = await read_members(
+                    self._derived, key, None, min(most, longest), down=down, own_scores=True
+                )
                 return Members(newest, more and len(newest) < longest)
             floor_command = ("ZRANGE", key, -longest, -longest)
-            found, (lowest,) = await read_members(self._derived, key, after, most, down=down, before=(floor_command,))
+            found, (lowest,) = await read_members(
+                self._derived, key, after, most, down=down, own_scores=True, before=(floor_command,)
+            )
             floor = int(lowest[0]) if lowest else 0
             if not down and after.score < floor:
-                found, _ = await read_members(
-                    self._derived, key, ListPosition(floor - 1, str(floor - 1)), most, down=False
-                )
+                below_all = ListPosition(floor - 1, str(floor - 1))
+                found, _ = await read_members(self._derived, key, below_all, most, down=False, own_scores=True)
             kept = [pair for pair in found.pairs if int(pair[0]) >= floor]
             return Members(kept, found.has_more and len(kept) == len(found.pairs))
 

@@ -96,7 +96,7 @@ class GroupPage(paging.PageAnswer):
 async def list_own(request: web.Request) -> web.Response:
     """``GET /v1/users/me/groups``: list the groups of which the caller is a member, last joined first."""
     asked, uid = paging.read_page_request(request), request[CLAIMS].sub
-    return page_response("groups", *await request.app[STORE].groups.list_joined(uid, uid, asked))
+    return page_response("groups", await request.app[STORE].groups.list_joined(uid, uid, asked))
 
 
 async def create_group(request: web.Request) -> web.Response:
@@ -224,8 +224,7 @@ async def list_notifications(request: web.Request) -> web.Response:
     """``GET /v1/notifications``: list the caller's notifications, newest first, and count the unread ones."""
     list_page = request.app[STORE].notifications.list_with_unread_count
     page, unread = await list_page(request[CLAIMS].sub, paging.read_page_request(request))
-    items = [msgspec.Raw(item) for item in page.items]
-    return encode_response({"notifications": items, "next": page.next, "prev": page.prev, "unread": unread})
+    return page_response("notifications", page, unread=unread)
 
 
 async def mark_notifications_read(request: web.Request) -> web.Response:

@@ -102,7 +102,7 @@ async def report(request: web.Request) -> web.Response:
 async def list_reports(request: web.Request) -> web.Response:
     """``GET /v1/admin/reports``: list reports, newest first, with the user and status, even if hidden from others."""
     asked = query.parsed_query(request, ReportsQuery)
-    return page_response("reports", *await request.app[STORE].reports.list_reports(asked.page_request(), asked.state))
+    return page_response("reports", await request.app[STORE].reports.list_reports(asked.page_request(), asked.state))
 
 
 async def decide(request: web.Request) -> web.Response:
@@ -136,7 +136,7 @@ class DeedPage(paging.PageAnswer):
 async def list_deeds(request: web.Request) -> web.Response:
     """``GET /v1/admin/audit``: list what administrators did, newest first."""
     page = paging.read_page_request(request)
-    return page_response("deeds", *await request.app[STORE].audit.list_deeds(page))
+    return page_response("deeds", await request.app[STORE].audit.list_deeds(page))
 
 
 class SuspensionState(msgspec.Struct):
@@ -148,7 +148,7 @@ class SuspensionState(msgspec.Struct):
 async def list_suspended(request: web.Request) -> web.Response:
     """``GET /v1/admin/suspensions``: list the suspended users, last suspended first, with the time of suspension."""
     page = paging.read_page_request(request)
-    return page_response("users", *await request.app[STORE].suspensions.list_suspended(page))
+    return page_response("users", await request.app[STORE].suspensions.list_suspended(page))
 
 
 async def read_state(request: web.Request) -> web.Response:

@@ -87,7 +87,7 @@ def page(path: str, name: str, summary: str, response: type[PageAnswer], trips: 
 
     async def answer(request: web.Request) -> web.Response:
         asked, read_page = read_page_request(request), call(request.app[STORE])
-        return page_response(member, *await read_page(*caller_and_ids(request, names), asked))
+        return page_response(member, await read_page(*caller_and_ids(request, names), asked))
 
     options = {"query": PageQuery, "name": name, "summary": summary, "round_trips": read_trips(trips), **options}
     return Route("GET", path, answer, "read", response=response, **options)

@@ -196,13 +196,13 @@ async def home_timeline(request: web.Request) -> web.Response:
     asked, viewer = query.parsed_query(request, HomeTimelineQuery), request[CLAIMS].sub
     timelines = request.app[STORE].timelines
     read = timelines.read_home_by_importance if asked.order == "importance" else timelines.read_home
-    return page_response("statuses", *await read(viewer, asked.page_request()))
+    return page_response("statuses", await read(viewer, asked.page_request()))
 
 
 async def hashtag_timeline(request: web.Request) -> web.Response:
     """``GET /v1/tags/{tag}/statuses``: list the recent statuses with a hashtag, newest first."""
     read_tag, tag = request.app[STORE].timelines.read_tag, request.match_info["tag"]
-    return page_response("statuses", *await read_tag(request[CLAIMS].sub, tag, paging.read_page_request(request)))
+    return page_response("statuses", await read_tag(request[CLAIMS].sub, tag, paging.read_page_request(request)))
 
 
 TrendKind = Literal["tag", "word"]

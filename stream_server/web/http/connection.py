@@ -216,9 +216,7 @@ class Connection(asyncio.Protocol):
         self.last_heard_at = self._loop.time()
         self._held += data
         self._go_on()
-        if self._phase == _IDLE and not self._is_reading_head:  # further bytes do not extend the deadline
-            self._is_reading_head = True
-            self._set_deadline(self._timeouts.header_seconds)
+        self._start_head_deadline()
 
     def _go_on(self) -> None:
         """Take what can be handled of the held bytes."""
@@ -231,6 +229,14 @@ class Connection(asyncio.Protocol):
         if self._phase != _ENDING:
             self._door.held_heads.note(self, len(self._held) + self.waiting_bytes)
             self._update_reading()
+            if self._held:
+                self._start_head_deadline()  # half a head that came with the request before it
+
+    def _start_head_deadline(self) -> None:
+        """Give a client the time for a head that it has begun. Further bytes do not extend the deadline."""
+        if self._phase == _IDLE and not self._is_reading_head:
+            self._is_reading_head = True
+            self._set_deadline(self._timeouts.header_seconds)
 
     def _take_head(self) -> bool:
         """Take a whole head from the held bytes and begin its request. Return whether there was one."""

@@ -9,6 +9,7 @@ from multidict import CIMultiDict
 
 from stream_server.errors import ApiError, BadRequest, MethodNotAllowed, NotFound, TooLarge
 from stream_server.events.one_line import keep_on_one_line
+from stream_server.store.pagination import Page
 from stream_server.web.http.date_header import date_header
 
 SERVER_NAME = "stream-server"
@@ -114,10 +115,10 @@ def list_response(member: str, items: Iterable[bytes]) -> web.Response:
     return json_response(b'{"%b":[%b]}' % (member.encode(), b",".join(items)))
 
 
-def page_response(member: str, items: Iterable[bytes], next_: str | None, prev: str | None) -> web.Response:
-    """Return the answer for one page of a list: ``{member: [...], next, prev}``. The items are already encoded."""
-    cursors = msgspec.json.encode({"next": next_, "prev": prev})[1:]
-    return json_response(b'{"%b":[%b],%b' % (member.encode(), b",".join(items), cursors))
+def page_response(member: str, page: Page, **others: int) -> web.Response:
+    """Return the answer for one page of a list: ``{member: [...], next, prev}``, and ``others`` as further members."""
+    rest = msgspec.json.encode({"next": page.next, "prev": page.prev, **others})[1:]
+    return json_response(b'{"%b":[%b],%b' % (member.encode(), page.body, rest))
 
 
 def error_response(error: ApiError, *, token_sent: bool = True) -> web.Response:

@@ -144,7 +144,7 @@ def attach_stream(
 
     ``release`` is called when the connection has ended.
     """
-    session = StreamSession(hub, stream_plan.subscribe_request, connection, now_ms=hub.now_ms, on_end=release)
+    session = StreamSession(hub, stream_plan.subscribe_request, connection, release)
     connection.on_lost = session.connection_lost
     session.start()
     return session

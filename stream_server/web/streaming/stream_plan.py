@@ -14,7 +14,7 @@ from filters.rule import Rules, SavedRules
 from filters.subscription import Subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable
 from stream_server.events.position import LOG_START, Position
-from stream_server.hub.client import StreamToken, SubscribeRequest
+from stream_server.hub.client import BoundFilters, StreamToken, SubscribeRequest
 from stream_server.hub.framing import Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import Gap
@@ -51,15 +51,6 @@ class StreamPlan(NamedTuple):
 
     subscribe_request: SubscribeRequest
     known_gap: Gap | None
-
-
-class BoundFilters(NamedTuple):
-    """The filters of a stream with what depends on its user, such as followed users. See `SubscribeRequest`."""
-
-    subscription: Subscription
-    viewer: Viewer | None
-    private_view: PrivateView | None
-    rules_read_at: Position = LOG_START
 
 
 async def plan_filtered_stream(request: web.Request, framing: Framing) -> StreamPlan:

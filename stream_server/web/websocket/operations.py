@@ -15,7 +15,7 @@ from aiohttp import web
 from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, RateLimited
 from stream_server.events.one_line import encode_json
 from stream_server.events.position import Position, format_iso_time
-from stream_server.hub.client import SubscribeRequest
+from stream_server.hub.client import BoundFilters
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
@@ -29,7 +29,6 @@ from stream_server.web.limits.rate_limit import ANONYMOUS, CONNECTS
 from stream_server.web.streaming.parameters import member_pairs
 from stream_server.web.streaming.stream import attach_stream, filter_warnings
 from stream_server.web.streaming.stream_plan import (
-    BoundFilters,
     StreamPlan,
     bind_filters,
     bind_user_filters,
@@ -122,23 +121,23 @@ class Update:
 
     def __init__(self, bind: Bind, described: str, echo: dict[str, object], refuse: Callable[[ApiError], None]) -> None:
         self._bind = bind
-        self._described = described
+        self.parameters = described
         self._echo = echo
         self._warnings: list[StreamNotice] = []
         self.refuse = refuse
 
-    async def bind(self, request: SubscribeRequest, position: Position) -> SubscribeRequest:
-        """Return the request with the new filters. Raises an ApiError if Redis cannot be read, or a plug-in fails."""
+    async def bind(self, position: Position) -> BoundFilters:
+        """Return the new filters. Raises an ApiError if Redis cannot be read, or a plug-in fails."""
         try:
             bound = await self._bind(position)
             self._warnings = filter_warnings(bound.subscription, position)
         except Exception as error:
             raise as_refusal(error) from error
-        return request._replace(parameters=self._described, **bound._asdict())
+        return bound
 
-    def notices(self, request: SubscribeRequest, position: Position) -> Iterable[StreamNotice]:
+    def notices(self, position: Position) -> Iterable[StreamNotice]:
         """Return the notices for filters that now hold: an `effective` with the parameters, then the warnings."""
-        members = {**self._echo, "parameters": request.parameters}
+        members = {**self._echo, "parameters": self.parameters}
         return [StreamNotice("effective", position, members), *self._warnings]
 
 
@@ -204,13 +203,13 @@ class Operations:
         _refuse_other(operation.members)
         if not isinstance(given, dict):
             raise BadRequest("must be a JSON object with the filters", param="parameters")
-        client, app = self._session.client, self._app
-        await app[LIMITS].use_without_request(CONNECTS, client.request.user_id, self._scopes)
+        client, app = self._session, self._app
+        await app[LIMITS].use_without_request(CONNECTS, client.user_id, self._scopes)
         parameters = dict(member_pairs(given, app[SUBSCRIPTION_PARSER].separators))
         if "since" in parameters:
             raise BadRequest("an open stream goes on from its place", param="since")
         described = describe(parameters)
-        bind = await self._plan(client.request.user_id, parameters)
+        bind = await self._plan(client.user_id, parameters)
         refuse = partial(self._answer_error, echo=operation.echo)
         if not self._session.change_filters(Update(bind, described, operation.echo, refuse)):
             message = "the update before this one is not in force yet"
@@ -218,7 +217,7 @@ class Operations:
 
     async def _plan(self, uid: str, parameters: dict[str, str]) -> Bind:
         """Check the parameters of an update. Return a function that binds the new filters at a position of the log."""
-        app, view = self._app, self._session.client.request.private_view
+        app, view = self._app, self._session.private_view
         if view is not None and view.is_own_stream:
             kinds = read_user_stream_kinds(parameters)
 
@@ -239,7 +238,7 @@ class Operations:
     @property
     def _scopes(self) -> frozenset[str]:
         """The scopes of the stream's token. If the token was replaced over HTTP, only the scopes that it must have."""
-        client = self._session.client
+        client = self._session
         if client.token.jti == self._grant.jti:
             return self._grant.scopes
         return client.subscription.required_scopes | {STREAM_SCOPE}
@@ -247,9 +246,9 @@ class Operations:
     async def _prolong(self, operation: Operation) -> None:
         """Let the stream go on with another token of the same user."""
         token = take_token(operation.members)
-        client, app = self._session.client, self._app
+        client, app = self._session, self._app
         claims = await check_token(app, token, self._address)
-        if claims.sub != client.request.user_id:
+        if claims.sub != client.user_id:
             raise Forbidden("this token is of another user", code="not_yours", param="token")
         if missing := client.subscription.required_scopes - claims.scopes:
             raise Forbidden(f"the token lacks the scope {' '.join(sorted(missing))}", param="token")
@@ -262,7 +261,7 @@ class Operations:
 
     def on_fault(self, reason: DisconnectReason) -> None:
         """End the stream with a goodbye and a close frame."""
-        self._session.client.disconnect(reason)
+        self._session.disconnect(reason)
 
     def on_close(self) -> None:
         """Stop the stream and the running operation."""

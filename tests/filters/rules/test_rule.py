@@ -82,7 +82,7 @@ def more(registry: Registry) -> Registry:
     ],
 )
 def test_the_rarest_required_key_is_indexed(registry: Registry, text: str, keys: set[Key]) -> None:
-    assert Rule.parse(text, registry).candidate_keys() == frozenset(keys)
+    assert Rule.parse(text, registry).keys() == frozenset(keys)
 
 
 @pytest.mark.parametrize(
@@ -101,15 +101,20 @@ def test_the_rarest_required_key_is_indexed(registry: Registry, text: str, keys:
     ],
 )
 def test_few_plain_operators_have_exact_clauses(registry: Registry, text: str, count: int | None) -> None:
-    clauses = Rule.parse(text, registry).exact_clauses()
-    assert (None if clauses is None else len(clauses)) == count
+    assert _exact_count(text, registry) == count
     assert count is None or count <= MAX_CLAUSES
+
+
+def _exact_count(text: str, registry: Registry) -> int | None:
+    """Return the number of exact clauses of a rule, or None if clauses do not decide it."""
+    terms = Rule.parse(text, registry).index_terms
+    return None if terms is None or terms.candidates else len(terms.exact)
 
 
 def test_clauses_are_bounded(registry: Registry) -> None:
     threads = [f"conversation_id:{n}" for n in range(MAX_CLAUSES + 1)]
-    assert len(Rule.parse(" OR ".join(threads[1:]), registry).exact_clauses() or ()) == MAX_CLAUSES
-    assert Rule.parse(" OR ".join(threads), registry).exact_clauses() is None
+    assert _exact_count(" OR ".join(threads[1:]), registry) == MAX_CLAUSES
+    assert _exact_count(" OR ".join(threads), registry) is None
 
 
 @pytest.mark.parametrize(
@@ -126,22 +131,23 @@ def test_clauses_are_bounded(registry: Registry) -> None:
     ],
 )
 def test_candidate_clauses_need_several_keys(more: Registry, text: str, candidates: list[set[Key]]) -> None:
-    assert set(Rule.parse(text, more).candidate_clauses()) == set(map(frozenset, candidates))
+    terms = Rule.parse(text, more).index_terms
+    assert set(terms.candidates if terms else ()) == set(map(frozenset, candidates))
 
 
 def test_clauses_mix_keys_of_text_and_quoted_text(registry: Registry) -> None:
-    clauses = Rule.parse("tea milk", registry).exact_clauses()
+    terms = Rule.parse("tea milk", registry).index_terms
     pairs: set[Clause] = {frozenset((a, b)) for a in ("tea", QUOTED + "tea") for b in ("milk", QUOTED + "milk")}
-    assert set(clauses or ()) == pairs
+    assert set(terms.exact if terms else ()) == pairs
 
 
 def test_an_installed_filter_is_an_operator(more: Registry) -> None:
     alone = Rule.parse("shouts:yes", more)
-    assert (alone.matches(post("HELLO")), alone.matches(post("hello")), alone.candidate_keys()) == (True, False, None)
+    assert (alone.matches(post("HELLO")), alone.matches(post("hello")), alone.keys()) == (True, False, None)
     beside = Rule.parse("hello -shouts:yes narrow:yes", more)
     assert beside.matches(post("HELLO")) is False
-    assert beside.candidate_keys() == frozenset({"hello", QUOTED + "hello"})
-    assert Rule.parse("hello OR shouts:yes", more).candidate_keys() is None
+    assert beside.keys() == frozenset({"hello", QUOTED + "hello"})
+    assert Rule.parse("hello OR shouts:yes", more).keys() is None
     assert Rule.parse('hello narrow:"a \\" b"', more).text == 'hello narrow:"a \\" b"'
 
 

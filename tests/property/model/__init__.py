@@ -12,7 +12,7 @@ The model, one noun a file:
 The comparison:
 
 - ``walk``: one walk through store and model, and the objects made so far
-- ``moves``, ``collection_moves``: the actions, valid and invalid ones
+- ``moves``: the actions, valid and invalid ones
 - ``crowd``: concurrent actions, without the model
 - ``readings``, ``shapes``: everything that can be read, and the compared parts of the answers
 - ``journal``: the log as sets

@@ -53,8 +53,6 @@ class Walk:
         """The owner of each object."""
         self.parties: dict[str, list[str]] = {}
         """The users in each talk."""
-        self.on: dict[str, list[str]] = {}
-        """The users who were put on each list."""
         self.trace: list[str] = []
         self._idle: set[int] = set()
         self._position: Position = LOG_START

@@ -60,10 +60,10 @@ async def test_sentinels_are_checked() -> None:
         with pytest.raises(CommandFailure, match="cannot be reached"):
             async with server_access.open_store(settled):
                 pass
-    assert states(well) == [CheckState.GOOD]
-    assert behind[0].sentence.endswith(" answers")
-    assert states(few) == [CheckState.ADVICE, CheckState.GOOD]
-    assert states(fewer) == [CheckState.ADVICE, CheckState.GOOD]
-    assert states(gone) == states(unknown) == [CheckState.BROKEN]
+    assert states(well) == [CheckState.GOOD], well
+    assert behind[0].sentence.endswith(" answers"), behind
+    assert states(few) == [CheckState.ADVICE, CheckState.GOOD], few
+    assert states(fewer) == [CheckState.ADVICE, CheckState.GOOD], fewer
+    assert states(gone) == states(unknown) == [CheckState.BROKEN], (gone, unknown)
     assert not any("hunter22" in finding.sentence for finding in unknown)
     assert await doctor_redis.check_sentinels("redis://localhost", 1.0) == []

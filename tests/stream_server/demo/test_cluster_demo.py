@@ -9,7 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from stream_server.demo.front import find_nginx
+from stream_server.demo.cluster_demo import find_nginx
 from tests.command_line import COMMAND, Running, clean_environment, running
 from tests.end_to_end.consumer import Consumer
 from tests.waiting import eventually
@@ -69,7 +69,7 @@ async def test_a_post_through_nginx_is_heard_at_both_servers_and_ctrl_c_ends_all
                 await stream.until(lambda c: ("post", made) in c.received)
                 await stream.close()
         children = _children(shown.process.pid)
-        assert len(children) == 9  # six nodes, two servers, nginx
+        assert len(children) == 10  # six nodes, two servers, nginx, and the watcher
         assert await asyncio.to_thread(shown.interrupt) == 0
         assert _gone(children)
         assert shown.out.endswith("stopped\n")

@@ -48,7 +48,7 @@ class ReturningClient:
         if start.known_gap is not None:
             sent.append(messages.gap_message(start.known_gap, now_ms()))
         self._socket.write(wire.wrap(b"".join(map(wire.encode_control, sent))))
-        self._stream = StreamSession(hub, ask, self._socket, now_ms=now_ms)
+        self._stream = StreamSession(hub, ask, self._socket)
         self._stream.start()
 
     def disconnect(self) -> None:

@@ -36,7 +36,7 @@ class Statuses:
 
 def ended(world: World) -> dict[str, str]:
     clients = world.hub.registry.list_clients()
-    return {c.request.user_id: c.disconnect_reason.code for c in clients if c.disconnect_reason is not None}
+    return {c.user_id: c.disconnect_reason.code for c in clients if c.disconnect_reason is not None}
 
 
 async def test_streams_of_ended_rights_end_after_a_gap(monkeypatch: Any) -> None:
@@ -70,9 +70,9 @@ async def test_a_token_that_was_revoked_meanwhile_prolongs_nothing() -> None:
     world = World()
     stream, _ = world.open(user="1", track="tea", viewer_independent=True)
     world.revoke("1", "j2")
-    world.hub.registry.prolong(stream.client, StreamToken("j3"))
+    world.hub.registry.prolong(stream, StreamToken("j3"))
     assert ended(world) == {}
-    world.hub.registry.prolong(stream.client, StreamToken("j2"))
+    world.hub.registry.prolong(stream, StreamToken("j2"))
     assert ended(world) == {"1": reasons.TOKEN_REVOKED.code}
 
 
@@ -82,7 +82,7 @@ async def test_a_stream_that_got_a_new_token_during_the_check_goes_on() -> None:
     ask = statuses.get_token_statuses
 
     async def prolong_meanwhile(tokens: list[TokenId]) -> list[TokenStatus]:
-        stream.client.token = StreamToken("new")
+        stream.token = StreamToken("new")
         return await ask(tokens)
 
     statuses.get_token_statuses = prolong_meanwhile  # type: ignore[method-assign] # the race itself

@@ -27,7 +27,7 @@ async def test_open_streams_are_counted_by_framing(world: World) -> None:
     streams = []
     for framing in framings:
         request = world.request(track="tea")._replace(framing=framing)
-        streams.append(StreamSession(world.hub, request, Silent(), now_ms=lambda: world.now_ms))
+        streams.append(StreamSession(world.hub, request, Silent()))
         streams[-1].start()
     poll = asyncio.create_task(world.poll(world.request(track="tea")).run(5))
     count = world.hub.registry.open_by_framing
@@ -44,12 +44,12 @@ async def test_open_streams_are_counted_by_framing(world: World) -> None:
 async def test_a_token_from_another_process_must_have_the_scopes_of_the_present_filters(world: World) -> None:
     """The other process may have read the scopes of the filters before an update."""
     stream, _ = world.open(firehose="true")
-    request, token = stream.client.request, CommandToken("new", "", 0, 2_000_000_000)
+    token = CommandToken("new", "", 0, 2_000_000_000)
 
     def prolong(*scopes: str) -> str:
-        command = StreamCommand(request.user_id, request.connection_id, "prolong", token=token, scopes=list(scopes))
+        command = StreamCommand(stream.user_id, stream.connection_id, "prolong", token=token, scopes=list(scopes))
         world.hub.registry.obey(command)
-        return stream.client.token.jti
+        return stream.token.jti
 
     assert prolong("read", "stream") != "new"
     assert prolong("firehose", "stream") == "new"

@@ -6,7 +6,8 @@ import pytest
 
 from filters.registry import installed_registry
 from filters.subscription import parse_subscription
-from stream_server.hub.group import BUCKET_SECONDS, FILTER_KINDS, DeliveryTimes, filter_kind
+from stream_server.hub.group import BUCKET_SECONDS, FILTER_KINDS, ClientGroup, DeliveryTimes
+from stream_server.web.streaming.framing import NDJSON, select_framing
 from tests.stream_server.hub.world import LIMITS, World
 from tests.waiting import eventually
 
@@ -23,8 +24,10 @@ from tests.waiting import eventually
         ({"track": "a", "follow": "1"}, "combined"),
     ],
 )
-def test_a_subscription_has_the_kind_of_its_filters(parameters: dict[str, str], kind: str) -> None:
-    assert FILTER_KINDS[filter_kind(parse_subscription(parameters, installed_registry()))] == kind
+def test_a_group_has_the_kind_of_its_filters(parameters: dict[str, str], kind: str) -> None:
+    subscription = parse_subscription(parameters, installed_registry())
+    group = ClientGroup("", subscription, select_framing(NDJSON, chunked=True), None)
+    assert FILTER_KINDS[group.filter_kind] == kind
 
 
 def test_the_events_of_a_slice_are_counted_in_one_bucket() -> None:

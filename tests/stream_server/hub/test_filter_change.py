@@ -9,7 +9,7 @@ import pytest
 
 from stream_server.errors import ApiError, Unavailable
 from stream_server.events.position import Position
-from stream_server.hub.client import SubscribeRequest
+from stream_server.hub.client import BoundFilters
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from tests.stream_server.hub.world import Graph, Socket, World
@@ -30,18 +30,18 @@ class Change:
         self.options = options
         self.before = before
         self.after = after
+        self.parameters = "changed"
         self.refused: ApiError | None = None
 
-    async def bind(self, request: SubscribeRequest, position: Position) -> SubscribeRequest:
+    async def bind(self, position: Position) -> BoundFilters:
         if self.before is not None:
             await self.before()
-        made = self.world.request(position, user=request.user_id, **self.options)
+        made = self.world.request(position, **self.options)
         if self.after is not None:
             await self.after()
-        members = ("subscription", "viewer", "private_view", "rules_read_at")
-        return request._replace(**{name: getattr(made, name) for name in members})
+        return BoundFilters(made.subscription, made.viewer, made.private_view, made.rules_read_at)
 
-    def notices(self, _: SubscribeRequest, position: Position) -> list[StreamNotice]:
+    def notices(self, position: Position) -> list[StreamNotice]:
         return [StreamNotice("effective", position, {"word": self.options.get("track")})]
 
     def refuse(self, error: ApiError) -> None:
@@ -81,7 +81,7 @@ async def test_any_history_of_posts_changes_and_slow_sockets(world: World, seed:
         if act == "post":
             world.post(f"{chance.choice(WORDS)} {'x' * chance.choice((0, 300))} {len(world.log.entries)}")
         elif act == "change":
-            options = {"track": chance.choice(WORDS), **personal}
+            options = {"track": chance.choice(WORDS), "user": session.user_id, **personal}
             change = Change(world, before=lambda: yields(chance), after=lambda: yields(chance), **options)
             session.change_filters(change)
         elif act == "wait":

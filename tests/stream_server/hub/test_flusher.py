@@ -97,7 +97,7 @@ async def test_clients_that_leave_a_due_group_get_its_frames(
 ) -> None:
     sockets = await _begin_long_flush(monkeypatch, large_buffer)
     for stream in large_buffer.streams:
-        large_buffer.hub.live.leave(stream.client)
+        large_buffer.hub.live.leave(stream)
     assert [socket.texts() for socket in sockets] == [["word 1"]] * 3
 
 

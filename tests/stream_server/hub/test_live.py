@@ -253,7 +253,7 @@ async def test_a_client_that_joins_a_group_gets_no_frame_from_before_its_positio
     world.post("after")
     await early.expect_texts("before", "after")
     assert late.texts() == ["after"]
-    assert sorted(map(world.hub.live.delivered_to, world.hub.registry.list_clients())) == [1, 2]
+    assert sorted(client.delivered for client in world.hub.registry.list_clients()) == [1, 2]
 
 
 async def test_frames_from_before_its_join_do_not_lower_the_number_of_a_clients_events() -> None:
@@ -261,14 +261,14 @@ async def test_frames_from_before_its_join_do_not_lower_the_number_of_a_clients_
     _, early = world.open(firehose="true")
     late, _ = world.open(firehose="true")
     await world.until_live(2)
-    live, client = world.hub.live, late.client
-    live.remove(client, world.hub.head)
-    client.delivered = 5  # as if it had caught up
-    client.position = world.post("before").position
-    live.join(client)
-    assert live.delivered_to(client) == 5
-    live.remove(client, world.hub.head)
-    assert live.delivered_to(client) == 5
+    live = world.hub.live
+    live.remove(late, world.hub.head)
+    late.written_before_joining = 5  # as if it had caught up
+    late.position = world.post("before").position
+    live.join(late)
+    assert late.delivered == 5
+    live.remove(late, world.hub.head)
+    assert late.delivered == 5
     await early.expect_texts("before")
 
 
@@ -291,8 +291,7 @@ async def test_catching_up_from_the_log_stops_at_the_head_of_the_hub(without_rin
 async def test_a_position_advances_past_entries_that_do_not_match(world: World) -> None:
     for number in range(10):
         world.post(f"red {number}")
-    stream, _ = world.open(LOG_START, track="blue")
-    polled = await world.poll(stream.client.request).run(0)
+    polled = await world.poll(world.request(LOG_START, track="blue")).run(0)
     assert (polled.items, polled.position, polled.has_more) == ([], world.hub.head, False)
 
 

@@ -115,8 +115,7 @@ async def test_a_stream_without_rules_waits_until_rules_are_saved(world: World) 
 
 
 async def test_a_poll_returns_a_change_of_the_rules(world: World) -> None:
-    stream, _ = world.open(rules="saved", saved=TEA)
-    poll = world.poll(stream.client.request)
+    poll = world.poll(world.request(rules="saved", saved=TEA))
     world.change_rules("1", {"5": "milk"})
     world.post("milk")
     polled = await poll.run(5)
@@ -227,7 +226,7 @@ async def test_a_replay_ends_at_its_end_position(world: World) -> None:
 
 def _break_track(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     """Let the filter `track` raise at texts with this word."""
-    matches = Track.matches
+    matches, index_terms = Track.matches, Track.index_terms
 
     def broken(self: Track, event: Event) -> bool:
         if word in event.text:
@@ -235,7 +234,7 @@ def _break_track(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
         return matches(self, event)
 
     def inexact(self: Track) -> IndexTerms:
-        return IndexTerms((), [frozenset((key,)) for key in self.candidate_keys()])
+        return IndexTerms((), index_terms(self).exact)
 
     monkeypatch.setattr(Track, "matches", broken)
     monkeypatch.setattr(Track, "index_terms", inexact)
@@ -276,7 +275,7 @@ async def test_a_narrowing_filter_that_raises_matches_nothing(world: World, monk
 
 async def test_a_rule_that_raises_is_disabled_without_the_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     stream, socket = world.open(rules="saved", saved={"1": "tea", "2": "milk"})
-    saved = stream.client.subscription.find_base("rules")
+    saved = stream.subscription.find_base("rules")
     assert isinstance(saved, SavedRules)
 
     def boom(event: Event) -> bool:

@@ -97,7 +97,7 @@ async def test_a_client_that_takes_no_byte_for_the_write_deadline_is_dropped(sho
         return socket.aborted
 
     await eventually(aborted, what="the stuck client to be dropped")
-    assert stream.client.disconnect_reason == reasons.TOO_SLOW
+    assert stream.disconnect_reason == reasons.TOO_SLOW
 
 
 async def test_a_client_that_reads_slowly_is_not_dropped(short_deadlines: World) -> None:
@@ -135,7 +135,7 @@ async def test_a_token_that_expires_while_the_log_cannot_be_read_ends_the_stream
     without_ring.log.error = Unavailable("the log cannot be read")
     stream, socket = without_ring.open(LOG_START, firehose="true")
     await eventually(lambda: len(without_ring.hub.background_tasks) == 1)
-    stream.client.disconnect(reasons.TOKEN_EXPIRED)
+    stream.disconnect(reasons.TOKEN_EXPIRED)
     await eventually(lambda: socket.kinds() == ["hello", "goodbye"], seconds=LIMITS.heartbeat_seconds / 100)
 
 
@@ -156,10 +156,7 @@ async def test_a_socket_that_raises_ends_its_own_stream_only(world: World, fault
     def closed(data: bytes) -> None:
         raise fault
 
-    broken.client.write = socket.write = closed  # type: ignore[method-assign]  # the fault
-    (group,) = world.hub.live.groups()
-    group.memberships.remove(broken.client)  # a recipient holds the methods of its socket: make a new one
-    group.memberships.add(broken.client)
+    broken.write = socket.write = closed  # type: ignore[method-assign]  # the fault
     world.post("one")
     others = [other for stream, other in streams if stream is not broken]
     await eventually(lambda: all(other.texts() == ["one"] for other in others))
@@ -190,8 +187,7 @@ async def test_a_filter_that_raises_stops_no_other_filter_and_no_other_client(
 
 
 async def test_a_poll_returns_at_the_first_match_only(world: World) -> None:
-    stream, _ = world.open(track="yes")
-    ask = stream.client.request
+    ask = world.request(track="yes")
     poll = world.poll(ask)
     world.post("no")
     world.post("yes 1")
@@ -232,7 +228,7 @@ async def _too_slow_client(world: World) -> tuple[StreamSession, Socket, asyncio
 
     def disconnected() -> bool:
         world.post("far " + "x" * 500)
-        return stream.client.disconnect_reason is not None
+        return stream.disconnect_reason is not None
 
     await eventually(disconnected, what="a client that is too slow")
     return stream, socket, trickle
@@ -242,7 +238,7 @@ async def test_a_client_far_behind_that_gains_nothing_gets_goodbye_with_its_curs
     current_stream, near = short_window.open(track="near")
     stream, socket, trickle = await _too_slow_client(short_window)
     trickle.cancel()
-    assert stream.client.disconnect_reason == reasons.TOO_SLOW
+    assert stream.disconnect_reason == reasons.TOO_SLOW
     await eventually(lambda: socket.finished)
     socket.unblock()
     goodbye = socket.messages()[-1]
@@ -253,7 +249,7 @@ async def test_a_client_far_behind_that_gains_nothing_gets_goodbye_with_its_curs
     said = [entry.event.text for entry in short_window.log.entries]
     await eventually(lambda: len(again.texts()) + len(socket.texts()) == len(said))
     assert socket.texts() + again.texts() == said
-    assert current_stream.client.disconnect_reason is None
+    assert current_stream.disconnect_reason is None
     assert "warning" not in near.kinds()
 
 
@@ -270,8 +266,8 @@ async def test_the_goodbye_of_a_slow_client_waits_while_the_client_takes_bytes(s
 
 
 def _progressed(world: World, stream: StreamSession, n: int) -> bool:
-    assert stream.client.disconnect_reason is None
-    return stream.client.position.n > n or stream.client in world.hub.live
+    assert stream.disconnect_reason is None
+    return stream.position.n > n or stream.is_live
 
 
 @pytest.mark.extended
@@ -285,19 +281,19 @@ async def test_a_client_far_behind_that_gains_is_not_cut(short_window: World) ->
     clock = asyncio.get_running_loop().time
     ends = clock() + 1.5 * short_window.hub.limits.slow_window_seconds
     while clock() < ends:
-        before = stream.client.position.n
+        before = stream.position.n
         socket.unblock()
         await eventually(partial(_progressed, short_window, stream, before))
         socket.block()
-        for _ in range(stream.client.position.n - before - 1):
+        for _ in range(stream.position.n - before - 1):
             short_window.post("more")
         await asyncio.sleep(0.1)  # the client's own pace
-    assert short_window.hub.head.n - stream.client.position.n > short_window.hub.limits.far_behind_entries
+    assert short_window.hub.head.n - stream.position.n > short_window.hub.limits.far_behind_entries
     socket.unblock()
-    await eventually(lambda: stream.client in short_window.hub.live, what="live")
+    await eventually(lambda: stream.is_live, what="live")
     await eventually(lambda: socket.received.count(b"\n") > len(short_window.log.entries), what="everything")
     assert socket.texts() == [entry.event.text for entry in short_window.log.entries]
-    assert stream.client.disconnect_reason is None
+    assert stream.disconnect_reason is None
 
 
 async def test_a_live_client_is_warned_at_sixty_percent(large_buffer: World) -> None:
@@ -314,7 +310,7 @@ async def test_a_live_client_is_warned_at_sixty_percent(large_buffer: World) -> 
     while b"warning" not in slow.waiting:
         number += 1
         await said(f"{number}")
-    assert stream.client in large_buffer.hub.live
+    assert stream.is_live
     while not large_buffer.hub.counters.slow_demotions:
         number += 1
         await said(f"{number}")
@@ -332,7 +328,7 @@ async def test_a_live_client_is_warned_at_sixty_percent(large_buffer: World) -> 
 
 
 async def test_a_stream_is_warned_every_five_minutes_at_most(world: World) -> None:
-    member = world.open(firehose="true")[0].client
+    member = world.open(firehose="true")[0]
     asked = {0: 0.609, 299: 0.9, 300: 1.2, 301: 1.0}
     warnings = {now: member.slow_warning(LOG_START, full, now) for now, full in asked.items()}
     percents = {now: notice and notice.members["percent"] for now, notice in warnings.items()}

@@ -8,7 +8,7 @@ import pytest
 from filters.subscription import Subscription
 from stream_server.events.position import LOG_START
 from stream_server.hub import token_expiry
-from stream_server.hub.client import Client, StreamToken, SubscribeRequest, socketless_client
+from stream_server.hub.client import Client, SocketlessClient, StreamToken, SubscribeRequest
 from stream_server.hub.disconnect import TOKEN_EXPIRED
 from stream_server.hub.token_expiry import TokenExpiry
 from stream_server.web.streaming.framing import NDJSON, select_framing
@@ -21,7 +21,7 @@ def client_until(moment: float) -> Client:
     """Return a client whose token expires at ``moment``."""
     token = StreamToken("t", expires_at=moment)
     framing = select_framing(NDJSON, chunked=True)
-    return socketless_client(SubscribeRequest("c", "1", token, Subscription([], []), framing, LOG_START))
+    return SocketlessClient(SubscribeRequest("c", "1", token, Subscription([], []), framing, LOG_START))
 
 
 @pytest.fixture

@@ -352,7 +352,7 @@ class World:
 
     def _begin(self, ask: SubscribeRequest, socket: Socket | None = None) -> tuple[StreamSession, Socket]:
         socket = Socket() if socket is None else socket
-        stream = StreamSession(self.hub, ask, socket, now_ms=lambda: self.now_ms)
+        stream = StreamSession(self.hub, ask, socket)
         hello = messages.hello_message(ask.position, self.now_ms, ask.connection_id, "{}", "test")
         socket.write(ask.framing.wrap(ask.framing.encode_control(hello)))
         self.streams.append(stream)

@@ -28,7 +28,7 @@ async def test_a_client_that_catches_up_is_as_many_entries_behind_as_it_has_not_
     session, _ = world.open(track="post")
     await world.until_live()
     assert await find_slow_clients(world.hub, 1) == []
-    world.hub.live.remove(session.client, start)
+    world.hub.live.remove(session, start)
     (found,) = await find_slow_clients(world.hub, 1)
     assert (found.behind, found.unsent_bytes, found.percent) == (5, 0, 0)
-    world.hub.live.join(session.client)
+    world.hub.live.join(session)

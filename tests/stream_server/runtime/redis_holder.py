@@ -19,7 +19,7 @@ async def main(data_dir: Path | None, binary: Path) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted.set)
     embedded = await EmbeddedRedis.start(data_dir, binary=binary)
     say(
-        redis=embedded.redis_pid, shim=embedded.shim_pid, socket=str(embedded.socket),
+        redis=embedded.redis_pid, watcher=embedded.watcher_pid, socket=str(embedded.socket),
         folder=str(embedded.folder), url=embedded.url,
     )  # fmt: skip
     await interrupted.wait()

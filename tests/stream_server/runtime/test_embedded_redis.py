@@ -55,7 +55,7 @@ async def test_redis_keeps_all_data_and_listens_on_no_port(tmp_path: Path, binar
 async def test_data_remain_after_a_stop(tmp_path: Path, binary: Path) -> None:
     async with started_redis(tmp_path, binary=binary) as first:
         write(first.url, "a", "b")
-    await until_ended(first.redis_pid, first.shim_pid)
+    await until_ended(first.redis_pid, first.watcher_pid)
     assert not first.socket.parent.exists()
     async with started_redis(tmp_path, binary=binary) as second:
         assert read_log(second.url) == ["a", "b"]
@@ -77,45 +77,39 @@ async def test_appendfsync_and_extra_arguments_reach_redis(tmp_path: Path) -> No
             assert connection.config_get("maxmemory") == {"maxmemory": "67108864"}
 
 
-async def test_killing_the_server_ends_redis(binary: Path) -> None:
+@pytest.mark.parametrize("is_stopped", [False, True])
+async def test_killing_the_server_ends_redis(binary: Path, *, is_stopped: bool) -> None:
+    """Redis ends even if it is stopped with SIGSTOP."""
     async with redis_of_another_process("-", binary) as holder:
-        redis_pid, shim = await holder.hear("redis"), await holder.hear("shim")
+        redis_pid, watcher = await holder.hear("redis"), await holder.hear("watcher")
+        if is_stopped:
+            os.kill(redis_pid, signal.SIGSTOP)
         holder.kill()
         assert await holder.end() == -signal.SIGKILL
-        await until_ended(redis_pid, shim)
+        await until_ended(redis_pid, watcher)
         assert not Path(await holder.hear("socket")).parent.exists()
 
 
-async def test_killing_the_shim_ends_redis_and_the_server_learns_it(tmp_path: Path, binary: Path) -> None:
-    async with started_redis(tmp_path, binary=binary) as embedded:
-        os.kill(embedded.shim_pid, signal.SIGKILL)
-        assert await asyncio.wait_for(embedded.wait_exit(), 10) == -signal.SIGKILL
-        await until_ended(embedded.redis_pid)
-        async with started_redis(tmp_path, binary=binary) as second:
-            assert read_log(second.url) == []
-    assert not embedded.socket.parent.exists()
-
-
-@pytest.mark.skipif(not Path("/proc").exists(), reason="the kernel ends Redis on Linux only")
-async def test_killing_the_server_and_the_shim_ends_redis(tmp_path: Path, binary: Path) -> None:
-    """Redis ends even if it is stopped with SIGSTOP. The next server on the data folder removes the socket folder."""
+async def test_the_next_server_removes_what_a_killed_watcher_left(tmp_path: Path) -> None:
+    async with started_redis(tmp_path) as embedded:
+        os.kill(embedded.watcher_pid, signal.SIGKILL)
+        write(embedded.url, "a")
+    await until_ended(embedded.redis_pid)
+    binary = find_redis_binary().path
     async with redis_of_another_process(tmp_path, binary) as holder:
-        redis_pid, shim = await holder.hear("redis"), await holder.hear("shim")
-        os.kill(redis_pid, signal.SIGSTOP)
-        os.kill(shim, signal.SIGSTOP)
+        os.kill(await holder.hear("watcher"), signal.SIGKILL)
+        os.kill(await holder.hear("redis"), signal.SIGKILL)
         holder.kill()
         await holder.end()
-        assert alive(redis_pid)
-        os.kill(shim, signal.SIGKILL)
-        await until_ended(redis_pid, shim)
         scratch = Path(await holder.hear("socket")).parent
         assert scratch.exists()
-        async with started_redis(tmp_path, binary=binary):
-            assert not scratch.exists()
+    async with started_redis(tmp_path) as again:
+        assert not scratch.exists()
+        assert read_log(again.url) == ["a"]
 
 
 @pytest.mark.extended
-async def test_the_shim_kills_a_redis_that_ignores_sigterm(tmp_path: Path) -> None:
+async def test_a_stopped_redis_ends_with_its_server(tmp_path: Path) -> None:
     async with started_redis(tmp_path) as embedded:
         os.kill(embedded.redis_pid, signal.SIGSTOP)
     assert not alive(embedded.redis_pid)
@@ -132,12 +126,12 @@ async def test_the_server_learns_the_exit_code_of_redis(tmp_path: Path, binary: 
 
 async def test_redis_still_answers_after_ctrl_c(binary: Path) -> None:
     async with redis_of_another_process("-", binary) as holder:
-        redis_pid, shim = await holder.hear("redis"), await holder.hear("shim")
+        redis_pid, watcher = await holder.hear("redis"), await holder.hear("watcher")
         holder.interrupt()
         assert await holder.hear("goodbye") is True
         assert await holder.end() == 0
         assert not alive(redis_pid)
-        assert not alive(shim)
+        assert not alive(watcher)
 
 
 @pytest.mark.extended
@@ -162,9 +156,9 @@ async def test_a_restart_right_after_kill_9_waits_for_the_old_redis(tmp_path: Pa
 
 
 @pytest.mark.extended
-async def test_a_redis_that_outlives_server_and_shim_keeps_its_folder_locked(tmp_path: Path) -> None:
+async def test_a_redis_that_outlives_its_server_keeps_its_folder_locked(tmp_path: Path) -> None:
     binary = find_redis_binary().path
-    stubborn = tmp_path / "redis-server"  # a shell between shim and Redis: the signal to end stops at the shell
+    stubborn = tmp_path / "redis-server"  # a shell before Redis: the signal to end stops at the shell
     stubborn.write_text(f'#!/bin/sh\n"{binary}" "$@"\nexit $?\n')
     stubborn.chmod(0o755)
     data = tmp_path / "data"
@@ -173,7 +167,7 @@ async def test_a_redis_that_outlives_server_and_shim_keeps_its_folder_locked(tmp
             left = connection.info("server")["process_id"]
         holder.kill()
         await holder.end()
-        await until_ended(await holder.hear("shim"))
+        await until_ended(await holder.hear("watcher"))
         assert alive(left)
         try:
             with pytest.raises(EmbeddedRedisError, match="is in use by another server"):

@@ -1,6 +1,7 @@
 """Requests while Redis is unreachable or silent: a 503 that says whether the write happened, and when to retry."""
 
 import json
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
@@ -13,7 +14,7 @@ from stream_server.store.store import Store
 from stream_server.web.http import app_keys
 from tests.redis_process import RedisProcess, newest
 from tests.stream_server.web.world import Answer, World
-from tests.waiting import eventually
+from tests.waiting import PATIENCE, eventually
 
 SHORT = 1.0
 """Time for a Redis that is silent, once the users are there."""
@@ -87,6 +88,7 @@ async def test_a_redis_that_is_away_before_the_write_gives_unavailable(
     world: World,
     app: web.Application,
     redis_server: RedisProcess,
+    caplog: pytest.LogCaptureFixture,
     take_away: Callable[[RedisProcess], object],
     bring_back: Callable[[RedisProcess], object],
 ) -> None:
@@ -94,8 +96,13 @@ async def test_a_redis_that_is_away_before_the_write_gives_unavailable(
     set_timeout(app)
     take_away(redis_server)
     assert _unavailable_code(await _post(world, ann)) == "unavailable"
-    assert _unavailable_code(await world.call("GET", f"/v1/users/{ann}", ann)) == "unavailable"
+    refused = await world.call("GET", f"/v1/users/{ann}", ann)
+    assert (_unavailable_code(refused), b"sock" in refused.body) == ("unavailable", False)
+    assert (await world.call("GET", "/healthz")).status == 200
     bring_back(redis_server)
+    set_timeout(app, PATIENCE)
+    assert (await world.call("GET", "/v1/users/available?login=ann")).status == 200
+    assert not [record for record in caplog.records if record.exc_info and record.levelno >= logging.ERROR]
 
 
 async def test_a_redis_that_falls_silent_at_the_write_gives_outcome_unknown(

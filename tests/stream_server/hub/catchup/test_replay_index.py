@@ -211,6 +211,6 @@ def _random_entries(world: World, chance: random.Random) -> list[Position]:
 
 async def _replay(world: World, since: Position, params: dict[str, Any]) -> list[dict[str, object]]:
     stream, socket = world.open(since, **params)
-    await eventually(lambda: stream.client in world.hub.live, what="it is live")
+    await eventually(lambda: stream.is_live, what="it is live")
     stream.connection_lost()
     return socket.messages()[1:]

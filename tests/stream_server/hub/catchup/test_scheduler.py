@@ -109,7 +109,7 @@ async def test_many_returning_clients_become_live_while_posts_continue(monkeypat
     begin = world.log.entries[0].position
     streams = [world.open(begin, track=f"word{n}")[0] for n in range(CLIENTS)]
     stops.append(post_in_each_iteration(world))
-    await eventually(lambda: all(stream.client in world.hub.live for stream in streams), what="all are live")
+    await eventually(lambda: all(stream.is_live for stream in streams), what="all are live")
     for stop in stops:
         stop()
     assert world.hub.head.n > POSTS + 1, "the log stood still"
@@ -237,7 +237,7 @@ async def test_the_filter_of_a_returning_client_sees_entries_with_its_keys(monke
     world = world_with_words()
     stream, socket = world.open(world.log.entries[0].position, track="word7")
     await socket.expect_texts("word7")
-    await eventually(lambda: stream.client in world.hub.live, what="it is live")
+    await eventually(lambda: stream.is_live, what="it is live")
     assert set(asked) == {"word7"}
 
 

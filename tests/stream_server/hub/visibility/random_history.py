@@ -244,7 +244,7 @@ class RandomHistory:
             ours.viewer_independent, ours.matches = True, matches_anything
             stream, socket = world.open(position, user=user, firehose="true", kinds=kinds)
         self.listeners.append((ours, socket, stream))
-        await eventually(lambda: stream.client in world.hub.live, what="live")
+        await eventually(lambda: stream.is_live, what="live")
 
     def graph(self, user: str) -> Graph:
         """Return what a store would read of a user now."""
@@ -264,6 +264,6 @@ class RandomHistory:
         """Compare all streams with their models. Returns the number of received messages."""
         for ours, socket, stream in self.listeners:
             if user is None:
-                self.world.hub.live.flush(stream.client)
+                self.world.hub.live.flush(stream)
                 compare(received_events(socket.messages()), ours.expects(self.history), ours)
         return sum(len(received_events(socket.messages())) for _, socket, _ in self.listeners)

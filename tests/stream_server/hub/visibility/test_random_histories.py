@@ -95,7 +95,7 @@ async def until_all_live(play: RandomHistory) -> int:
     for _, socket, _ in play.listeners:
         socket.unblock()
     await eventually(
-        lambda: all(stream.client in play.world.hub.live for _, _, stream in play.listeners), what="live again"
+        lambda: all(stream.is_live for _, _, stream in play.listeners), what="live again"
     )
     again = 0
     for ours, socket, _ in play.listeners:
@@ -115,7 +115,7 @@ async def test_a_client_that_reads_late_receives_what_its_user_may_see_by_then(t
         if number % 20 == 5:
             await play.open_stream()
             ours, _, stream = play.listeners[-1]
-            cast("SlowStreamModel", ours).scans = scans[stream.client]
+            cast("SlowStreamModel", ours).scans = scans[stream]
     assert await until_all_live(play) > 0
     assert play.check() > 100
     assert (tiny_buffer.hub.counters.malformed, tiny_buffer.hub.background_tasks.failures) == (0, 0)

@@ -34,7 +34,7 @@ def kinds_of(answer: PollResult) -> list[str]:
 async def replayed_kinds(world: World, since: Position, **asked: Any) -> list[object]:
     """What a stream from ``since`` gets up to the head."""
     stream, socket = world.open(since, **asked)
-    await eventually(lambda: stream.client in world.hub.live, what="live")
+    await eventually(lambda: stream.is_live, what="live")
     return socket.kinds()[1:]
 
 

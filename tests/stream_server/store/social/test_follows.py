@@ -180,7 +180,7 @@ async def test_invalid_cursors_are_refused(store: Store, people: People) -> None
         assert refusal.value.param == "after"
     with pytest.raises(NotFound):
         await store.follows.list_followers(ann, "1", PageRequest(3))
-    assert await store.follows.list_followers(ann, bob, PageRequest(3)) == ([], None, None)
+    assert await store.follows.list_followers(ann, bob, PageRequest(3)) == (b"", None, None)
 
 
 async def test_nobody_follows_and_asks_more_people_than_the_limit(redis_url: str, raw: "redis.Redis") -> None:

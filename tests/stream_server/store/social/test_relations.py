@@ -82,7 +82,7 @@ async def test_common_following_and_followers(store: Store, people: People) -> N
         assert [json.loads(item)["since"] for item in page.items] == [since[uid] for uid in expected]
         assert ids(await read(others[0], ann, bob, PageRequest())) == [others[i] for i in (5, 4, 3, 1, 0)]
     alone = await people.user("alone")
-    assert await store.relations.list_common_following(carl, carl, alone, PageRequest()) == ([], None, None)
+    assert await store.relations.list_common_following(carl, carl, alone, PageRequest()) == (b"", None, None)
 
 
 @pytest.mark.parametrize("sizes", [(40, 40), (5000, 40), (40, 5000), (9000, 9000)], ids=str)

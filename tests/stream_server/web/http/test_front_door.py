@@ -16,7 +16,6 @@ import pytest
 from aiohttp import web
 
 from stream_server.hub.catchup.ring import Ring
-from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.http import app_keys, start_queue
 from stream_server.web.http.connection import Connection
@@ -183,7 +182,12 @@ async def test_a_stream_that_is_opened_at_once_begins_as_one_that_has_asked_redi
     request = stream_request(await world.user("ann"), query, *headers).replace(b"/v1/stream", path.encode(), 1)
     begun, waited = list[bytes](), list[int]()
     go_on = FrontDoor._go_on
-    monkeypatch.setattr(FrontDoor, "_go_on", lambda *arguments: waited.append(len(begun)) or go_on(*arguments))
+
+    def note(*arguments: Any) -> bool:
+        waited.append(len(begun))
+        return go_on(*arguments)
+
+    monkeypatch.setattr(FrontDoor, "_go_on", note)
     monkeypatch.setattr(Ring, "contains", lambda _, position: position.ms > 0)
     for _ in range(3):  # the process knows the token and the user after the first
         async with connected(address, app) as (reader, writer):
@@ -198,18 +202,6 @@ async def test_a_stream_that_is_opened_at_once_begins_as_one_that_has_asked_redi
     assert begun[0].startswith((b"HTTP/1.1 200 OK", b"HTTP/1.1 101"))
     assert begun[1:] == begun[:1] * 2
     assert app[app_keys.METRICS].http.requests["GET", path, 200] == 3
-
-
-async def test_a_stream_that_waits_for_redis_opens_when_redis_answers(
-    world: World, address: Address, app: web.Application, gate: Gate, early: list[str]
-) -> None:
-    uid = await world.user("ann")
-    async with connected(address, app) as (reader, writer):
-        writer.write(stream_request(uid))
-        await eventually(lambda: gate.waiting == 1)
-        gate.open.set()
-        await open_stream(reader)
-    assert early == ["GET /v1/stream"]
 
 
 REFUSALS = {
@@ -243,7 +235,7 @@ async def test_a_refusal_is_the_same_as_by_the_way_of_aiohttp(
         async with connected(address, app) as (reader, writer):
             writer.write(request)
             answers.append(await read_answer(reader))
-            writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")  # the connection is kept, or ends in both ways
+            writer.write(HEALTH)  # the connection is kept, or ends in both ways
             answers.append((0, b"", await reader.read(12)))
         monkeypatch.setattr(StreamRoutes, "read", lambda *_: None)
     assert answers[:2] == answers[2:]
@@ -251,64 +243,25 @@ async def test_a_refusal_is_the_same_as_by_the_way_of_aiohttp(
     assert early == ([] if "Expect" in str(headers) or "Authorization" in str(headers) else ["GET /v1/stream"])
 
 
-@pytest.mark.parametrize(("method", "status"), [("HEAD", 200), ("OPTIONS", 405), ("PUT", 405), ("POST", 200)])
-async def test_only_get_is_read_by_the_door(
-    world: World, address: Address, app: web.Application, early: list[str], method: str, status: int
-) -> None:
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+@pytest.mark.parametrize("is_apart", [False, True], ids=["together", "behind one that waits for Redis"])
+async def test_requests_of_a_connection_are_answered_in_order(
+    world: World, address: Address, app: web.Application, gate: Gate, early: list[str],
+    is_apart: bool,  # noqa: FBT001 - a parameter
+) -> None:  # fmt: skip
+    """A refused stream, a request that aiohttp answers, and a stream."""
     uid = await world.user("ann")
+    refused, rest = stream_request(uid, ""), HEALTH + stream_request(uid)
     async with connected(address, app) as (reader, writer):
-        writer.write(stream_request(uid, method=method))
-        assert b" %d " % status in await reader.readuntil(b"\r\n\r\n")
-    assert early == []
-
-
-@pytest.mark.parametrize("path", ["/v1/users/me", "/v1/events?track=x&wait=0", "/v1/stream/", "//v1/stream?track=x"])
-async def test_only_streams_are_read_by_the_door(
-    world: World, address: Address, app: web.Application, early: list[str], path: str
-) -> None:
-    uid = await world.user("ann")
-    async with connected(address, app) as (reader, writer):
-        writer.write(stream_request(uid).replace(b"/v1/stream?track=x", path.encode()))
-        assert (await read_answer(reader))[0] in {200, 404}
-    assert early == []
-
-
-async def test_requests_that_come_together_are_answered_in_order(
-    world: World, address: Address, app: web.Application, early: list[str]
-) -> None:
-    uid = await world.user("ann")
-    async with connected(address, app) as (reader, writer):
-        writer.write(stream_request(uid, "") + b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n" + stream_request(uid))
-        assert [(await read_answer(reader))[0] for _ in range(2)] == [400, 200]
-        await open_stream(reader)
-    assert early == ["GET /v1/stream"] * 2
-
-
-async def test_a_request_behind_one_that_waits_is_answered_after_it(
-    world: World, address: Address, app: web.Application, gate: Gate, early: list[str]
-) -> None:
-    uid = await world.user("ann")
-    async with connected(address, app) as (reader, writer):
-        writer.write(stream_request(uid, ""))
+        writer.write(refused if is_apart else refused + rest)
         await eventually(lambda: gate.waiting == 1)
-        writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n" + stream_request(uid))
+        writer.write(rest if is_apart else b"")
         gate.open.set()
         assert [(await read_answer(reader))[0] for _ in range(2)] == [400, 200]
         await open_stream(reader)
     assert early[0] == "GET /v1/stream"
-
-
-async def test_a_stream_begins_early_on_a_connection_that_was_used_before(
-    world: World, address: Address, app: web.Application, early: list[str]
-) -> None:
-    uid = await world.user("ann")
-    async with connected(address, app) as (reader, writer):
-        for query in ("", "nothing=x"):
-            writer.write(stream_request(uid, query))
-            assert (await read_answer(reader))[0] == 400
-        writer.write(stream_request(uid))
-        await open_stream(reader)
-    assert early == ["GET /v1/stream"] * 3
 
 
 async def test_what_a_client_sends_behind_its_stream_is_ignored(
@@ -323,25 +276,6 @@ async def test_what_a_client_sends_behind_its_stream_is_ignored(
         client.write(b"7\r\nthe end\r\n")
         async with asyncio.timeout(PATIENCE):
             assert b"HTTP/1.1" not in await reader.readuntil(b"the end")
-
-
-async def test_a_client_that_leaves_while_its_stream_waits_leaves_nothing(
-    world: World, address: Address, app: web.Application, gate: Gate, early: list[str],
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
-) -> None:  # fmt: skip
-    uid = await world.user("ann")
-    monkeypatch.setattr(app[LIMITS], "openings", FairQueue(1, "busy"))
-    for count in (1, 2, 3):
-        async with connected(address, app) as (_, writer):
-            writer.write(stream_request(uid))
-            await eventually(lambda: gate.waiting == 1)
-        await eventually(lambda count=count: gate.ended == count)  # type: ignore[misc]  # a lambda with a default
-    gate.open.set()
-    async with connected(address, app) as (reader, writer):  # the only place is free
-        writer.write(stream_request(uid))
-        await open_stream(reader)
-    assert early == ["GET /v1/stream"] * 4
-    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 class LooseTransport(asyncio.Transport):
@@ -388,38 +322,6 @@ async def made(app: web.Application) -> AsyncIterator[tuple[Connection, LooseTra
     await door.close()
 
 
-async def test_a_request_that_waits_for_redis_is_answered_when_the_server_stops(
-    world: World, app: web.Application, gate: Gate, made: tuple[Connection, LooseTransport]
-) -> None:
-    request = stream_request(await world.user("ann"))
-    connection, transport = made
-    connection.data_received(request)
-    await eventually(lambda: gate.waiting == 1)
-    connection._check_deadline()
-    app[app_keys.HUB].stop(app[app_keys.SHUTDOWN].next_disconnect_reason)
-    connection.close()
-    assert (gate.waiting, connection.is_busy, transport.closed) == (1, True, False)
-    gate.open.set()
-    await eventually(lambda: transport.closed)
-    assert transport.written.startswith(b"HTTP/1.1 503 ")
-    connection.connection_lost(None)
-
-
-async def test_a_connection_that_is_cut_while_its_handler_waits_goes_on_with_nothing(
-    world: World, app: web.Application, gate: Gate, made: tuple[Connection, LooseTransport]
-) -> None:
-    request = stream_request(await world.user("ann"))
-    connection, transport = made
-    connection.data_received(request)
-    await eventually(lambda: gate.waiting == 1)
-    gate.open.set()
-    connection.drop()
-    await eventually(lambda: not app[app_keys.STORE].sessions._statuses._calls)
-    connection.connection_lost(None)
-    await eventually(lambda: gate.ended == 1)
-    assert (transport.closed, transport.written) == (True, b"")
-
-
 @pytest.mark.usefixtures("remembering")
 async def test_the_relations_of_an_unknown_user_are_read_while_redis_is_asked_about_the_token(
     world: World, address: Address, app: web.Application, gate: Gate
@@ -433,7 +335,7 @@ async def test_the_relations_of_an_unknown_user_are_read_while_redis_is_asked_ab
         gate.open.set()
         await open_stream(reader)
         (client,) = app[app_keys.HUB].registry.list_clients()
-        assert client.request.viewer is viewer  # so its relations were not read again
+        assert client.viewer is viewer  # so its relations were not read again
 
 
 @pytest.mark.parametrize(("uid", "status"), [("404", 401), ("suspended", 403)])
@@ -450,19 +352,6 @@ async def test_a_refused_token_leaves_no_viewer(
     await eventually(lambda: not viewers._reads)
     gc.collect()
     assert (len(viewers), len(viewers._kept)) == (0, 0)
-
-
-async def test_a_head_in_two_parts_begins_early_when_it_is_whole(
-    world: World, address: Address, app: web.Application, early: list[str]
-) -> None:
-    request = stream_request(await world.user("ann"))
-    before = len(app[LIMITS].connections)
-    async with connected(address, app) as (reader, writer):
-        writer.write(request[:40])
-        await eventually(lambda: len(app[LIMITS].connections) == before + 1)
-        writer.write(request[40:])
-        await open_stream(reader)
-    assert early == ["GET /v1/stream"]
 
 
 class TestWithLimits:
@@ -523,7 +412,7 @@ async def test_a_stream_of_a_kept_viewer_waits_for_what_this_process_wrote(
         hub.live.head = await read_head()  # this hub has no feed, which would move it
         await open_stream(reader)
         (client,) = hub.registry.list_clients()
-        assert client.request.position == hub.head
+        assert client.position == hub.head
 
 
 @pytest.fixture
@@ -541,16 +430,22 @@ def spend_iteration(connection: Connection) -> None:
     start_queue_of(connection).begin_in_turn(lambda: None)
 
 
-async def test_a_request_that_finds_no_time_begins_in_the_next_iteration(
-    world: World, busy: tuple[Connection, LooseTransport], early: list[str]
+@pytest.mark.parametrize("parts", [1, 2, 40])
+async def test_requests_that_find_no_time_begin_later_and_are_answered_in_order(
+    world: World, busy: tuple[Connection, LooseTransport], early: list[str], parts: int
 ) -> None:
-    request, (connection, _) = stream_request(await world.user("ann")), busy
+    """Their bytes count as held until then, however they come, and no timer ends the connection."""
+    refused, (connection, transport) = stream_request(await world.user("ann"), ""), busy
+    sent, held = refused + HEALTH + refused, door_of(connection).held_heads
     spend_iteration(connection)
-    connection.data_received(request)
-    held = door_of(connection).held_heads
-    assert (early, connection.is_busy, held.total) == ([], True, len(request))
-    await asyncio.sleep(0)
-    assert early == ["GET /v1/stream"]
+    size = -(-len(sent) // parts)
+    for first in range(0, len(sent), size):
+        connection.data_received(sent[first : first + size])
+    connection._check_deadline()
+    assert (early, connection.is_busy, transport.closed) == ([], True, False)
+    assert held.total == len(sent)
+    await eventually(lambda: transport.written.count(b"HTTP/1.1 ") == 3 and not connection.is_busy)
+    assert re.findall(rb"HTTP/1.1 (\d+) ", transport.written) == [b"400", b"200", b"400"]
     connection.connection_lost(None)
 
 
@@ -587,68 +482,6 @@ async def test_a_request_that_waits_to_begin_is_answered_when_the_server_stops(
     connection.connection_lost(None)
 
 
-async def test_no_timer_ends_a_connection_whose_request_waits_to_begin(
-    world: World, busy: tuple[Connection, LooseTransport], early: list[str]
-) -> None:
-    request, (connection, transport) = stream_request(await world.user("ann")), busy
-    spend_iteration(connection)
-    connection.data_received(request)
-    connection._check_deadline()
-    assert (transport.closed, connection.is_busy) == (False, True)
-    await asyncio.sleep(0)
-    assert early == ["GET /v1/stream"]
-    connection.connection_lost(None)
-
-
-async def test_requests_behind_one_that_waits_to_begin_are_answered_in_order(
-    world: World, busy: tuple[Connection, LooseTransport], early: list[str]
-) -> None:
-    request, (connection, transport) = stream_request(await world.user("ann"), ""), busy
-    spend_iteration(connection)
-    connection.data_received(request)
-    connection.data_received(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-    await eventually(lambda: transport.written.count(b"HTTP/1.1 ") == 2)
-    assert transport.written.index(b"HTTP/1.1 400 ") < transport.written.index(b"HTTP/1.1 200 ")
-    assert early == ["GET /v1/stream"]
-    connection.connection_lost(None)
-
-
-@pytest.mark.parametrize("parts", [2, 3, 40])
-async def test_what_comes_in_parts_while_the_queue_is_full_is_answered(
-    world: World, busy: tuple[Connection, LooseTransport], parts: int
-) -> None:
-    request, (connection, transport) = stream_request(await world.user("ann"), "") * 2, busy
-    spend_iteration(connection)
-    size = -(-len(request) // parts)
-    for first in range(0, len(request), size):
-        connection.data_received(request[first : first + size])
-    await eventually(lambda: transport.written.count(b"HTTP/1.1 400 ") == 2)
-    await eventually(lambda: not connection.is_busy)
-    connection.connection_lost(None)
-
-
-async def test_invalid_bytes_that_look_like_a_request_get_400(busy: tuple[Connection, LooseTransport]) -> None:
-    connection, transport = busy
-    spend_iteration(connection)
-    connection.data_received(b"GET /v1/stream?a=1 HTTP/9.x\r\n\r\n")
-    await eventually(lambda: transport.written.startswith(b"HTTP/1.0 400 "))
-    connection.connection_lost(None)
-
-
-async def test_a_request_on_a_used_connection_waits_for_its_turn_too(
-    world: World, busy: tuple[Connection, LooseTransport], early: list[str]
-) -> None:
-    request, (connection, transport) = stream_request(await world.user("ann"), ""), busy
-    for count in (1, 2, 3):
-        spend_iteration(connection)
-        connection.data_received(request)
-        assert len(early) == count - 1
-        await eventually(lambda count=count: transport.written.count(b"HTTP/1.1 400 ") == count)  # type: ignore[misc]  # a lambda with a default
-        await eventually(lambda: not connection.is_busy)
-    assert early == ["GET /v1/stream"] * 3
-    connection.connection_lost(None)
-
-
 async def test_another_request_does_not_wait_behind_streams(
     world: World, busy: tuple[Connection, LooseTransport], early: list[str]
 ) -> None:
@@ -657,7 +490,7 @@ async def test_another_request_does_not_wait_behind_streams(
     other.connection_made(transport)
     spend_iteration(connection)
     connection.data_received(request)
-    other.data_received(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+    other.data_received(HEALTH)
     assert len(start_queue_of(connection)) == 1  # the stream; the other request has a task already
     await eventually(lambda: transport.written.startswith(b"HTTP/1.1 200 "))
     await eventually(lambda: own_transport.written.startswith(b"HTTP/1.1 400 "))

@@ -76,10 +76,3 @@ async def test_a_head_request_gets_the_head_only(address: Address) -> None:
     (plain,), (head,) = await answers(address, GET), await answers(address, GET.replace("GET", "HEAD"))
     assert head[1]["Content-Length"] == plain[1]["Content-Length"]
     assert shape(head)[:2] == shape(plain)[:2]
-
-
-async def test_requests_that_are_sent_together_are_answered_in_order(address: Address, written: list[bool]) -> None:
-    found = await answers(address, GET, NOT_FOUND, GET)
-    assert [status for status, _, _ in found] == ["HTTP/1.1 200 OK", "HTTP/1.1 404 Not Found", "HTTP/1.1 200 OK"]
-    assert found[0][2] == found[2][2]
-    assert written == [True, True, True]
