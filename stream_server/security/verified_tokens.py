@@ -36,7 +36,7 @@ class VerifiedTokens(Generic[T]):
 
         If the clock was set back to before the time of the verification, the claims are not used.
         """
-        digest = _digest(token)
+        digest = sha256(token.encode(errors="surrogateescape")).digest()
         entry = self._found.pop(digest, None)
         if entry is None or not entry[1] <= now < entry[2]:
             return None
@@ -47,15 +47,12 @@ class VerifiedTokens(Generic[T]):
         """Remember the claims of a token that was verified at ``verified_at``, until ``valid_until``."""
         if len(self._found) >= self._max_tokens:
             del self._found[next(iter(self._found))]
-        self._found[_digest(token)] = (claims, verified_at, valid_until)
+        digest = sha256(token.encode(errors="surrogateescape")).digest()
+        self._found[digest] = (claims, verified_at, valid_until)
 
     def clear(self) -> None:
         """Forget all tokens: the keys that verified them have changed."""
         self._found.clear()
-
-
-def _digest(token: str) -> bytes:
-    return sha256(token.encode(errors="surrogateescape")).digest()
 
 
 MAX_HEADERS = 16

@@ -197,7 +197,7 @@ class Connection(asyncio.Protocol):
         transport = self.own()
         place, self._address = ConnectionPlace(self._door.table, self._address or ""), None
         transport.set_protocol(successor)
-        if self.writing_paused:
+        if self._write_deadline is not None:
             successor.pause_writing()  # the transport tells the successor when to resume
         if not transport.is_reading():
             transport.resume_reading()  # else the server would not notice the end of the connection

@@ -146,8 +146,11 @@ async def _answer_in_turn(
 ) -> web.StreamResponse:
     """Answer a request when its turn has come. ``route`` is its row in the URL table, None without one.
 
-    A limited number of streams opens at once. On other routes, the requests of an address take turns, and one timeout
-    limits all Redis calls of a request together. Questions of browsers about other origins are answered at once.
+    A limited number of streams asks Redis at once. One that the front door has read takes its place when it needs it,
+    see `begin_to_ask`. One with a body takes none: its sender may be slow, and the others must not wait for it.
+
+    On other routes, the requests of an address take turns, and one timeout limits all Redis calls of a request
+    together. Questions of browsers about other origins are answered at once.
     """
     if request.method == "OPTIONS" and (preflight := answer_preflight(request)) is not None:
         return preflight
@@ -159,34 +162,23 @@ async def _answer_in_turn(
             return await handler(request)
         route = UNDECLARED_ROUTE
     if route.is_streaming:
-        return await _open_in_turn(request, app, route, handler)
+        if not is_of_the_door(request) and not request.can_read_body:
+            request[OPENING] = await app[LIMITS].openings.place().__aenter__()
+        try:
+            return await _handle_if_allowed(request, app, route, handler)
+        except Exception as error:
+            if OPENING in request:
+                request[OPENING].give_back(error)
+            raise
+        finally:
+            if OPENING in request:
+                request[OPENING].give_back()
     with timeout_budget.TimeoutBudget(app[CONFIG].redis_timeout_seconds, trace):
         # A route without limits, such as a probe of the server's health, must not wait for other requests.
         if not route.rate_limits or not app[LIMITS].are_on:
             return await _handle_if_allowed(request, app, route, handler)
         async with app[LIMITS].turn(request):
             return await _handle_if_allowed(request, app, route, handler)
-
-
-async def _open_in_turn(
-    request: web.Request, app: web.Application, route: Route, handler: Handler
-) -> web.StreamResponse:
-    """Open a stream, or answer a long poll. It takes its place among those that open before it asks Redis anything.
-
-    A request that the front door has read takes the place when it needs one, see `begin_to_ask`. A sender of a body may
-    be slow, and the others must not wait for it, so it takes none.
-    """
-    if not is_of_the_door(request) and not request.can_read_body:
-        request[OPENING] = await app[LIMITS].openings.place().__aenter__()
-    try:
-        return await _handle_if_allowed(request, app, route, handler)
-    except BaseException as error:
-        if OPENING in request:
-            request[OPENING].give_back(error)
-        raise
-    finally:
-        if OPENING in request:
-            request[OPENING].give_back()
 
 
 async def _handle_if_allowed(

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
@@ -34,8 +34,10 @@ class _Target(NamedTuple):
     raw_query_string: str
 
 
-class StreamRequest:
+class StreamRequest(dict[Any, Any]):
     """A `GET` request for a stream. It has those parts of aiohttp's request that checks and handlers of streams use.
+
+    It is the mapping of its values, too.
 
     Attributes:
         app: The app that serves the request.
@@ -47,7 +49,7 @@ class StreamRequest:
         transport: The transport of the connection.
     """
 
-    __slots__ = ("_values", "app", "connection", "headers", "match_info", "path", "rel_url", "transport")
+    __slots__ = ("app", "connection", "headers", "match_info", "path", "rel_url", "transport")
 
     method = hdrs.METH_GET
     version = HttpVersion11
@@ -58,7 +60,7 @@ class StreamRequest:
         self, connection: Connection, app: web.Application, match_info: web.UrlMappingMatchInfo, path: str,
         query_text: str, headers: CIMultiDict[str],
     ) -> None:  # fmt: skip
-        self._values: dict[Any, Any] = {}
+        super().__init__()
         self.app = app
         self.connection = connection
         self.headers = headers
@@ -66,25 +68,6 @@ class StreamRequest:
         self.path = path
         self.rel_url = _Target(query_text)
         self.transport = connection.transport
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._values[key]
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._values[key] = value
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._values
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        return self._values.get(key, default)
-
-    def as_aiohttp(self) -> web.Request:
-        """Return this request, typed as aiohttp's, for functions that are written for that.
-
-        It has every attribute that the functions for streams use.
-        """
-        return cast("web.Request", self)
 
     @property
     def keep_alive(self) -> bool:

@@ -1,6 +1,7 @@
 """Opens streams for `/v1/stream` and `/v1/stream/user`: one long response of Server-Sent Events or JSON lines."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 
 import msgspec
 from aiohttp import hdrs, web
@@ -54,10 +55,26 @@ async def user_stream(request: web.Request) -> web.StreamResponse:
 
 async def _plan_and_open(request: web.Request, planner: Planner, *, is_personal: bool) -> web.StreamResponse:
     """Check the request with ``planner``, then open the stream. All errors come before the first byte of the answer."""
-    media_type = negotiate_media_type(request.headers.get(hdrs.ACCEPT, "*/*"))
-    framing = select_framing(media_type, chunked=supports_chunked(request))
-    framing = compress_if_accepted(request, framing, apart=is_personal)
-    return open_stream(request, await planner(request, framing), f"{media_type}; charset=utf-8")
+    accept, coding = request.headers.get(hdrs.ACCEPT, "*/*"), request.headers.get(hdrs.ACCEPT_ENCODING)
+    if request.app[CONFIG].compress_streams == "off":
+        coding = None
+    framing, content_type = _select_framing(accept, coding, supports_chunked(request), is_personal)
+    return open_stream(request, await planner(request, framing), content_type)
+
+
+@lru_cache(64)
+def _select_framing(
+    accept: str,
+    accept_encoding: str | None,
+    chunked: bool,  # noqa: FBT001 - lru_cache keys positional arguments
+    apart: bool,  # noqa: FBT001 - likewise
+) -> tuple[Framing, str]:
+    """Return the framing and the content type for the headers of a client. Raises NotAcceptable if none fits."""
+    media_type = negotiate_media_type(accept)
+    framing = select_framing(media_type, chunked=chunked)
+    if negotiate_content_coding(accept_encoding) != IDENTITY:
+        framing = compress_framing(framing, apart=apart)
+    return framing, f"{media_type}; charset=utf-8"
 
 
 def supports_chunked(request: web.Request) -> bool:
@@ -65,12 +82,12 @@ def supports_chunked(request: web.Request) -> bool:
     return request.version >= (1, 1)
 
 
-def compress_if_accepted(request: web.Request, framing: Framing, *, apart: bool = False) -> Framing:
-    """Return ``framing`` with gzip if the client accepts it. For ``apart``, see `compress_framing`.
+def compress_if_accepted(request: web.Request, framing: Framing) -> Framing:
+    """Return ``framing`` with gzip if the client accepts it.
 
     Raises NotAcceptable if the client accepts neither gzip nor plain bytes.
     """
-    return framing if accepted_coding(request) == IDENTITY else compress_framing(framing, apart=apart)
+    return framing if accepted_coding(request) == IDENTITY else compress_framing(framing)
 
 
 def accepted_coding(request: web.Request) -> str:
@@ -95,20 +112,20 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
     left.
     """
     reject_when_draining(request)
-    framing, limits = stream_plan.subscribe_request.framing, request.app[LIMITS]
+    framing, limits, hub = stream_plan.subscribe_request.framing, request.app[LIMITS], request.app[HUB]
     if request.method == hdrs.METH_HEAD:
         limits.take_stream(request)()
         # The middleware adds the headers of each answer, and those for pages of other origins.
         return web.StreamResponse(headers=head_fields(request, framing.content_coding, content_type))
-    is_chunked, buffer_bytes = supports_chunked(request), request.app[HUB].limits.buffer_bytes
-    connection = StreamConnection(connection_of(request).own(), chunked=is_chunked, buffer_bytes=buffer_bytes)
+    is_chunked, owner = supports_chunked(request), connection_of(request)
+    connection = StreamConnection(owner.own(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes)
     first = begin_body(framing, hello_bytes(request.app, stream_plan))
     head = encode_head(request, framing.content_coding, content_type)
     place = limits.take_stream(request)
     try:
         connection.write(head + (wrap_chunk if is_chunked else wrap_raw)(first))
-        attach_stream(request.app[HUB], stream_plan, connection, place)
-        place.release = connection_of(request).hand_over(connection)
+        attach_stream(hub, stream_plan, connection, place)
+        place.release = owner.hand_over(connection)
     except BaseException:
         place()
         raise

@@ -91,15 +91,16 @@ async def parse_filters(
     Puts the ids of users in the place of their names in ``follow``. This takes a round trip if it has names, and so do
     rules that name users by login. ``scopes`` are those of the caller's token.
     """
-    subscription, users = asked.subscription, app[STORE].users
+    subscription, parameters = asked.subscription, asked.parameters
     if subscription is None:
         await begin_to_ask(request)
-        parameters = asked.parameters if asked.impersonal else await resolve_followed(users, asked.parameters)
+        if not asked.impersonal:  # the protocols of Twitter know ids only
+            parameters = await resolve_followed(app[STORE].users, parameters)
         subscription = await app[SUBSCRIPTION_PARSER].parse(asked, parameters)
     rules = subscription.find_base(Rules.name)
     if isinstance(rules, Rules) and (logins := rules.logins()):
         await begin_to_ask(request)
-        rules.check_logins(await users.resolve_logins(logins))
+        rules.check_logins(await app[STORE].users.resolve_logins(logins))
     require_scopes(subscription, scopes)
     return subscription
 
@@ -190,9 +191,10 @@ async def _with_saved_rules(
 
 async def _pin_position(hub: Hub, start: StreamStart | None) -> Position:
     """Return the position of ``start``, or the hub's head for None. Waits until the hub has reached the position."""
-    position = hub.head if start is None else start.position
-    await wait_for_head(hub, position)
-    return position
+    if start is None:
+        return hub.head
+    await wait_for_head(hub, start.position)
+    return start.position
 
 
 def make_private_view(
@@ -232,10 +234,13 @@ async def _read_start(request: web.Request, since: str | None, start_parameter: 
     An EventSource repeats its URL with the header, and a polyfill appends ``lastEventId`` to the URL. So both are newer
     than ``since``, and the last ``lastEventId`` is the newest. An empty one counts as absent.
     """
+    header = request.headers.get(LAST_EVENT_ID_HEADER)
     appended = [value for name, value in query_pairs(request) if name == LAST_EVENT_ID_PARAMETER]
-    names = {LAST_EVENT_ID_HEADER: request.headers.get(LAST_EVENT_ID_HEADER)}
-    names[LAST_EVENT_ID_PARAMETER] = appended[-1] if appended else None
-    value, param = next(((value, name) for name, value in names.items() if value), (since, start_parameter))
+    value, param = since, start_parameter
+    if header:
+        value, param = header, LAST_EVENT_ID_HEADER
+    elif appended and appended[-1]:
+        value, param = appended[-1], LAST_EVENT_ID_PARAMETER
     if value is None:
         return None
     position = parse_cursor(value)
