@@ -54,7 +54,6 @@ from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming.framing import count_streams
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
-from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +110,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters, lambda: services.write_guard.state.limit_bytes)
-    app[UNPROVEN] = UnprovenSockets()
+    app[app_keys.UNPROVEN] = set()
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)

@@ -26,7 +26,6 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``validation``         decodes a JSON body into a msgspec struct and names the invalid member
 ``idempotency``        the ``Idempotency-Key`` header
 ``responses``          JSON answers and the one shape of errors
-``date_header``        the time of an answer
 ``paging``             the query parameters and answers of paged lists
 ``random_ids``         random ids of requests and streams
 ``static_files``       the files of the console in memory

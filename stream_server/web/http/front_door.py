@@ -12,7 +12,7 @@ from aiohttp import web
 from stream_server.runtime.fair_queue import Place
 from stream_server.runtime.tcp_keepalive import inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
-from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN
+from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.held_heads import HeldHeads
@@ -22,7 +22,6 @@ from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
 from stream_server.web.http.responses import OPENED
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.stream_request import StreamRequest, StreamRoutes, encode_answer
-from stream_server.web.websocket.unproven import UNPROVEN
 
 logger = logging.getLogger(__name__)
 
@@ -233,7 +232,8 @@ async def drain(app: web.Application, door: FrontDoor, timeout_seconds: float) -
     hub, shutdown, clock = app[HUB], app[SHUTDOWN], asyncio.get_running_loop().time
     deadline = clock() + timeout_seconds
     hub.stop(shutdown.next_disconnect_reason)
-    app[UNPROVEN].close_all()
+    for close_unproven in app[UNPROVEN].copy():
+        close_unproven()
     await hub.wait_until_empty(timeout_seconds / 2)
     door.stop_listening()
     await door.wait_until_idle(deadline - timeout_seconds / 4 - clock())

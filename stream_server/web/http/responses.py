@@ -1,7 +1,10 @@
 """JSON answers, and the shape of all errors: `{"error": {"code", "message", "param"?, "column"?, "retry_after"?}}`."""
 
 import math
+import time
 from collections.abc import Iterable
+from email.utils import formatdate
+from functools import lru_cache
 
 import msgspec
 from aiohttp import HttpVersion11, hdrs, web
@@ -10,7 +13,6 @@ from multidict import CIMultiDict
 from stream_server.errors import ApiError, BadRequest, MethodNotAllowed, NotFound, TooLarge
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.store.pagination import Page
-from stream_server.web.http.date_header import date_header
 
 SERVER_NAME = "stream-server"
 """Value of the `Server` header, and the realm of the bearer challenge."""
@@ -91,6 +93,16 @@ class OpenedStream(web.StreamResponse):
 
 OPENED = OpenedStream()
 """The response that the handler of a stream returns. It has no state, so all streams share it."""
+
+
+def date_header() -> str:
+    """Return the present time as in a `Date` header. Requests of the same second share the text."""
+    return _format_date(int(time.time()))
+
+
+@lru_cache(1)
+def _format_date(unix_seconds: int) -> str:
+    return formatdate(unix_seconds, usegmt=True)
 
 
 def json_response(body: bytes, *, status: int = 200) -> web.Response:

@@ -9,7 +9,7 @@ from multidict import CIMultiDict
 
 from stream_server.web.http.app_keys import OPENING
 from stream_server.web.http.connection import Connection
-from stream_server.web.http.date_header import date_header
+from stream_server.web.http.responses import date_header
 
 MAX_USUAL_HEAD_BYTES = 16_384
 """Longest head that is read here. aiohttp reads longer ones, and refuses lines and fields that are too long."""

@@ -11,9 +11,8 @@ from aiohttp import HttpVersion, hdrs, web
 from stream_server.hub.framing import IDENTITY
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.cors import cors_headers, merge_cors_headers
-from stream_server.web.http.date_header import date_header
 from stream_server.web.http.request_limits import limit_headers
-from stream_server.web.http.responses import SAFETY_HEADERS, X_REQUEST_ID
+from stream_server.web.http.responses import SAFETY_HEADERS, X_REQUEST_ID, date_header
 
 STREAM_HEADERS = {
     "Cache-Control": "no-store, no-transform",

@@ -118,11 +118,11 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
         # The middleware adds the headers of each answer, and those for pages of other origins.
         return web.StreamResponse(headers=head_fields(request, framing.content_coding, content_type))
     is_chunked, owner = supports_chunked(request), connection_of(request)
-    connection = StreamConnection(owner.own(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes)
-    first = begin_body(framing, hello_bytes(request.app, stream_plan))
     head = encode_head(request, framing.content_coding, content_type)
+    first = begin_body(framing, hello_bytes(request.app, stream_plan))
     place = limits.take_stream(request)
     try:
+        connection = StreamConnection(owner.own(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes)
         connection.write(head + (wrap_chunk if is_chunked else wrap_raw)(first))
         attach_stream(hub, stream_plan, connection, place)
         place.release = owner.hand_over(connection)

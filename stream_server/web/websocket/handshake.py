@@ -15,10 +15,9 @@ from stream_server.errors import BadRequest, Forbidden, UpgradeRequired
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.cors import allows_origin, request_origin
-from stream_server.web.http.date_header import date_header
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.request_limits import limit_headers
-from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION, X_REQUEST_ID
+from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION, X_REQUEST_ID, date_header
 from stream_server.web.websocket.deflate import ANSWER, accepts_deflate
 
 KEY_BYTES = 16
