@@ -1,6 +1,7 @@
 """All filters of one client together, and how they are parsed from the parameters of its stream."""
 
 from collections.abc import Collection, Hashable, Mapping
+from functools import lru_cache, reduce
 
 from filters.base import ROLES, Filter, FilterFailure, MatchedItem, validate_index_terms
 from filters.error import ParameterError
@@ -11,6 +12,14 @@ from filters.narrowing import DEFAULT_KINDS, KINDS, Kinds
 from filters.registry import Registry
 from filters.rule import Rules
 from filters.track import Track
+
+_ALL_KINDS = frozenset(KINDS)
+
+
+@lru_cache(64)
+def _narrowing_key(narrowing: tuple[Filter, ...]) -> Hashable:
+    """Return the canonical form of narrowing filters. Most subscriptions share one, which takes 300 bytes."""
+    return frozenset([(type(part), part.canonical_form) for part in narrowing])
 
 
 class Subscription:
@@ -56,11 +65,12 @@ class Subscription:
         self._unindexed_bases: list[str] | None = None
         self._plugin_index_terms: tuple[tuple[Filter, IndexTerms | None], ...] = ()
         self.reports_matches = explain or any(base.reports_matches for base in self.bases)
-        self.narrowing_key: Hashable = frozenset([(type(part), part.canonical_form) for part in narrowing])
-        base_forms = frozenset([(type(base), base.canonical_form) for base in bases])
+        self.narrowing_key: Hashable = _narrowing_key(self.narrowing)
+        forms = [(type(base), base.canonical_form) for base in bases]
+        base_forms: Hashable = forms[0] if len(forms) == 1 else frozenset(forms)
         self.canonical_form: Hashable = (base_forms, self.narrowing_key, explain, self.viewer_independent)
         kind_sets = [part.kinds for part in narrowing if isinstance(part, Kinds)]
-        self.kinds = frozenset.intersection(*kind_sets) if kind_sets else frozenset(KINDS)
+        self.kinds = reduce(frozenset.__and__, kind_sets) if kind_sets else _ALL_KINDS
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Subscription) and other.canonical_form == self.canonical_form

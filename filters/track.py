@@ -76,7 +76,8 @@ class Track(Filter):
             for phrase in self.canonical_form
             if not _PLAIN_PHRASES.fullmatch(" ".join(phrase)) and (found := _searched_phrase(phrase)) is not None
         }
-        self._word_phrases = self.canonical_form - self._searched_phrases.keys()
+        searched = self._searched_phrases.keys()
+        self._word_phrases = self.canonical_form - searched if searched else self.canonical_form
         self._single_terms = frozenset(term for phrase in self._word_phrases if len(phrase) == 1 for term in phrase)
 
     @classmethod

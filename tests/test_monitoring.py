@@ -31,9 +31,8 @@ def rendered() -> bytes:
     metrics = Metrics(2)
     for row in WATCHED_METRICS:
         metrics.watch(row.name, (lambda: {"x": 1.0}) if row.label else (lambda: 1.0))
-    metrics.http.requests["GET", "/", 200] += 1
     metrics.http.refusals["not_found"] += 1
-    metrics.http.add_time("/", 0.1)
+    metrics.http.count("GET", "/", 200, 0.1)
     times = DeliveryTimes()
     times.add(0, 1)
     times.end_slice(1)

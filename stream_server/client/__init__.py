@@ -11,7 +11,7 @@ After a connection breaks, the next one continues behind the cursor. If the serv
 ``sync``        the same without ``async``, for scripts and notebooks
 ``stream``      one stream: connects, parses, remembers the cursor, reconnects
 ``connection``  one connection of a stream, by HTTP or by WebSocket, and the parsers of its bytes
-``poll``        the same events by long polling
+``poll``        the same stream by long polling
 ``filters``     what a stream selects, as typed arguments
 ``calls``       the calls with one answer; ``call`` makes each from its declaration
 ``transport``   sends requests, and repeats them where that is safe

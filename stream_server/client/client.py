@@ -18,15 +18,7 @@ from stream_server.client.errors import ClientFailure, OutcomeUnknown, RequestRe
 from stream_server.client.filters import Filters, Since, to_parameters, to_since
 from stream_server.client.poll import Poll
 from stream_server.client.stream import Stream, StreamOptions
-from stream_server.client.tokens import (
-    NO_TOKEN,
-    RENEWAL_SHARE,
-    RETRY_SECONDS,
-    FixedToken,
-    Grant,
-    RenewedToken,
-    fetch_from,
-)
+from stream_server.client.tokens import RENEWAL_SHARE, RETRY_SECONDS, FixedToken, Grant, RenewedToken, fetch_from
 from stream_server.client.transport import Backoff, ClientOptions, Transport
 from stream_server.wire.objects import Session
 
@@ -221,7 +213,7 @@ class Client(AsyncCaller, Calls):
         elif callable(token):
             self._transport.tokens = RenewedToken(fetch_from(token))
         else:
-            self._transport.tokens = FixedToken(token) if token else NO_TOKEN
+            self._transport.tokens = FixedToken(token or "")
         self._prolonger = StreamProlonger(self._transport)
 
     async def __aenter__(self) -> Self:

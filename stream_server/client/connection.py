@@ -18,6 +18,7 @@ from stream_server.client.errors import (
     Unreachable,
     parse_refusal,
     parse_retry_after,
+    refusal_of,
     summary_of,
 )
 from stream_server.wire.errors import STATUS_BY_CODE
@@ -193,6 +194,7 @@ CLOSE_SECONDS = 2.0
 
 _FRAME_PARSERS: dict[str, Callable[[], FrameParser]] = {"sse": SseParser, "ndjson": NdjsonParser}
 
+
 class StreamRequest(NamedTuple):
     """The request of a stream. After ``silence_seconds`` without a byte, the connection counts as broken."""
 
@@ -275,13 +277,8 @@ def _has_cursor(data: bytes) -> bool:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"not a message of a stream-server: {summary_of(data)}") from error
     if answer.error is not None:
-        code = str(answer.error.get("code") or "")
-        seconds = answer.error.get("retry_after")
-        raise RequestRefused(
-            STATUS_BY_CODE.get(code, 400), code, str(answer.error.get("message") or ""),
-            param=answer.error.get("param"), column=answer.error.get("column"),
-            retry_after=seconds if isinstance(seconds, int | float) else None,
-        )  # fmt: skip
+        status = STATUS_BY_CODE.get(str(answer.error.get("code") or ""), 400)
+        raise refusal_of(status, answer.error, "", answer.error.get("retry_after"))
     return answer.cursor is not None
 
 

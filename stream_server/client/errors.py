@@ -117,10 +117,21 @@ def parse_refusal(status: int, retry_after: str | None, body: bytes) -> RequestR
 
     The message of a body that is no error of this server is :func:`summary_of` the body.
     """
-    error = _parse_error(body)
-    text, code = str(error.get("message") or summary_of(body) or "no reason given"), str(error.get("code") or "")
-    param, column, seconds = error.get("param"), error.get("column"), parse_retry_after(retry_after)
-    return RequestRefused(status, code, text, param=param, column=column, retry_after=seconds)
+    try:
+        error = json.loads(body)["error"]
+    except (ValueError, KeyError, TypeError):
+        error = None
+    text = summary_of(body) or "no reason given"
+    return refusal_of(status, error if isinstance(error, dict) else {}, text, parse_retry_after(retry_after))
+
+
+def refusal_of(status: int, error: dict[str, Any], text: str, retry_after: object) -> RequestRefused:
+    """Build the exception for the object ``error`` of an answer. ``text`` stands for a message that is missing."""
+    seconds = retry_after if isinstance(retry_after, int | float) else None
+    message, code = str(error.get("message") or text), str(error.get("code") or "")
+    return RequestRefused(
+        status, code, message, param=error.get("param"), column=error.get("column"), retry_after=seconds
+    )
 
 
 def summary_of(body: bytes) -> str:
@@ -146,12 +157,3 @@ def _plain(line: str) -> str:
 def parse_retry_after(header: str | None) -> float | None:
     """Return the seconds of a ``Retry-After`` header; None for another text, such as a date."""
     return float(header) if header is not None and header.isdecimal() else None
-
-
-def _parse_error(body: bytes) -> dict[str, Any]:
-    """Return the object in the member ``error`` of an error answer, or {} if the body is not such an answer."""
-    try:
-        error = json.loads(body)["error"]
-    except (ValueError, KeyError, TypeError):
-        return {}
-    return error if isinstance(error, dict) else {}

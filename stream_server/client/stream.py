@@ -1,9 +1,9 @@
 """One stream over many connections: it reconnects, resumes behind its cursor, and drops repeated events."""
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Self, TypedDict, Unpack
 
 import aiohttp
@@ -90,7 +90,7 @@ class Stream:
         self._failures = 0
         self._retry_seconds: float | None = None
         self._goodbye: Goodbye | None = None
-        self._seen = RememberedCursors(MAX_REMEMBERED_CURSORS)
+        self._seen: OrderedDict[str, None] = OrderedDict()
         self._head = since  # after the last message that arrived; `cursor` follows as the events are yielded
         self._received: deque[tuple[str | None, Event | None]] = deque()  # of one chunk, so a few hundred at most
         self._wanted: dict[str, str] | None = None  # the parameters of an update that is not in force yet
@@ -193,7 +193,7 @@ class Stream:
         query = parameters | ({"since": self._head} if self._head is not None else {})
         request = StreamRequest(self._url, query, self.token, self._silence_seconds)
         try:
-            async with connect(self._transport.stream_session, request, self._framing) as connection:
+            async with self._connect(request) as connection:
                 self._connected(connection, parameters)
                 if self._wanted is not None:  # it came while this connection was opening
                     await self._request_update(connection, self._wanted)
@@ -211,6 +211,9 @@ class Stream:
             raise
         finally:
             self.connection = self._connection = None
+
+    def _connect(self, request: StreamRequest) -> AbstractAsyncContextManager[Connection]:
+        return connect(self._transport.stream_session, request, self._framing)
 
     def _connected(self, connection: Connection, parameters: dict[str, str]) -> None:
         self._connection, self._parameters = connection, parameters
@@ -246,10 +249,13 @@ class Stream:
         elif isinstance(event, Goodbye):
             self._goodbye = event
         elif isinstance(event, Gap) and event.reason == "rolled_back":
-            self._seen = RememberedCursors(MAX_REMEMBERED_CURSORS)  # other entries may take the places of the lost ones
+            self._seen.clear()  # other entries may take the places of the lost ones
         if event.is_control:
             self._move(event.cursor, event if self._yields_control or isinstance(event, Gap) else None)
-        elif self._seen.add(event.cursor):
+        elif event.cursor not in self._seen:  # else it was received twice
+            self._seen[event.cursor] = None
+            if len(self._seen) > MAX_REMEMBERED_CURSORS:
+                self._seen.popitem(last=False)
             self._move(event.cursor, event)
 
     def _move(self, cursor: str | None, event: Event | None) -> None:
@@ -287,28 +293,6 @@ class Stream:
         if can_renew:
             self._transport.tokens.discard(self.token)
         return can_renew
-
-
-class RememberedCursors:
-    """The cursors of the latest events, at most ``capacity``."""
-
-    def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._in_order: deque[str] = deque()
-        self._known: set[str] = set()
-
-    def add(self, cursor: str) -> bool:
-        """Remember the cursor of an event.
-
-        Return False if it was remembered already: then the event was received twice.
-        """
-        if cursor in self._known:
-            return False
-        self._known.add(cursor)
-        self._in_order.append(cursor)
-        if len(self._in_order) > self._capacity:
-            self._known.discard(self._in_order.popleft())
-        return True
 
 
 class _ExpiredToken(Exception):

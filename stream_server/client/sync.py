@@ -18,7 +18,6 @@ from stream_server.client.call import BlockingCaller
 from stream_server.client.calls import Calls
 from stream_server.client.client import Client as AsyncClient
 from stream_server.client.client import Token
-from stream_server.client.poll import Poll as AsyncPoll
 from stream_server.client.stream import Stream as AsyncStream
 from stream_server.client.transport import ClientOptions
 from stream_server.wire.messages import Event
@@ -115,7 +114,7 @@ class Events:
     Events that arrived together wait here until the loop asks for them.
     """
 
-    def __init__(self, source: AsyncStream | AsyncPoll, thread: Callable[[], LoopThread]) -> None:
+    def __init__(self, source: AsyncStream, thread: Callable[[], LoopThread]) -> None:
         self._source = source
         self._thread = thread
         self._waiting: deque[Event] = deque()
@@ -163,8 +162,7 @@ class Events:
         if self._fetching is not None:
             self._fetching.cancel()
             await asyncio.wait([self._fetching])
-        if isinstance(self._source, AsyncStream):
-            await self._source.close()
+        await self._source.close()
 
     async def _fetch(self) -> None:
         """Wait for the next events and append them to ``_waiting``.
@@ -179,7 +177,7 @@ class Events:
 
 
 def _iterated(
-    call: Callable[Concatenate[AsyncClient, P], AsyncStream | AsyncPoll],
+    call: Callable[Concatenate[AsyncClient, P], AsyncStream],
 ) -> Callable[Concatenate["Client", P], Events]:
     """Return the method of the blocking client for one of the asynchronous one that returns events, with its arguments.
 

@@ -9,7 +9,7 @@ import base64
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,23 +28,8 @@ class Grant(NamedTuple):
     expires_in: float = 0.0
 
 
-class TokenSource(Protocol):
-    """Gives the token for a request or a stream."""
-
-    can_renew: bool
-
-    async def get(self) -> str:
-        """Return a token that is still valid as far as the client knows; empty if there is none."""
-
-    def discard(self, token: str) -> None:
-        """Do not return ``token`` again, because the server says that it expired."""
-
-    def seconds_to_renewal(self) -> float | None:
-        """Return the seconds until the token should be replaced, 0 if that is due; None if it is unknown."""
-
-
 class FixedToken:
-    """A token that cannot be renewed."""
+    """Gives the token for a request or a stream. This one cannot be renewed, and is empty for a client without one."""
 
     can_renew = False
 
@@ -52,28 +37,26 @@ class FixedToken:
         self._token = token
 
     async def get(self) -> str:
+        """Return a token that is still valid as far as the client knows."""
         return self._token
 
     def discard(self, token: str) -> None:
-        """Keep the token: there is no other."""
+        """Do not return ``token`` again if there can be another, because the server says that it expired."""
 
     def seconds_to_renewal(self) -> float | None:
+        """Return the seconds until the token should be replaced, 0 if that is due; None if it is unknown."""
         return None
 
 
-NO_TOKEN = FixedToken("")
-"""The source of a client that has no token."""
-
-
-class RenewedToken:
+class RenewedToken(FixedToken):
     """A token that ``fetch`` returns anew. It is used until 80 % of its lifetime, if that is known."""
 
     can_renew = True
 
     def __init__(self, fetch: Callable[[], Awaitable[Grant]], now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__("")
         self._fetch = fetch
         self._now = now
-        self._token = ""
         self._renew_at = 0.0
         self._expires_at = 0.0
         self._renewal: asyncio.Task[None] | None = None

@@ -131,7 +131,5 @@ def admin(*, login: str, remove: bool, as_json: bool, **flags: Any) -> None:
 
 async def _grant(settings: Config, login: str, scopes: str) -> None:
     async with server_access.open_store(settings) as store:
-        found = await store.users.resolve_logins([login])
-        if login.lower() not in found:
-            raise CommandFailure(f"unknown login {login}")
-        await store.users.grant_scopes("", found[login.lower()], scopes, IdempotencyKey.generate())
+        user_id = await server_access.find_user(store, login)
+        await store.users.grant_scopes("", user_id, scopes, IdempotencyKey.generate())

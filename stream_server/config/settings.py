@@ -204,8 +204,10 @@ class Config:
         32, "streams", "Open streams of one user; a further one closes the oldest. 0 sets no limit.", 0
     )
     streams_per_address: int = reloadable(
-        1000, "streams",
-        "Open streams from one address in one process, which holds twice as many connections; 0 sets no limit.", 0,
+        1000,
+        "streams",
+        "Open streams from one address in one process, which holds twice as many connections; 0 sets no limit.",
+        0,
     )
     connections_max: int = reloadable(
         0, "connections", "Connections of one process; 0 takes what the limit of open files allows.", 0

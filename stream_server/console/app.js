@@ -29,7 +29,9 @@
 
 import { decoded, fill, h, icon } from "./dom.js";
 import { compose } from "./people/composer.js";
-import { askToReplace, explain, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
+import { explain } from "./forms.js";
+import { askToReplace, openClient, scopesOf, showSignIn, takeCode } from "./session.js";
+import { store } from "./storage.js";
 import { Undo } from "./undo.js";
 import * as operations from "./views/operations.js";
 import * as people from "./views/people.js";
@@ -206,11 +208,7 @@ function changeTheme() {
   const next = THEMES[(THEMES.indexOf(html.dataset.theme ?? "") + 1) % THEMES.length];
   if (next) html.dataset.theme = next;
   else delete html.dataset.theme;
-  try {
-    localStorage.setItem("stream-server.theme", next);
-  } catch {
-    // The choice then lasts for this page only.
-  }
+  store("localStorage", "stream-server.theme", next);
   dispatchEvent(new Event("themechange"));
   say(next ? `Colours: ${next}` : "Colours: as the system has them");
 }
@@ -276,7 +274,6 @@ async function signInByCode(code) {
   route(); // also if somebody else was signed in, or the same user with other scopes
 }
 
-/** @param {any} session */
 function sessionChanged(session) {
   if (!session) return void (root.querySelector(".sign-in") || showDoor(ended())); // several tabs may tell; what was typed stays
   if (!state.view || session.user.id !== state.userId) route();

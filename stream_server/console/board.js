@@ -8,7 +8,7 @@ import { fill, h } from "./dom.js";
 import { aloneParameters, toHash, toParameters } from "./filter.js";
 import { LogFloor } from "./log_floor.js";
 import { showAge, showRate } from "./plot.js";
-import { explain } from "./session.js";
+import { explain } from "./forms.js";
 
 const HISTORY_MINUTES = 60;
 const OWN_SINCE = "-30s"; // how far back a column without a rule begins
@@ -87,16 +87,6 @@ export class Board {
     this.changed();
   }
 
-  /** @param {Column} column */
-  edit(column) {
-    this.actions.edit(column);
-  }
-
-  /** @param {Column} column */
-  copy(column) {
-    this.actions.copy(column);
-  }
-
   /** Follows the columns with the connections. */
   changed() {
     this.connectShared();
@@ -127,7 +117,7 @@ export class Board {
     if (isOpen) return this.shared?.update(parameters);
     this.shared = this.app.client.stream(parameters, {
       since: placeOf(this.shared),
-      onMessage: (/** @type {any} */ message) => this.route(message),
+      onMessage: (message) => this.route(message),
       onState: (state) => (this.showStates(), state.name === "refused" && this.findRefused(state.error)),
       onRefusedUpdate: (error) => this.findRefused(error),
     });
@@ -152,7 +142,7 @@ export class Board {
     if (!own) return;
     column.own = this.app.client.stream(own, {
       since: placeOf(column.own) || (column.isAlone ? undefined : OWN_SINCE),
-      onMessage: (/** @type {any} */ message) => this.deliver([column], message, () => message.matched ?? []),
+      onMessage: (message) => this.deliver([column], message, () => message.matched ?? []),
       onState: () => this.showStates(),
     });
   }
@@ -160,7 +150,7 @@ export class Board {
   /** @param {any} message of the shared stream */
   route(message) {
     const concerned = this.columns.filter((column) => !column.own && !column.refusal);
-    const matchesOf = (/** @type {Column} */ column) => (message.matched ?? []).filter((/** @type {any} */ match) =>
+    const matchesOf = (/** @type {Column} */ column) => (message.matched ?? []).filter((match) =>
       (column.filter.following ? match.filter === "follow" : match.tag === column.tag));
     this.deliver(message.kind === "post" ? concerned.filter((column) => matchesOf(column).length) : concerned, message, matchesOf);
   }
@@ -186,7 +176,7 @@ export class Board {
         column.fillOlder((await this.app.client.request("POST", "/v1/rules/preview", { body })).examples);
       } else if (column.filter.following) {
         const { statuses } = await this.app.client.request("GET", "/v1/timelines/home", { query: { count: 20 } });
-        column.fillOlder(statuses.map((/** @type {any} */ status) => ({ status, parts: [] })));
+        column.fillOlder(statuses.map((status) => ({ status, parts: [] })));
       }
     } catch (error) {
       column.note("info", `The past hour could not be read: ${explain(error)}`);
@@ -261,7 +251,6 @@ async function settled(column) {
 /** @param {string} kind */
 const rank = (kind) => ["live", "wait", "bad", "refused"].indexOf(kind);
 
-/** @param {any} message */
 function tellWarning(message) {
   if (message.code === "falling_behind") return `This page reads too slowly: ${message.percent} % of its buffer are in use.`;
   return `Warning ${message.code}${message.filter ? ` (${message.filter})` : ""}${message.rule ? ` ${message.rule}` : ""}`;

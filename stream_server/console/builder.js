@@ -7,7 +7,7 @@ import { fill, h, time } from "./dom.js";
 import { newFilter, titleOf, toRule } from "./filter.js";
 import { WorldMap } from "./map.js";
 import { postRow } from "./post.js";
-import { explain } from "./session.js";
+import { explain, problemBox } from "./forms.js";
 
 const CHECK_MS = 300; // after the last key
 const SHOWN = 3;
@@ -39,7 +39,7 @@ export class Builder {
     this.title = h("input", { value: parts.title, maxlength: 60, placeholder: "as the filter says", oninput: onChange });
     this.map = new WorldMap(parts.boxes, onChange);
     this.shownRule = h("code", { class: "rule" });
-    this.problem = h("p", { class: "problem", role: "alert" });
+    this.problem = problemBox();
     this.result = h("div", { class: "trial", "aria-live": "polite" });
     this.addButton = h("button", { class: "primary", type: "submit" }, filter ? "Change the column" : "Add column");
     this.tryButton = h("button", { type: "button", onclick: () => this.tryPastHour() }, "Try the past hour");
@@ -138,7 +138,7 @@ export class Builder {
       const since = found.complete ? "in the past hour" : ["since ", time(found.from), ", all that was read"];
       fill(this.result,
         h("p", {}, h("strong", {}, `${found.matched} ${found.matched === 1 ? "post" : "posts"} `), since, `, ${found.per_minute} a minute`),
-        found.examples.slice(0, SHOWN).map((/** @type {any} */ example) => postRow({ cursor: "", at: "", status: example.status, reasons: example.parts }, this.app, { rule, why: "" })));
+        found.examples.slice(0, SHOWN).map((example) => postRow({ cursor: "", at: "", status: example.status, reasons: example.parts }, this.app, { rule, why: "" })));
     } catch (error) {
       if (isOld()) return;
       fill(this.result, h("p", { class: "problem" }, explain(error)));
@@ -167,7 +167,7 @@ export class Builder {
     const byName = [...known].find(([, name]) => name.toLowerCase() === wanted.toLowerCase());
     const login = byName?.[0] ?? wanted;
     if (!/^\w{1,20}$/.test(login)) throw new Error(`Nobody named ${wanted} was seen here; give the username.`);
-    const user = await this.app.client.request("GET", `/v1/users/by-login/${login}`).catch((/** @type {any} */ error) => {
+    const user = await this.app.client.request("GET", `/v1/users/by-login/${login}`).catch((error) => {
       throw new Error(error.status === 404 ? `There is no user ${login}.` : explain(error));
     });
     remember(user.login, user.name);

@@ -430,7 +430,6 @@ export class Stream {
     this.timers.silence = setTimeout(() => this.lost(), SILENCE_MS);
   }
 
-  /** @param {any} message */
   receive(message) {
     this.watch();
     const before = this.cursor;
@@ -468,7 +467,7 @@ export class Stream {
     return false;
   }
 
-  greeted(/** @type {any} */ hello) {
+  greeted(hello) {
     this.connection = hello.connection;
     this.helloAt = Date.now();
     this.clockOffset = this.helloAt - Date.parse(hello.at);
@@ -488,7 +487,6 @@ export class Stream {
     } else if (this.state.name !== "live") this.tell({ name: "live" });
   }
 
-  /** @param {any} message */
   goodbye(message) {
     const isOfToken = ["token_expired", "token_revoked"].includes(message.code);
     const wait = message.retry_after ?? (isOfToken && !this.client.options.token ? 0 : null);
@@ -598,7 +596,7 @@ function openSocket(Socket, url, heard, lost) {
   socket.onmessage = (/** @type {{data: any}} */ event) => heard(String(event.data));
   socket.onclose = lost;
   socket.onerror = () => {}; // `close` follows, and says no more either
-  return { send: (/** @type {any} */ message) => socket.send(JSON.stringify(message)), close: () => socket.close(1000) };
+  return { send: (message) => socket.send(JSON.stringify(message)), close: () => socket.close(1000) };
 }
 
 /** An EventSource would repeat its URL, whose ticket is spent: it is closed, and another one opened with another. @param {any} Source @param {string} url @param {(data: string) => void} heard @param {() => void} lost */

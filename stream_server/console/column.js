@@ -7,7 +7,7 @@ import { entry, menu } from "./menu.js";
 import { RatePlot, showAge, showRate } from "./plot.js";
 import { postRow, reasonsOf } from "./post.js";
 import { Rows } from "./rows.js";
-import { explain } from "./session.js";
+import { explain } from "./forms.js";
 
 const PAGE = 500; // events of one request when a paused column goes on
 const MAX_PAGES = 10;
@@ -63,8 +63,8 @@ export class Column {
   menu() {
     const { board } = this;
     return menu(`More about ${this.title}`, [
-      entry("Edit filter", () => board.edit(this)),
-      entry("Copy as code", () => board.copy(this)),
+      entry("Edit filter", () => board.actions.edit(this)),
+      entry("Copy as code", () => board.actions.copy(this)),
       entry("Move left", () => board.move(this, -1)),
       entry("Move right", () => board.move(this, 1)),
       entry("Close column", () => board.remove(this)),
@@ -124,7 +124,6 @@ export class Column {
     this.rows.add({ make: () => h("article", { class: ["row-note", kind] }, icon(kind === "gap" ? "gap" : "warn"), h("span", {}, content)) });
   }
 
-  /** @param {any} message */
   gap(message) {
     const count = message.count === null || message.count === undefined ? "An unknown number of" : message.count;
     this.note("gap", `Gap: ${count} entries of the log are missing here: ${GAPS[message.reason] ?? message.reason}.`);
@@ -156,7 +155,7 @@ export class Column {
         const answer = await this.app.client.request("POST", "/v1/events", { body });
         ({ cursor, more } = answer);
         this.pausedTime = Date.parse(answer.events.at(-1)?.at) || this.pausedTime;
-        answer.events.forEach((/** @type {any} */ event) => this.takeOld(event));
+        answer.events.forEach((event) => this.takeOld(event));
       }
       if (more) this.note("warn", `More than ${PAGE * MAX_PAGES} events came during the pause; those that follow here are the newest.`);
       this.pausedAt = "";
@@ -171,7 +170,6 @@ export class Column {
     this.showState();
   }
 
-  /** @param {any} event */
   takeOld(event) {
     if (event.kind === "post") this.rows.add(this.item(event.status, event, event.matched ?? []));
     else if (event.kind === "delete") this.rows.remove(event.status.id);

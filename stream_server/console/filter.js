@@ -100,8 +100,8 @@ export function fromHash(text) {
 
 /** Takes of a foreign address only what a filter has. @param {any} given */
 function readFilter(given) {
-  const texts = (/** @type {any} */ list) => (Array.isArray(list) ? list.map(String).slice(0, 50) : []);
-  const boxes = Array.isArray(given?.boxes) ? given.boxes.map((/** @type {any} */ box) => [box].flat().map(Number)) : [];
+  const texts = (list) => (Array.isArray(list) ? list.map(String).slice(0, 50) : []);
+  const boxes = Array.isArray(given?.boxes) ? given.boxes.map((box) => [box].flat().map(Number)) : [];
   return newFilter({
     words: texts(given?.words),
     people: texts(given?.people).filter((login) => /^\w{1,20}$/.test(login)),

@@ -20,8 +20,8 @@ export class LogFloor {
     this.askedAt = Date.now();
     const answer = await this.client.request("POST", "/v1/events", { body: QUESTION }).catch(() => null);
     if (!answer) return;
-    const oldest = answer.events.find((/** @type {any} */ event) => event.kind !== "gap");
-    const isTrimmed = answer.events.some((/** @type {any} */ event) => event.kind === "gap");
+    const oldest = answer.events.find((event) => event.kind !== "gap");
+    const isTrimmed = answer.events.some((event) => event.kind === "gap");
     this.at = isTrimmed && oldest ? Date.parse(oldest.at) : NaN;
   }
 

@@ -3,7 +3,7 @@
 
 import { fill, h, icon, isolate, time } from "./dom.js";
 import { textNodes } from "./people/text.js";
-import { explain } from "./session.js";
+import { explain } from "./forms.js";
 
 /**
  * @typedef {{part?: string, term?: string, filter?: string, indices?: number[][], user?: string, as?: string, box?: string, by?: string}} Reason
@@ -53,12 +53,12 @@ function act(name, label, work) {
 /** @param {HTMLButtonElement} button @param {any} status @param {any} app */
 async function like(button, status, app) {
   const path = `/v1/users/me/likes/${status.id}`;
-  const show = (/** @type {boolean} */ isLiked, /** @type {any} */ answer) => {
+  const show = (/** @type {boolean} */ isLiked, answer) => {
     button.setAttribute("aria-pressed", String(isLiked));
     if (answer) fill(button, icon("heart"), answer.likes || null);
   };
   if (button.getAttribute("aria-pressed") === "true") {
-    app.undo.later({ text: "Like removed", method: "DELETE", path, done: (/** @type {any} */ answer) => show(false, answer), undone: () => show(true, null) });
+    app.undo.later({ text: "Like removed", method: "DELETE", path, done: (answer) => show(false, answer), undone: () => show(true, null) });
     return show(false, null);
   }
   if (app.undo.takeBack(path)) return;
@@ -66,7 +66,6 @@ async function like(button, status, app) {
   if (answer) show(true, answer);
 }
 
-/** @param {any} original */
 function quote(original) {
   return h("blockquote", { dir: "auto" }, isolate(`@${original.login} `, { class: "muted" }), original.message);
 }

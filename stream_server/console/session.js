@@ -1,8 +1,9 @@
 // @ts-check
 // The console's session: kept for all tabs of the browser, begun by a sign-in link or a password, refreshed by one tab.
 
-import { ApiError, Client } from "./client.js";
+import { Client } from "./client.js";
 import { fill, h } from "./dom.js";
+import { form, problemBox } from "./forms.js";
 
 const KEY = "stream-server.session";
 const LOCK = "stream-server.refresh";
@@ -32,7 +33,7 @@ export function tabStore() {
       return kept;
     }
   };
-  const save = (/** @type {any} */ session) => {
+  const save = (session) => {
     kept = session;
     try {
       if (session) localStorage.setItem(KEY, JSON.stringify(session));
@@ -71,7 +72,7 @@ function transact(mode, ask) {
     opening.onsuccess = () => {
       const transaction = opening.result.transaction("session", mode);
       const request = ask(transaction.objectStore("session"));
-      const finish = (/** @type {any} */ value) => (opening.result.close(), resolve(value));
+      const finish = (value) => (opening.result.close(), resolve(value));
       transaction.oncomplete = () => finish(request.result);
       transaction.onerror = transaction.onabort = () => finish(undefined);
     };
@@ -80,7 +81,6 @@ function transact(mode, ask) {
 
 const shelved = () => transact("readonly", (store) => store.get(KEY));
 
-/** @param {any} session */
 const shelve = (session) => transact("readwrite", (store) => (session ? store.put(session, KEY) : store.delete(KEY)));
 
 /** @type {Promise<any>} */ let last = Promise.resolve();
@@ -178,23 +178,17 @@ function showSignUp(root, client) {
 
 /** @param {Element} root @param {string} reason @param {string} title also of the button @param {(given: any) => Promise<any>} send @param {any[]} fields @param {any} rest */
 function showForm(root, reason, title, send, fields, rest) {
-  const problem = h("p", { class: "problem", role: "alert" }, reason);
+  const problem = problemBox();
   const button = h("button", { class: "primary" }, title);
-  const submit = async (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const form = /** @type {HTMLFormElement} */ (event.target);
-    fill(problem, "");
+  const made = form({}, [problem, fields, button], async () => {
     button.disabled = true;
-    try {
-      await send(Object.fromEntries(new FormData(form)));
-    } catch (error) {
-      fill(problem, explain(error));
-      const wrong = form.elements.namedItem(/** @type {any} */ (error).param ?? "");
-      if (wrong instanceof HTMLElement) wrong.focus();
-    }
-    button.disabled = false;
-  };
-  fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), problem, h("form", { onsubmit: submit }, fields, button), rest));
+    await send(Object.fromEntries(new FormData(made))).catch((error) => {
+      made.elements.namedItem(error.param ?? "")?.focus();
+      throw error;
+    }).finally(() => { button.disabled = false; });
+  });
+  fill(problem, reason);
+  fill(root, h("section", { class: "sign-in card" }, h("h1", {}, title), made, rest));
 }
 
 /** @param {string} label @param {Record<string, any>} attributes @param {string} [hint] */
@@ -212,12 +206,4 @@ function other(question, label, show) {
     /** @type {HTMLElement | null} */ (document.querySelector(".sign-in input"))?.focus();
   };
   return h("p", { class: "row" }, h("span", { class: "muted" }, question), h("button", { type: "button", class: "link", onclick }, label));
-}
-
-/** A sentence for a person about what went wrong. @param {unknown} error */
-export function explain(error) {
-  if (!(error instanceof ApiError)) return String(error);
-  const wait = error.retryAfter ? ` Try again in ${Math.ceil(error.retryAfter)} s.` : "";
-  const where = error.param ? ` (${error.param})` : "";
-  return `${error.message[0]?.toUpperCase() ?? ""}${error.message.slice(1)}${where}.${wait}`;
 }

@@ -2,10 +2,8 @@
 // A column as a program: for curl, for Python with stream_server.client, and for JavaScript with client.js.
 
 import { fill, h, icon } from "./dom.js";
+import { quoted } from "./docs/curl.js";
 import { aloneParameters } from "./filter.js";
-
-/** Quotes a text for a POSIX shell. @param {string} text */
-const shell = (text) => `'${text.replace(/'/g, `'\\''`)}'`;
 
 /** @param {string} token */
 const exported = (token) => `export TOKEN=${token || "…"}`;
@@ -13,7 +11,7 @@ const exported = (token) => `export TOKEN=${token || "…"}`;
 /** @param {string} address @param {Record<string, any>} parameters @param {string} token */
 function curl(address, parameters, token) {
   const pairs = Object.entries(parameters).filter(([, value]) => value !== undefined);
-  const data = pairs.map(([name, value]) => `  --data-urlencode ${shell(`${name}=${value}`)}`);
+  const data = pairs.map(([name, value]) => `  --data-urlencode ${quoted(`${name}=${value}`)}`);
   return [exported(token), `curl -N -G -H "Authorization: Bearer $TOKEN" ${address}/v1/stream \\`, data.join(" \\\n")].join("\n");
 }
 

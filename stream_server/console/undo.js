@@ -84,14 +84,12 @@ export class Undo {
     return this.takeBack(deeds.at(-1)?.key ?? "");
   }
 
-  /** @param {any} deed */
   undo(deed) {
     this.end(deed);
     deed.undone?.();
     this.refresh();
   }
 
-  /** @param {any} deed */
   end(deed) {
     clearTimeout(deed.timer);
     deed.note.remove();

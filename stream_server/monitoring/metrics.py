@@ -12,7 +12,7 @@ import resource
 import sys
 import time
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from pathlib import Path
@@ -43,19 +43,8 @@ HTTP_METRICS = (_REQUESTS, _REFUSALS, _DURATIONS)
 _REQUEST_BUCKET_NAMES = (*map(str, REQUEST_BUCKETS), "+Inf")
 
 
-class RouteTimes:
-    """The durations of the requests of one route."""
-
-    __slots__ = ("counts", "sum_seconds")
-
-    def __init__(self) -> None:
-        self.counts = [0] * len(_REQUEST_BUCKET_NAMES)
-        self.sum_seconds = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Count one request."""
-        self.counts[bisect_left(REQUEST_BUCKETS, seconds)] += 1
-        self.sum_seconds += seconds
+COUNTED_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""Methods that are counted separately. Clients can invent any number of other methods, so those share one label."""
 
 
 class HttpCounters:
@@ -69,14 +58,15 @@ class HttpCounters:
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.refusals: Counter[str] = Counter()
-        self._times: dict[str, RouteTimes] = {}
+        self._times = defaultdict[str, list[int]](lambda: [0] * len(_REQUEST_BUCKET_NAMES))
+        self._seconds = defaultdict[str, float](float)
 
-    def add_time(self, route: str, seconds: float) -> None:
-        """Count the time in seconds that one answer took."""
-        times = self._times.get(route)
-        if times is None:
-            times = self._times[route] = RouteTimes()
-        times.add(seconds)
+    def count(self, method: str, route: str, status: int, seconds: float | None) -> None:
+        """Count an answer, and the time in seconds that it took. ``seconds`` is None for a stream."""
+        self.requests[method if method in COUNTED_METHODS else "other", route, status] += 1
+        if seconds is not None:
+            self._times[route][bisect_left(REQUEST_BUCKETS, seconds)] += 1
+            self._seconds[route] += seconds
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics for Prometheus."""
@@ -93,9 +83,9 @@ class HttpCounters:
 
     def _times_metric(self) -> Metric:
         metric = HistogramMetricFamily(_DURATIONS[0], _DURATIONS[2], labels=["route"])
-        for route, times in self._times.items():
-            buckets = list(zip(_REQUEST_BUCKET_NAMES, map(float, accumulate(times.counts)), strict=True))
-            metric.add_metric([route], buckets, times.sum_seconds)
+        for route, counts in self._times.items():
+            buckets = list(zip(_REQUEST_BUCKET_NAMES, map(float, accumulate(counts)), strict=True))
+            metric.add_metric([route], buckets, self._seconds[route])
         return metric
 
 

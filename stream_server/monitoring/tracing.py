@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from stream_server.events.entry import Entry
 from stream_server.events.position import Position
 from stream_server.hub.hub import Hub
-from stream_server.store.redis.request_trace import RequestTrace
+from stream_server.store.redis.timeout_budget import RequestTrace
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer

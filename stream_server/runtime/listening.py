@@ -128,9 +128,7 @@ def _bind_all(
     return Listeners(bound)
 
 
-def _bind(
-    family: int, address: tuple[str | int, ...], *, reuse_port: bool, is_alone: bool
-) -> socket.socket:
+def _bind(family: int, address: tuple[str | int, ...], *, reuse_port: bool, is_alone: bool) -> socket.socket:
     """Return a socket that is bound to one address. With ``is_alone`` an IPv6 socket may take IPv4 connections, too."""
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:

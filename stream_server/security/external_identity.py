@@ -58,9 +58,7 @@ class ScopeRule(NamedTuple):
 class ExternalIdentity:
     """Reads the claims of another issuer's tokens as the settings say."""
 
-    def __init__(
-        self, claims: Mapping[str, str], rules: tuple[ScopeRule, ...], default_scopes: frozenset[str]
-    ) -> None:
+    def __init__(self, claims: Mapping[str, str], rules: tuple[ScopeRule, ...], default_scopes: frozenset[str]) -> None:
         """Each token gets ``default_scopes``.
 
         ``claims`` gives, for each member of `DEFAULT_CLAIMS`, the name or path of the claim of the token to read it

@@ -22,16 +22,6 @@ ANY_TOKEN = "*"  # noqa: S105 - stands for any token, is not one
 JSON_MEDIA_TYPE = "application/json"
 
 
-class RedisRoundTrips(NamedTuple):
-    """Most Redis round trips of one request, without the token check. ``reason`` says why one trip is not enough."""
-
-    limit: int
-    reason: str = ""
-
-
-ONE_ROUND_TRIP = RedisRoundTrips(1)
-
-
 class NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The query of a route that takes no parameters."""
 
@@ -84,7 +74,6 @@ class Route:
     media_type: str = JSON_MEDIA_TYPE
     extra_error_statuses: tuple[int, ...] = ()
     me_parameter: str = ""
-    round_trips: RedisRoundTrips = ONE_ROUND_TRIP
     accepts_ticket: bool = False
     is_write: bool = True
     limits: tuple[RateLimit, ...] | None = None

@@ -51,9 +51,7 @@ def peers(site: Any, programs: Programs) -> list[Peer]:
     ]  # fmt: skip
 
 
-def test_a_peer_that_is_not_installed_has_a_note(
-    site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_peer_that_is_not_installed_has_a_note(site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run goes on with the others."""
     monkeypatch.setenv("PATH", str(tmp_path))
     makers = {"centrifugo": lambda: Centrifugo(site, Programs([]), EVENT)}

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.browser import axe
-from tests.browser.console import ConsolePage, opened, sign_in_link
+from tests.browser.windows import opened, sign_in_link
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 
@@ -20,10 +20,6 @@ LOOKS: tuple[dict[str, Any], ...] = (
 VIEWS = ("#/people", "#/operations")
 
 
-async def check(found: dict[str, list[str]], console: ConsolePage, name: str) -> None:
-    found[name] = await axe.faults(console.page)
-
-
 async def look(found: dict[str, list[str]], browser: Browser, server: Server, look: dict[str, Any], uid: str) -> None:
     """Open each view and window in a tab, and check it."""
     async with opened(server, browser, bypass_csp=True, **look) as console:
@@ -31,24 +27,24 @@ async def look(found: dict[str, list[str]], browser: Browser, server: Server, lo
         await page.add_init_script(axe.source())
         await page.goto(server.address)
         await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-        await check(found, console, f"{mode}: the door")
+        found[f"{mode}: the door"] = await axe.faults(page)
         await page.goto(await sign_in_link(server, uid))
         await expect(page.locator(".column").first.locator(".state")).to_contain_text("live")
         await page.keyboard.press("c")
         await page.keyboard.type("tea,cake,")
         await page.get_by_role("button", name="Try the past hour").click()
         await expect(page.locator(".trial")).to_contain_text("1 post in")
-        await check(found, console, f"{mode}: the builder")
+        found[f"{mode}: the builder"] = await axe.faults(page)
         await page.get_by_role("button", name="Add column").click()
         await page.locator(".column").last.get_by_role("button", name="Why").first.click()
-        await check(found, console, f"{mode}: streams")
+        found[f"{mode}: streams"] = await axe.faults(page)
         for view in VIEWS:
             await page.evaluate("hash => { location.hash = hash; }", view)
             await expect(page.locator("main h1, main h2").first).to_be_attached()
-            await check(found, console, f"{mode}: {view}")
+            found[f"{mode}: {view}"] = await axe.faults(page)
         await page.goto(f"{server.address}/docs")
         await expect(page.locator("h1").first).to_be_visible()
-        await check(found, console, f"{mode}: /docs")
+        found[f"{mode}: /docs"] = await axe.faults(page)
 
 
 async def test_the_views_have_no_fault(api: Api, server: Server, browser: Browser) -> None:

@@ -10,8 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Locator, expect
 
 from stream_server.store import keys
-from tests.browser.console import sign_in_link
-from tests.browser.windows import Window, Windows, named_user, session
+from tests.browser.windows import Window, Windows, named_user, session, sign_in_link
 from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Route, expect
+from playwright.async_api import Browser, Locator, Route, expect
 
-from tests.browser.console import ConsolePage, opened, sign_in_link, texts
+from tests.browser.windows import Window, opened, sign_in_link
 from tests.command_line import Running, clean_environment, running
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import ROOT, Server, restartable
@@ -61,17 +61,18 @@ window.WebSocket = class extends WebSocket { constructor(...all) { super(...all)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def console(server: Server, browser: Browser) -> AsyncIterator[ConsolePage]:
+async def console(server: Server, browser: Browser) -> AsyncIterator[Window]:
     async with opened(server, browser) as found:
         yield found
-        assert found.problems == []
+        assert found.failures == []
 
 
-async def test_from_the_link_to_ones_own_post(api: Api, server: Server, console: ConsolePage) -> None:
+async def test_from_the_link_to_ones_own_post(api: Api, server: Server, console: Window) -> None:
     """The link signs in once. A column shows one's own post with the matched word, and says why."""
+    console.expects_refusals = True
     link = await sign_in_link(server, await api.user())
     page = console.page
-    await console.open(link)
+    await console.follow(link)
     await expect(page.locator(".column").first).to_be_visible()
     assert "code" not in page.url
     column = await console.add_column("greenhouse", "two words")
@@ -90,21 +91,20 @@ async def test_from_the_link_to_ones_own_post(api: Api, server: Server, console:
     await page.goto("about:blank")
     await page.goto(link)
     await expect(page.get_by_role("alert").first).to_contain_text("this sign-in link was used".capitalize())
-    console.problems[:] = [one for one in console.problems if "401" not in one]
 
 
-async def test_the_builder_tries_a_rule_and_marks_a_mistake(api: Api, server: Server, console: ConsolePage) -> None:
+async def test_the_builder_tries_a_rule_and_marks_a_mistake(api: Api, server: Server, console: Window) -> None:
     """The server's error stands under its token; the past hour is counted; boxes are drawn by keys and by numbers."""
+    console.expects_refusals = True
     uid = await api.user()
     await api.post(uid, "pineapple one")
     await api.post(uid, "pineapple two", location={"lon": -178.5, "lat": 1.0})
     page = console.page
-    await console.open(await sign_in_link(server, uid))
+    await console.follow(await sign_in_link(server, uid))
     await page.keyboard.press("c")
     rule = page.get_by_label("Further conditions")
     await rule.fill("pineapple form:ada")
     await expect(page.locator(".mistake")).to_have_text("form:ada")
-    console.problems.clear()  # the browser reports the answer 400
     await rule.fill("pineapple")
     people = page.get_by_role("combobox", name="People")
     await people.fill("nobody_here")
@@ -112,7 +112,6 @@ async def test_the_builder_tries_a_rule_and_marks_a_mistake(api: Api, server: Se
     await expect(page.get_by_role("alert").filter(has_text="There is no user nobody_here.")).to_be_visible()
     await expect(people).to_have_value("nobody_here")
     await people.fill("")
-    console.problems.clear()  # and the answer 404
     await page.get_by_role("button", name="Try the past hour").click()
     trial = page.locator(".trial")
     await expect(trial).to_contain_text("2 posts in the past hour")
@@ -145,7 +144,7 @@ async def test_the_builder_tries_a_rule_and_marks_a_mistake(api: Api, server: Se
     await expect(page.locator(".column").last.locator(".post .text")).to_have_text("pineapple two")
 
 
-async def test_a_preview_that_comes_late_is_not_shown(api: Api, server: Server, console: ConsolePage) -> None:
+async def test_a_preview_that_comes_late_is_not_shown(api: Api, server: Server, console: Window) -> None:
     """The rule was changed while the server counted: the answer tells nothing of the rule on show."""
     uid = await api.user()
     page = console.page
@@ -156,7 +155,7 @@ async def test_a_preview_that_comes_late_is_not_shown(api: Api, server: Server, 
         await may_answer.wait()
         await route.fulfill(response=answer)
 
-    await console.open(await sign_in_link(server, uid))
+    await console.follow(await sign_in_link(server, uid))
     await expect(page.locator(".column").first.locator(".state")).to_have_text(re.compile("live"))
     await page.keyboard.press("c")
     await page.route("**/v1/rules/preview", answer_late)
@@ -172,8 +171,9 @@ async def test_a_preview_that_comes_late_is_not_shown(api: Api, server: Server, 
     await expect(page.locator(".trial")).to_contain_text("0 posts in the past hour")
 
 
-async def test_a_new_account_has_a_form_of_its_own(api: Api, server: Server, console: ConsolePage) -> None:
+async def test_a_new_account_has_a_form_of_its_own(api: Api, server: Server, console: Window) -> None:
     """The browser checks what it can. A refusal is told at its field, and the new user is signed in where it began."""
+    console.expects_refusals = True
     page = console.page
     taken = (await api.sign_up("taken"))["login"]
     await page.goto(f"{server.address}/#/people")
@@ -189,7 +189,6 @@ async def test_a_new_account_has_a_form_of_its_own(api: Api, server: Server, con
     await page.get_by_role("button", name="Create an account").click()
     await expect(page.get_by_role("alert")).to_contain_text("taken")
     await expect(page.get_by_label("Username")).to_be_focused()
-    console.problems.clear()  # the browser reports the answer 409
     await page.get_by_label("Username").fill("fresh")
     await page.get_by_role("button", name="Create an account").click()
     await expect(page.locator(".who")).to_contain_text("fresh")
@@ -205,9 +204,9 @@ async def test_a_new_account_has_a_form_of_its_own(api: Api, server: Server, con
     await expect(page.locator(".who")).to_contain_text("fresh")
 
 
-async def test_a_hostile_post_is_text(api: Api, server: Server, console: ConsolePage) -> None:
+async def test_a_hostile_post_is_text(api: Api, server: Server, console: Window) -> None:
     uid = await api.user()
-    await console.open(await sign_in_link(server, uid))
+    await console.follow(await sign_in_link(server, uid))
     column = await console.add_column("hostile")
     for text in HOSTILE:
         await api.post(uid, text)
@@ -221,11 +220,12 @@ async def test_a_hostile_post_is_text(api: Api, server: Server, console: Console
     assert await column.locator(".post .text").last.evaluate(direction) == "isolate"
 
 
-async def test_an_address_that_names_nothing_breaks_no_view(api: Api, server: Server, console: ConsolePage) -> None:
+async def test_an_address_that_names_nothing_breaks_no_view(api: Api, server: Server, console: Window) -> None:
     """Such links come from strangers: wrong escapes, names that every object of JavaScript has, and other paths."""
+    console.expects_refusals = True
     asked: list[str] = []
     console.page.on("request", lambda request: asked.append(request.url))
-    await console.open(await sign_in_link(server, await api.user()))
+    await console.follow(await sign_in_link(server, await api.user()))
     await expect(console.page.locator("main.streams")).to_be_visible()
     for address in ("#/people/%", "#/constructor/%", "#/people/constructor", "#/toString", "docs#%"):
         await console.page.goto(f"{server.address}/{address}")
@@ -235,17 +235,17 @@ async def test_an_address_that_names_nothing_breaks_no_view(api: Api, server: Se
         await eventually(lambda: any("hostile" in url for url in asked))
         assert all("%2F" in url for url in asked if "hostile" in url)
         asked.clear()
-    refusals = ("400", "404")  # the browser reports these answers
-    console.problems[:] = [one for one in console.problems if not any(status in one for status in refusals)]
 
 
 async def test_a_flood_does_not_freeze_the_page(
-    api: Api, server: Server, console: ConsolePage, record_property: pytest.FixtureRequest
+    api: Api, server: Server, console: Window, record_property: pytest.FixtureRequest
 ) -> None:
     """500 posts a second: the rows and records are bounded, and the time of a frame is reported."""
     await console.page.add_init_script(KEEP_SOCKETS)
-    await console.open(await sign_in_link(server, await api.user()))
-    await console.close_columns()
+    await console.follow(await sign_in_link(server, await api.user()))
+    for _ in range(await console.page.locator(".column").count()):
+        await console.page.locator(".menu summary").first.click()
+        await console.page.locator(".menu[open] >> text=Close column").click()
     column = await console.add_column("flood")
     await console.page.evaluate("window.floodTag = document.querySelector('.column').dataset.tag")
     found = await console.page.evaluate(FLOOD)
@@ -267,10 +267,10 @@ async ([address, token]) => {
 """
 
 
-async def test_a_copied_program_runs_as_it_is(api: Api, server: Server, console: ConsolePage, tmp_path: Path) -> None:
+async def test_a_copied_program_runs_as_it_is(api: Api, server: Server, console: Window, tmp_path: Path) -> None:
     """Each program that the page prints hears a post. Quotes in a filter do no harm."""
     uid = await api.user()
-    await console.open(await sign_in_link(server, uid))
+    await console.follow(await sign_in_link(server, uid))
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
     scripts = await console.page.evaluate(PROGRAMS, [server.address, mint(uid)])
     if shutil.which("node") is None:
@@ -287,6 +287,11 @@ async def test_a_copied_program_runs_as_it_is(api: Api, server: Server, console:
             program.process.kill()
 
 
+async def texts(column: Locator) -> list[str]:
+    """Return the texts of a column's posts, the oldest first."""
+    return (await column.locator(".post .text").all_text_contents())[::-1]
+
+
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Server]:
     """Start a server on a port that it keeps after a restart."""
@@ -300,10 +305,11 @@ async def test_two_tabs_share_a_session_that_is_refreshed(tmp_path: Path, browse
     with Server(tmp_path / "own", "--token-ttl-seconds", "3", "--heartbeat-seconds", "0.5") as own:
         async with opened(own, browser) as console, Api(own) as api:
             uid, page = await api.user(), console.page
+            console.expects_refusals = True  # a busy machine may send a request or a ticket whose token has just ended
             page.context.on(
                 "response", lambda answer: refreshed.append(answer.status) if "/v1/sessions" in answer.url else None
             )
-            await console.open(await sign_in_link(own, uid))
+            await console.follow(await sign_in_link(own, uid))
             await expect(page.locator(".column").first.locator(".state")).to_have_text(re.compile("live"))
             other = await page.context.new_page()
             await other.goto(own.address)
@@ -319,16 +325,14 @@ async def test_two_tabs_share_a_session_that_is_refreshed(tmp_path: Path, browse
             (session,) = (await api.done("GET", "/v1/sessions", token=mint(uid)))["sessions"]
             assert session
             assert set(refreshed) == {201}
-            # A busy machine may send a request or a ticket when its token has just ended; the page repeats it.
-            late = ("401", "HTTP Authentication failed")  # the words of the browser for a request, and for a WebSocket
-            assert [one for one in console.problems if not any(word in one for word in late)] == []
+            assert console.failures == []
 
 
 async def test_nothing_is_missed_or_doubled_when_the_server_is_killed(own: Server, browser: Browser) -> None:
     """Two columns on one socket, one of them paused, and a sample with a socket of its own."""
     async with opened(own, browser) as console, Api(own) as api:
         uid, page = await api.user(), console.page
-        await console.open(await sign_in_link(own, uid))
+        await console.follow(await sign_in_link(own, uid))
         everything = page.locator(".column").first
         left, right = await console.add_column("left"), await console.add_column("right")
         posted = [f"{side} {n}" for n in range(3) for side in ("left", "right")]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.console import opened, sign_in_link
+from tests.browser.windows import opened, sign_in_link
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 
@@ -81,7 +81,7 @@ async def test_no_page_is_wider_than_a_phone(api: Api, server: Server, browser: 
         await check(found, page, "sign in")
         await page.get_by_role("button", name="Create an account").click()
         await check(found, page, "sign up")
-        await console.open(await sign_in_link(server, uid))
+        await console.follow(await sign_in_link(server, uid))
         await expect(page.locator(".column .post").first).to_be_visible()
         await check(found, page, "streams")
         await page.locator(".menu summary").first.click()

@@ -61,74 +61,72 @@ def choose(name: str, within: str) -> Act:
     return act
 
 
-async def deeds(api: Api, una: dict[str, Any]) -> dict[str, Deed]:
+CARD, ROW, PROFILE = "article.status", ".user-row", ".profile"
+
+DEEDS = {
+    "like": Deed(("status/{commented}", "to comment on"), press("Like, 1 like"), "users/me/likes/{commented}", "true"),
+    "bookmark": Deed(("kept", "to comment on"), press("Bookmark"), "users/me/favorites/{commented}", "true"),
+    "comment": Deed(
+        ("status/{commented}", "a comment"), press("Delete this comment"), "statuses/{commented}/comments", "{comment}"
+    ),
+    "member of a list": Deed(("lists/{stays}/members", "un0"), press("Remove"), "lists/{stays}/members", "{un0}"),
+    "list": Deed(("lists/{goes}", "Goes"), press("Delete list"), "users/{una}/lists", "{goes}"),
+    "member of a group": Deed(("groups/{stay}/members", "un0"), press("Remove"), "groups/{stay}/members", "{un0}"),
+    "group": Deed(("groups/{go}", "Go"), press("Delete group"), "users/me/groups", "{go}"),
+    "leave a group": Deed(("groups/{theirs}", "Theirs"), press("Leave"), "users/me/groups", "{theirs}"),
+    "invitation": Deed(("groups", "Secret"), press("Decline"), "users/me/invitations", "{secret}"),
+    "talk": Deed(("talks/requests", "hello stranger"), press("Decline"), "talks/requests", "{talk}"),
+    "request": Deed(("requests", "un4"), press("Decline"), "users/me/requests", "{un4}"),
+    "own request": Deed(("requests/sent", "un1"), press("Cancel request"), "users/me/requests/sent", "{un1}"),
+    "unblock": Deed(("privacy", "un2"), press("Unblock", ROW), "users/me/blocks", "{un2}"),
+    "unmute": Deed(("privacy/muted", "un3"), press("Unmute", ROW), "users/me/mutes", "{un3}"),
+    "unfollow": Deed(("@un0", "Unfollow"), press("Unfollow"), "users/{una}/following", "{un0}"),
+    "block": Deed(("@un5", "Follow"), choose("Block", PROFILE), "users/me/blocks", "{un5}"),
+    "mute": Deed(("@un8", "Follow"), choose("Mute", PROFILE), "users/me/mutes", "{un8}"),
+    "block an author": Deed(("@un6", "#undone"), choose("Block @un6", CARD), "users/me/blocks", "{un6}"),
+    "mute an author": Deed(("@un7", "#undone"), choose("Mute @un7", CARD), "users/me/mutes", "{un7}"),
+    "post": Deed(("@una", "mine to delete"), choose("Delete", CARD), "users/{una}/statuses", "{mine}"),
+}
+"""All deeds, with names in the place of the ids that `make` gives them."""
+
+MADE: tuple[tuple[str, str, str, str, dict[str, Any]], ...] = (
+    ("", "una", "PATCH", "users/me", {"protected": True}),
+    ("", "un1", "PATCH", "users/me", {"protected": True}),
+    *(("", "una", "PUT", f"users/me/following/{{{target}}}", {}) for target in ("un0", "un1")),
+    ("", "un4", "PUT", "users/me/following/{una}", {}),
+    ("", "una", "PUT", "users/me/blocks/{un2}", {}),
+    ("", "una", "PUT", "users/me/mutes/{un3}", {}),
+    ("mine", "una", "POST", "statuses", {"message": "mine to delete"}),
+    ("commented", "un0", "POST", "statuses", {"message": "to comment on"}),
+    *(("", author, "POST", "statuses", {"message": "not for me #undone"}) for author in ("un6", "un7")),
+    ("comment", "una", "POST", "statuses/{commented}/comments", {"message": "a comment"}),
+    *(("", "una", "PUT", f"users/me/{kind}/{{commented}}", {}) for kind in ("likes", "favorites")),
+    *((name.lower(), "una", "POST", "lists", {"name": name}) for name in ("Stays", "Goes")),
+    ("", "una", "PUT", "lists/{stays}/members/{un0}", {}),
+    *((name.lower(), "una", "POST", "groups", {"name": name, "kind": "public"}) for name in ("Stay", "Go")),
+    ("", "un0", "PUT", "groups/{stay}/members/me", {}),
+    ("theirs", "un0", "POST", "groups", {"name": "Theirs", "kind": "public"}),
+    ("", "una", "PUT", "groups/{theirs}/members/me", {}),
+    ("secret", "un8", "POST", "groups", {"name": "Secret", "kind": "private"}),
+    ("", "un8", "PUT", "groups/{secret}/members/{una}", {}),
+    ("talk", "un8", "POST", "talks", {"people": ["{una}"]}),
+    ("", "un8", "POST", "talks/{talk}/messages", {"message": "hello stranger"}),
+)
+"""What is made before: the name of its id, who makes it, and the request."""
+
+
+async def make(api: Api, una: dict[str, Any]) -> dict[str, Deed]:
     """Make what can be deleted, left and refused by the user `una`, and return the deeds that do it."""
-    others = await api.users(f"un{n}" for n in range(9))
-    vic, wes, xan, yve, zed, quy, ray, sue, tom = others.values()
-    uid = una["id"]
-
-    async def call(who: str, method: str, path: str, **body: Any) -> Any:
-        return await api.done(method, f"/v1/{path}", token=mint(who), json=body or None)
-
-    await call(uid, "PATCH", "users/me", protected=True)
-    await call(wes, "PATCH", "users/me", protected=True)
-    for who, target in ((uid, vic), (uid, wes), (zed, uid)):
-        await call(who, "PUT", f"users/me/following/{target}")
-    for relation, target in (("blocks", xan), ("mutes", yve)):
-        await call(uid, "PUT", f"users/me/{relation}/{target}")
-    mine = (await api.post(uid, "mine to delete"))["id"]
-    commented = (await api.post(vic, "to comment on"))["id"]
-    for author in (ray, sue):
-        await api.post(author, "not for me #undone")
-    comment = (await call(uid, "POST", f"statuses/{commented}/comments", message="a comment"))["id"]
-    for kind in ("likes", "favorites"):
-        await call(uid, "PUT", f"users/me/{kind}/{commented}")
-    lists = [(await call(uid, "POST", "lists", name=name))["id"] for name in ("Stays", "Goes")]
-    await call(uid, "PUT", f"lists/{lists[0]}/members/{vic}")
-    about = {"kind": "public"}
-    groups = [(await call(uid, "POST", "groups", name=name, **about))["id"] for name in ("Stay", "Go")]
-    await call(vic, "PUT", f"groups/{groups[0]}/members/me")
-    theirs = (await call(vic, "POST", "groups", name="Theirs", **about))["id"]
-    await call(uid, "PUT", f"groups/{theirs}/members/me")
-    secret = (await call(tom, "POST", "groups", name="Secret", kind="private"))["id"]
-    await call(tom, "PUT", f"groups/{secret}/members/{uid}")
-    talk = (await call(tom, "POST", "talks", people=[uid]))["id"]
-    await call(tom, "POST", f"talks/{talk}/messages", message="hello stranger")
-    card, row = "article.status", ".user-row"
-    conversation = f"status/{commented}"
-    names = {uid: login for login, uid in others.items()}
+    ids = {"una": una["id"], **await api.users(f"un{n}" for n in range(9))}
+    for name, who, method, path, given in MADE:
+        body = {key: [one.format(**ids) for one in value] if key == "people" else value for key, value in given.items()}
+        answer = await api.done(method, f"/v1/{path.format(**ids)}", token=mint(ids[who]), json=body or None)
+        if name:
+            ids[name] = answer["id"]
     return {
-        "like": Deed((conversation, "to comment on"), press("Like, 1 like"), f"users/me/likes/{commented}", "true"),
-        "bookmark": Deed(("kept", "to comment on"), press("Bookmark"), f"users/me/favorites/{commented}", "true"),
-        "comment": Deed(
-            (conversation, "a comment"), press("Delete this comment"), f"statuses/{commented}/comments", comment
-        ),
-        "member of a list": Deed(
-            (f"lists/{lists[0]}/members", names[vic]), press("Remove"), f"lists/{lists[0]}/members", vic
-        ),
-        "list": Deed((f"lists/{lists[1]}", "Goes"), press("Delete list"), f"users/{uid}/lists", lists[1]),
-        "member of a group": Deed(
-            (f"groups/{groups[0]}/members", names[vic]), press("Remove"), f"groups/{groups[0]}/members", vic
-        ),
-        "group": Deed((f"groups/{groups[1]}", "Go"), press("Delete group"), "users/me/groups", groups[1]),
-        "leave a group": Deed((f"groups/{theirs}", "Theirs"), press("Leave"), "users/me/groups", theirs),
-        "invitation": Deed(("groups", "Secret"), press("Decline"), "users/me/invitations", secret),
-        "talk": Deed(("talks/requests", "hello stranger"), press("Decline"), "talks/requests", talk),
-        "request": Deed(("requests", names[zed]), press("Decline"), "users/me/requests", zed),
-        "own request": Deed(("requests/sent", names[wes]), press("Cancel request"), "users/me/requests/sent", wes),
-        "unblock": Deed(("privacy", names[xan]), press("Unblock", row), "users/me/blocks", xan),
-        "unmute": Deed(("privacy/muted", names[yve]), press("Unmute", row), "users/me/mutes", yve),
-        "unfollow": Deed(("@" + names[vic], "Unfollow"), press("Unfollow"), f"users/{uid}/following", vic),
-        "block": Deed(("@" + names[quy], "Follow"), choose("Block", ".profile"), "users/me/blocks", quy),
-        "mute": Deed(("@" + names[tom], "Follow"), choose("Mute", ".profile"), "users/me/mutes", tom),
-        "block an author": Deed(
-            ("@" + names[ray], "#undone"), choose(f"Block @{names[ray]}", card), "users/me/blocks", ray
-        ),
-        "mute an author": Deed(
-            ("@" + names[sue], "#undone"), choose(f"Mute @{names[sue]}", card), "users/me/mutes", sue
-        ),
-        "post": Deed(("@una", "mine to delete"), choose("Delete", card), f"users/{uid}/statuses", mine),
-    }  # fmt: skip
+        name: Deed((page.format(**ids), text), act, path.format(**ids), needle.format(**ids))
+        for name, ((page, text), act, path, needle) in DEEDS.items()
+    }
 
 
 async def state(api: Api, uid: str, all_deeds: dict[str, Deed]) -> dict[str, bool]:
@@ -149,7 +147,7 @@ async def do(window: Window, deed: Deed) -> None:
 async def test_what_is_undone_never_happens_and_all_else_does(site_api: Api, windows: Windows) -> None:
     """Each deed in turn is undone, by its button or by a key: no write was sent. Left alone, each is done."""
     una = await named_user(site_api, "una")
-    all_deeds = await deeds(site_api, una)
+    all_deeds = await make(site_api, una)
     before = await state(site_api, una["id"], all_deeds)
     window = await windows.open(una, "/#/people")
     written: list[str] = []

@@ -1,15 +1,27 @@
 """Windows of the console: one browser context for each signed-in user, and what must never happen in any of them."""
 
 import json
+import re
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from playwright.async_api import Browser, ConsoleMessage, Locator, Page, ViewportSize, expect
 
+from stream_server.store.social.sign_ins import SignIn
+from stream_server.store.store import Store
 from tests.browser import axe
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
+
+SCOPES = frozenset({"read", "write", "stream", "firehose", "admin"})
+WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", e => violations.push(`${e.violatedDirective} ${e.blockedURI}`));
+"""
+"""Keeps what the page's policy forbade, before any script of the page runs."""
 
 PATIENCE_MS = 20_000
 DESKTOP: ViewportSize = {"width": 1100, "height": 700}
@@ -67,6 +79,21 @@ class Window:
         """Open a path of the server, such as ``/#/people``, as from a bookmark."""
         await self.page.goto("about:blank")
         await self.page.goto(self.server.address + path)
+
+    async def follow(self, link: str) -> None:
+        """Follow a link that signs in, and wait until the view Streams hears keys."""
+        await self.page.goto(link)
+        await expect(self.page.locator(".board")).to_be_visible()
+
+    async def add_column(self, *words: str) -> Locator:
+        """Add a column for posts with any of the words, by the keyboard alone. Return the column."""
+        before = await self.page.locator(".column").count()
+        await self.page.keyboard.press("c")
+        await self.page.keyboard.type("".join(f"{word}," for word in words))
+        await self.page.keyboard.press("Enter")
+        column = self.page.locator(".column").nth(before)
+        await expect(column.locator(".state")).to_have_text(re.compile("live"))
+        return column
 
     async def enter(self, kept: str, path: str) -> None:
         """Sign in with a session as the console keeps it, without loading the page again."""
@@ -133,6 +160,29 @@ class Windows:
             window.expects_refusals = False
         self._used = 0
         assert failures == [], failures
+
+
+@asynccontextmanager
+async def opened(server: Server, browser: Browser, **options: Any) -> AsyncIterator[Window]:
+    """Open an empty window with a storage of its own. Its pages must not break their policy."""
+    context = await browser.new_context(**options)
+    await context.add_init_script(WATCH)
+    window = Window(await context.new_page(), server)
+    window.watch()
+    try:
+        yield window
+        assert await window.page.evaluate("window.violations") == []
+    finally:
+        await context.close()
+
+
+async def sign_in_link(server: Server, uid: str, scopes: frozenset[str] = SCOPES) -> str:
+    """Return a link as `stream-server sign-in` prints it."""
+    store = Store(server.redis_url, timeout_seconds=5)
+    try:
+        return f"{server.address}/#code={await store.sign_ins.issue(SignIn(uid, scopes))}"
+    finally:
+        await store.close()
 
 
 def session(user: dict[str, Any], scope: str, token: str = "") -> str:

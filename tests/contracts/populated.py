@@ -86,13 +86,13 @@ class Populated:
         """
         others = [self._sign_up(_fresh()) for _ in range(3)]
         if "/requests" in self._path:
-            self._done("PATCH", "/v1/users/me", {"protected": True})
+            self.done("PATCH", "/v1/users/me", {"protected": True})
         for source, target in ((self.uid, others[0]), *((other, self.uid) for other in others)):
-            self._done("PUT", f"/v1/users/me/following/{target}", sub=source)
+            self.done("PUT", f"/v1/users/me/following/{target}", sub=source)
         for author in (self.uid, *others):
             self._made("/v1/statuses", {"message": "hello"}, sub=author)
         kept = self._made("/v1/lists", {"name": "people"}, sub=others[0])
-        self._done("PUT", f"/v1/lists/{kept}/members/{self.uid}", sub=others[0])
+        self.done("PUT", f"/v1/lists/{kept}/members/{self.uid}", sub=others[0])
         return others
 
     def _make_statuses(self) -> list[str]:
@@ -110,7 +110,7 @@ class Populated:
 
     def _make_lists(self) -> list[str]:
         made = self._made("/v1/lists", {"name": "books"})
-        self._done("PUT", f"/v1/lists/{made}/members/{self.of('users')[0]}")
+        self.done("PUT", f"/v1/lists/{made}/members/{self.of('users')[0]}")
         return [made]
 
     def _make_groups(self) -> list[str]:
@@ -131,12 +131,12 @@ class Populated:
         return [self._made("/v1/reports", {"reason": "spam", **one}) for one in about]
 
     def _make_rules(self) -> list[str]:
-        made = self._done("POST", "/v1/rules", {"rules": [{"rule": "hello", "tag": "greeting"}, {"rule": "#world"}]})
+        made = self.done("POST", "/v1/rules", {"rules": [{"rule": "hello", "tag": "greeting"}, {"rule": "#world"}]})
         return [one["id"] for one in made["rules"]]
 
     def _make_sessions(self) -> list[str]:
-        self._done("POST", "/v1/sessions", {"login": self.login, "password": PASSWORD})
-        return [one["id"] for one in self._done("GET", "/v1/sessions")["sessions"]]
+        self.done("POST", "/v1/sessions", {"login": self.login, "password": PASSWORD})
+        return [one["id"] for one in self.done("GET", "/v1/sessions")["sessions"]]
 
     def _make_streams(self) -> list[str]:
         """Open a stream, which stays open as long as this object."""
@@ -149,18 +149,18 @@ class Populated:
 
     def _make_notifications(self) -> list[str]:
         self.of("statuses")
-        return [one["id"] for one in self._done("GET", "/v1/notifications")["notifications"]]
+        return [one["id"] for one in self.done("GET", "/v1/notifications")["notifications"]]
 
     def _sign_up(self, login: str) -> str:
         body = {"login": login, "name": login, "email": f"{login}@example.org", "password": PASSWORD}
-        uid: str = self._done("POST", "/v1/users", body)["id"]
+        uid: str = self.done("POST", "/v1/users", body)["id"]
         return uid
 
     def _made(self, path: str, body: Body, *, sub: str = "") -> str:
-        made: str = self._done("POST", path, body, sub=sub)["id"]
+        made: str = self.done("POST", path, body, sub=sub)["id"]
         return made
 
-    def _done(self, method: str, path: str, body: Body | None = None, *, sub: str = "") -> Any:
+    def done(self, method: str, path: str, body: Body | None = None, *, sub: str = "") -> Any:
         """Send a request that must succeed. Returns the decoded answer."""
         headers = {} if path == "/v1/users" else {"Authorization": f"Bearer {mint(sub or self.uid, ALL)}"}
         answer = self._session.request(method, self._address + path, json=body, headers=headers)

@@ -17,7 +17,7 @@ REFUSALS = sorted(set(re.findall(r"refuse\('([A-Z_]+ [\w-]+)", TEXT)) | {f"{word
 
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_each_refusal_has_a_message(refusal: str) -> None:
-    error = to_api_error(ResponseError(refusal))
+    error = to_api_error(ResponseError(f"REFUSED {refusal} script: 1f, on @user_script:1."))
     assert not isinstance(error, InternalError)
     assert error.message
 

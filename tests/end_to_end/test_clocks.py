@@ -18,7 +18,6 @@ import pytest
 from stream_server.store import keys
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
-from tests.end_to_end.faults.site import running
 from tests.end_to_end.faults.skewed_clock import MODULE, SKEW_FILE, ahead, jumped, skew
 from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, private_redis
@@ -70,9 +69,11 @@ async def clocked(tmp_path: Path) -> AsyncIterator[Clocked]:
     skew(file, 0)
     with private_redis() as redis:
         flags = ("--heartbeat-seconds", "0.2", "--redis", redis.url, "--canary-seconds", "0.5")
-        with Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server:
-            async with Api(server) as api:
-                yield Clocked(redis, server, api, await api.user(), file)
+        async with (
+            Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server,
+            Api(server) as api,
+        ):
+            yield Clocked(redis, server, api, await api.user(), file)
 
 
 async def beats(stream: Consumer, more: int) -> list[dict[str, Any]]:
@@ -188,7 +189,7 @@ async def test_redis_clock_set_back_leaves_ids_and_cursors_in_order(clocked: Clo
     begins = {old.messages[0]["cursor"]: ids[1:], middle: ids[4:], "-15m": ids, made[-1]["posted"]: ids[1:]}
     await old.close()
     fresh = Server(clocked.file.with_name("fresh"), "--redis", clocked.redis.url)
-    async with running(fresh), Api(fresh) as other:
+    async with fresh, Api(fresh) as other:
         for api in (clocked.api, other):
             for since, wanted in begins.items():
                 async with await api.stream({"follow": clocked.uid, "since": since}, token=clocked.token()) as stream:

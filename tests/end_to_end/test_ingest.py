@@ -27,9 +27,7 @@ Line = dict[str, Any]
 
 def history(source: random.Random, count: int) -> list[Line]:
     """Return lines of a site: users, then posts, replies, deletes, follows and unfollows. Each has an id."""
-    lines: list[Line] = [
-        {"op": "user", "user": {"foreign_id": f"u{n}"}, "id": f"made{n}"} for n in range(USERS)
-    ]
+    lines: list[Line] = [{"op": "user", "user": {"foreign_id": f"u{n}"}, "id": f"made{n}"} for n in range(USERS)]
     alive: list[str] = []
     pairs: set[tuple[str, str]] = set()
     for n in range(count):

@@ -1,7 +1,6 @@
 // @ts-check
 /** The OpenAPI document as a list of routes that the page can draw. Pure: JSON in, plain objects out. */
 
-/** @typedef {Record<string, any>} Json */
 /**
  * @typedef {object} Route
  * @property {string} id           the operationId, which is also the route's hash
@@ -11,10 +10,10 @@
  * @property {string} summary
  * @property {string} access       `open`, `token`, or the name of a scope
  * @property {boolean} ticket      whether a ticket in the query may stand for the token
- * @property {Json[]} parameters   OpenAPI parameter objects
- * @property {{media: string, schema: Json}[]} bodies
+ * @property {any[]} parameters   OpenAPI parameter objects
+ * @property {{media: string, schema: any}[]} bodies
  * @property {boolean} bodyRequired
- * @property {{status: string, description: string, media: string, schema: Json | null, headers: string[]}[]} answers
+ * @property {{status: string, description: string, media: string, schema: any, headers: string[]}[]} answers
  * @property {{status: string, codes: string[]}[]} errors
  * @property {boolean} streams     whether the answer lasts as long as the connection
  * @property {string} words        what the search looks through, in small letters
@@ -25,13 +24,13 @@ const SUCCESS = /^2/;
 const CODE = /`([a-z_]+)`/g;
 const STREAM_TYPE = "text/event-stream";
 
-/** Return the routes of an OpenAPI document, in its order. @param {Json} source @returns {Route[]} */
+/** Return the routes of an OpenAPI document, in its order. @param {any} source @returns {Route[]} */
 export function routesOf(source) {
   return Object.entries(source.paths).flatMap(([path, methods]) =>
     METHODS.filter((method) => method in methods).map((method) => routeOf(source, path, method, methods[method])));
 }
 
-/** @param {Json} source @param {string} path @param {string} method @param {Json} operation @returns {Route} */
+/** @param {any} source @param {string} path @param {string} method @param {any} operation @returns {Route} */
 function routeOf(source, path, method, operation) {
   const answers = answersOf(source, operation.responses);
   const tag = operation.tags[0];
@@ -52,19 +51,18 @@ function routeOf(source, path, method, operation) {
   };
 }
 
-/** @param {Json[]} security @returns {{access: string, ticket: boolean}} */
+/** @param {any[]} security @returns {{access: string, ticket: boolean}} */
 function accessOf(security) {
   const bearer = security.find((way) => "bearer" in way);
   const access = bearer === undefined ? "open" : (bearer.bearer[0] ?? "token");
   return { access, ticket: security.some((way) => "ticket" in way) };
 }
 
-/** @param {Json | undefined} content @returns {{media: string, schema: Json}[]} */
+/** @param {any} content @returns {{media: string, schema: any}[]} */
 function contents(content) {
   return Object.entries(content ?? {}).map(([media, part]) => ({ media, schema: part.schema }));
 }
 
-/** @param {Json} source @param {Json} responses */
 function answersOf(source, responses) {
   const found = Object.entries(responses).filter(([status]) => SUCCESS.test(status));
   return found.map(([status, answer]) => {
@@ -79,13 +77,12 @@ function answersOf(source, responses) {
   });
 }
 
-/** @param {Json} source @param {Json} responses */
 function errorsOf(source, responses) {
   const found = Object.entries(responses).filter(([status]) => !SUCCESS.test(status));
   return found.map(([status, answer]) => ({ status, codes: codesOf(follow(source, answer).description) }));
 }
 
-/** Return all error codes of the API with their status. @param {Json} source */
+/** Return all error codes of the API with their status. @param {any} source */
 export function allErrors(source) {
   const responses = Object.entries(source.components.responses);
   return responses.map(([status, answer]) => ({ status, codes: codesOf(answer.description) }));
@@ -96,13 +93,13 @@ function codesOf(text) {
   return [...text.matchAll(CODE)].map((match) => match[1]);
 }
 
-/** Return what a `$ref` stands for, or the object itself. @param {Json} source @param {Json} object @returns {Json} */
+/** Return what a `$ref` stands for, or the object itself. @param {any} source @param {any} object @returns {any} */
 export function follow(source, object) {
   if (typeof object?.$ref !== "string") return object;
   return object.$ref.split("/").slice(1).reduce((/** @type {any} */ part, name) => part[name], source);
 }
 
-/** Return the name of the object to which a `$ref` points; empty if there is none. @param {Json} object */
+/** Return the name of the object to which a `$ref` points; empty if there is none. @param {any} object */
 export function refName(object) {
   return typeof object?.$ref === "string" ? object.$ref.slice(object.$ref.lastIndexOf("/") + 1) : "";
 }

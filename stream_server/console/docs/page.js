@@ -1,19 +1,18 @@
 // @ts-check
 /** The page `/docs`: all routes of the server, from its own `/openapi.json`. */
 
-import { decoded, fill, h } from "../dom.js";
-import { openAccount } from "./account.js";
+import { decoded, fill, h, isolate } from "../dom.js";
+import { openClient, scopesOf } from "../session.js";
 import { allErrors, routesOf, search } from "./document.js";
-import { RouteSection } from "./route.js";
+import { codeList, RouteSection } from "./route.js";
 import { prose, shape } from "./shape.js";
 
-/** @typedef {Record<string, any>} Json */
 /** @typedef {import("./document.js").Route} Route */
 
 const LAST = ["server", "console"];
 
 class Page {
-  /** @param {Json} source @param {import("./account.js").Account} account */
+  /** @param {any} source @param {Account} account */
   constructor(source, account) {
     this.source = source;
     this.account = account;
@@ -29,7 +28,6 @@ class Page {
       dialects(source), errorTable(source), objects(source));
   }
 
-  /** @param {Json} tag */
   group(tag) {
     const sections = this.routes.filter((route) => route.tag === tag.name).map((route) => this.sections.get(route.id));
     const root = h("section", { class: "docs-group", id: `tag-${tag.name}`, "aria-labelledby": `title-${tag.name}` },
@@ -100,7 +98,7 @@ class Page {
   }
 }
 
-/** Return the tags, those about the server itself last. @param {Json[]} tags */
+/** Return the tags, those about the server itself last. @param {any[]} tags */
 function inOrder(tags) {
   return [...tags.filter((tag) => !LAST.includes(tag.name)), ...tags.filter((tag) => LAST.includes(tag.name))];
 }
@@ -116,7 +114,22 @@ function titleOf(tag) {
   return words[0].toUpperCase() + words.slice(1);
 }
 
-/** @param {Json} source @param {import("./account.js").Account} account */
+/** Who is signed in, for the forms that try a route. The page also works without. @typedef {{login: string, scopes: string[], token: () => Promise<string | null>}} Account @returns {Account} */
+function openAccount() {
+  const client = openClient();
+  const login = client.user?.login ?? "";
+  const scopes = login ? [...scopesOf(client.store.load()?.token ?? "")].sort() : [];
+  return { login, scopes, token: async () => (client.user ? client.token() : null) };
+}
+
+/** @param {Account} account */
+function accountWords({ login, scopes }) {
+  if (!login) return ["You are not signed in: you can read everything here, and try the open routes. ", h("a", { href: "/" }, "Sign in"), " to try the others."];
+  const codes = scopes.map((scope) => [" ", h("code", {}, scope)]);
+  return ["You are signed in as ", h("b", {}, isolate(`@${login}`)), " with the scopes", codes, ". Requests that you try are real."];
+}
+
+/** @param {any} source @param {Account} account */
 function introduction(source, account) {
   return h("section", { class: "docs-intro" },
     h("h1", {}, "The API ", h("small", {}, source.info.version)),
@@ -125,39 +138,36 @@ function introduction(source, account) {
       h("a", { href: "#sessions_log_in" }, h("code", {}, "POST /v1/sessions")), " gives one. Bodies are JSON. ",
       "Lists come in pages: the value of ", h("code", {}, "next"), " is the parameter ", h("code", {}, "before"), " of the next request. ",
       "A write with an ", h("code", {}, "Idempotency-Key"), " can be repeated safely."),
-    h("p", { class: "docs-account" }, ...account.words()),
+    h("p", { class: "docs-account" }, accountWords(account)),
     h("p", { class: "docs-keys" }, h("kbd", {}, "/"), " search ", h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " next and previous route ",
       h("kbd", {}, "Enter"), " open"));
 }
 
-/** Return the routes of other protocols, which OpenAPI's paths leave out. @param {Json} source */
+/** Return the routes of other protocols, which OpenAPI's paths leave out. @param {any} source */
 function dialects(source) {
   const rows = source["x-dialects"] ?? [];
   if (!rows.length) return null;
   return h("section", { class: "docs-extra", id: "dialects" }, h("h2", {}, h("a", { href: "#dialects" }, "Twitter's protocols")),
     h("p", { class: "docs-about" }, "These routes speak the streaming protocols of Twitter v1.1 and v2, so that its clients work unchanged."),
-    h("ul", { class: "docs-plain" }, ...rows.map((/** @type {Json} */ row) => h("li", {},
+    h("ul", { class: "docs-plain" }, ...rows.map((row) => h("li", {},
       h("span", { class: `docs-method docs-${row.method.toLowerCase()}` }, row.method), " ", h("code", { class: "docs-path" }, row.path), " ",
       h("span", { class: "docs-summary" }, ...prose(row.summary))))));
 }
 
-/** @param {Json} source */
 function errorTable(source) {
   return h("section", { class: "docs-extra", id: "errors" }, h("h2", {}, h("a", { href: "#errors" }, "Errors")),
     h("p", { class: "docs-about" }, "A refused request gets this body. ", h("code", {}, "param"), " names the wrong parameter, member or header."),
     shape(source, source.components.schemas.ErrorResponse, false),
-    h("dl", { class: "docs-codes" }, ...allErrors(source).flatMap(({ status, codes }) => [
-      h("dt", {}, status), h("dd", {}, ...codes.map((code) => h("code", {}, code)))])));
+    codeList(allErrors(source)));
 }
 
-/** @param {Json} source */
 function objects(source) {
   const all = Object.entries(source.components.schemas).sort(([one], [other]) => one.localeCompare(other));
   return h("section", { class: "docs-extra", id: "objects" }, h("h2", {}, h("a", { href: "#objects" }, "Objects")),
     ...all.map(([name, schema]) => object(source, name, schema)));
 }
 
-/** @param {Json} source @param {string} name @param {Json} schema */
+/** @param {any} source @param {string} name @param {any} schema */
 function object(source, name, schema) {
   const details = h("details", { class: "docs-object", id: `object-${name}` }, h("summary", {}, h("code", {}, name)));
   details.addEventListener("toggle", () => {

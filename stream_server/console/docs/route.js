@@ -3,18 +3,17 @@
 
 import { h } from "../dom.js";
 import { follow } from "./document.js";
-import { example, typeWords } from "./schema.js";
-import { prose, shape } from "./shape.js";
+import { example } from "./schema.js";
+import { member, prose, shape } from "./shape.js";
 import { tryPanel } from "./try.js";
 
 /** @typedef {import("./document.js").Route} Route */
-/** @typedef {Record<string, any>} Json */
 
 const PLACES = /** @type {Record<string, string>} */ ({ path: "In the path", query: "In the query", header: "Headers" });
 
 /** The row and the panel of a route. The panel is built when it is opened for the first time. */
 export class RouteSection {
-  /** @param {Json} source @param {Route} route @param {import("./account.js").Account} account */
+  /** @param {any} source @param {Route} route @param {import("./page.js").Account} account */
   constructor(source, route, account) {
     this.route = route;
     this.source = source;
@@ -70,7 +69,7 @@ function access(route) {
   return h("span", { class: "docs-access" }, "scope ", h("code", {}, route.access), ticket);
 }
 
-/** @param {Json} source @param {Route} route @returns {Node[]} */
+/** @param {any} source @param {Route} route @returns {Node[]} */
 function parameters(source, route) {
   return Object.entries(PLACES).flatMap(([place, title]) => {
     const found = route.parameters.filter((parameter) => parameter.in === place);
@@ -78,21 +77,13 @@ function parameters(source, route) {
   });
 }
 
-/** @param {Json} source @param {Json} parameter */
 function parameter(source, parameter) {
   const schema = follow(source, parameter.schema);
-  const about = parameter.description ?? schema.description;
-  const fallback = schema.default === undefined ? null : h("span", { class: "docs-optional" }, "default ", h("code", {}, String(schema.default)));
-  return h("li", {},
-    h("div", { class: "docs-member" },
-      h("code", { class: "docs-name" }, parameter.name),
-      h("span", { class: "docs-type" }, typeWords(schema)),
-      parameter.required ? h("span", { class: "docs-required" }, "required") : null,
-      fallback),
-    about ? h("p", { class: "docs-about" }, ...prose(about)) : null);
+  const owner = { required: parameter.required ? [parameter.name] : [] };
+  return member(source, owner, parameter.name, { ...schema, description: parameter.description ?? schema.description }, true);
 }
 
-/** @param {Json} source @param {Route} route @returns {Node[]} */
+/** @param {any} source @param {Route} route @returns {Node[]} */
 function body(source, route) {
   if (!route.bodies.length) return [];
   const medias = route.bodies.map((each) => each.media).join(" or ");
@@ -105,7 +96,7 @@ function body(source, route) {
   ];
 }
 
-/** @param {Json} source @param {Route} route @returns {Node[]} */
+/** @param {any} source @param {Route} route @returns {Node[]} */
 function answers(source, route) {
   return route.answers.flatMap((answer, at) => [
     h("h4", {}, "Answer ", h("span", { class: "docs-status" }, answer.status), " ", h("small", {}, answer.media)),
@@ -118,14 +109,15 @@ function answers(source, route) {
 /** @param {Route} route */
 function errors(route) {
   return h("details", { class: "docs-errors" },
-    h("summary", {}, h("h4", {}, "Errors"), " ", route.errors.map((error) => error.status).join(" ")),
-    h("dl", {}, ...route.errors.flatMap((error) => [
-      h("dt", {}, error.status),
-      h("dd", {}, ...error.codes.map((code) => h("code", {}, code))),
-    ])));
+    h("summary", {}, h("h4", {}, "Errors"), " ", route.errors.map((error) => error.status).join(" ")), codeList(route.errors));
 }
 
-/** @param {Json} source @param {Route} route @returns {Node[]} */
+/** Return error codes by their status. @param {{status: string, codes: string[]}[]} errors */
+export function codeList(errors) {
+  return h("dl", { class: "docs-codes" }, errors.flatMap(({ status, codes }) => [h("dt", {}, status), h("dd", {}, codes.map((code) => h("code", {}, code)))]));
+}
+
+/** @param {any} source @param {Route} route @returns {Node[]} */
 function examples(source, route) {
   const answer = route.answers[0];
   if (!answer?.schema || answer.media !== "application/json") return [];

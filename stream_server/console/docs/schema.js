@@ -3,8 +3,6 @@
 
 import { follow, refName } from "./document.js";
 
-/** @typedef {Record<string, any>} Json */
-
 /** Example values by member name, where the schema alone would give a dull one. */
 const EXAMPLES = Object.freeze(/** @type {Record<string, unknown>} */ ({
   login: "ada", name: "Ada", email: "ada@example.org", password: "a good password", bio: "Bread, trains and programs.",
@@ -16,21 +14,21 @@ const EXAMPLES = Object.freeze(/** @type {Record<string, unknown>} */ ({
 }));
 const MAX_DEPTH = 5;
 
-/** Return the schema without the alternative `null`. @param {Json} schema @returns {{schema: Json, nullable: boolean}} */
+/** Return the schema without the alternative `null`. @param {any} schema @returns {{schema: any, nullable: boolean}} */
 export function withoutNull(schema) {
   if (!Array.isArray(schema.anyOf)) return { schema, nullable: false };
-  const options = schema.anyOf.filter((/** @type {Json} */ option) => option.type !== "null");
+  const options = schema.anyOf.filter((option) => option.type !== "null");
   const nullable = options.length < schema.anyOf.length;
   return { schema: options.length === 1 ? { ...schema, anyOf: undefined, ...options[0] } : schema, nullable };
 }
 
-/** Return a schema's type and limits in words, such as `list of Status, at most 4`. @param {Json} schema @returns {string} */
+/** Return a schema's type and limits in words, such as `list of Status, at most 4`. @param {any} schema @returns {string} */
 export function typeWords(schema) {
   const { schema: own, nullable } = withoutNull(schema);
   return plainWords(own) + (nullable ? " or null" : "");
 }
 
-/** @param {Json} schema @returns {string} */
+/** @param {any} schema @returns {string} */
 function plainWords(schema) {
   if (refName(schema)) return refName(schema);
   if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(", ");
@@ -43,14 +41,13 @@ function plainWords(schema) {
   return schema.type ?? "any JSON";
 }
 
-/** @param {Json} schema */
 function stringWords(schema) {
   if (schema.format === "date-time") return "time";
   if (/^\^(\()?\[0-9\]/.test(schema.pattern ?? "")) return "id";
   return `string${limits(schema, "Length", " code points")}`;
 }
 
-/** @param {Json} schema @param {string} noun @param {string} unit */
+/** @param {any} schema @param {string} noun @param {string} unit */
 function limits(schema, noun, unit) {
   const [least, most] = [schema[`min${noun}`], schema[`max${noun}`]];
   if (least !== undefined && most !== undefined) return `, ${least} to ${most}${unit}`;
@@ -58,21 +55,20 @@ function limits(schema, noun, unit) {
   return least === undefined ? "" : `, at least ${least}${unit}`;
 }
 
-/** @param {Json} schema */
 function range(schema) {
   const { minimum, maximum } = schema;
   if (minimum !== undefined && maximum !== undefined) return `, ${minimum} to ${maximum}`;
   return minimum === undefined ? "" : `, at least ${minimum}`;
 }
 
-/** Return the object schema beneath a member: itself, its reference, or its list's items. @param {Json} source @param {Json} schema @returns {Json | null} */
+/** Return the object schema beneath a member: itself, its reference, or its list's items. @param {any} source @param {any} schema @returns {any} */
 export function innerObject(source, schema) {
   const own = follow(source, withoutNull(schema).schema);
   if (own.properties) return own;
   return own.type === "array" && own.items ? innerObject(source, own.items) : null;
 }
 
-/** Return an example of a schema. @param {Json} source @param {Json} schema @param {string} [name] @param {number} [depth] @returns {any} */
+/** Return an example of a schema. @param {any} source @param {any} schema @param {string} [name] @param {number} [depth] @returns {any} */
 export function example(source, schema, name = "", depth = 0) {
   const own = withoutNull(schema).schema;
   const target = follow(source, own);
@@ -82,20 +78,20 @@ export function example(source, schema, name = "", depth = 0) {
   return leafExample(target);
 }
 
-/** @param {Json} source @param {Json} schema @param {number} depth */
+/** @param {any} source @param {any} schema @param {number} depth */
 function objectExample(source, schema, depth) {
   const members = Object.entries(schema.properties).filter(([name]) => depth < 3 || isRequired(schema, name));
   return Object.fromEntries(members.map(([name, part]) => [name, example(source, part, name, depth + 1)]));
 }
 
-/** @param {Json} source @param {Json} schema @param {string} name @param {number} depth */
+/** @param {any} source @param {any} schema @param {string} name @param {number} depth */
 function listExample(source, schema, name, depth) {
   if (name in EXAMPLES) return EXAMPLES[name];
-  if (schema.prefixItems) return schema.prefixItems.map((/** @type {Json} */ part) => example(source, part, name, depth + 1));
+  if (schema.prefixItems) return schema.prefixItems.map((part) => example(source, part, name, depth + 1));
   return depth > 3 ? [] : [example(source, schema.items ?? {}, name, depth + 1)];
 }
 
-/** @param {Json} schema @returns {unknown} */
+/** @param {any} schema @returns {unknown} */
 function leafExample(schema) {
   if (schema.default !== undefined && schema.default !== null) return schema.default;
   if (schema.enum) return schema.enum[0];
@@ -105,12 +101,12 @@ function leafExample(schema) {
   return { string: "…", integer: schema.minimum || 1, number: 1.5, boolean: true, object: {}, array: [] }[/** @type {string} */ (type)] ?? null;
 }
 
-/** @param {Json} schema @param {string} name */
+/** @param {any} schema @param {string} name */
 export function isRequired(schema, name) {
   return (schema.required ?? []).includes(name);
 }
 
-/** Return the first body to send: its required members, or else the first one. @param {Json} source @param {Json} schema @returns {Json} */
+/** Return the first body to send: its required members, or else the first one. @param {any} source @param {any} schema @returns {any} */
 export function startingBody(source, schema) {
   const own = follow(source, schema);
   const names = Object.keys(own.properties ?? {});

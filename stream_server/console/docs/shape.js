@@ -5,14 +5,12 @@ import { h } from "../dom.js";
 import { follow, refName } from "./document.js";
 import { innerObject, isRequired, typeWords, withoutNull } from "./schema.js";
 
-/** @typedef {Record<string, any>} Json */
-
 /** Return a text in which the parts between backticks are code. @param {string} text @returns {(Node | string)[]} */
 export function prose(text) {
   return text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
 }
 
-/** Return the members of an object schema as a list. @param {Json} source @param {Json} schema @param {boolean} sent  whether a client sends it */
+/** Return the members of an object schema as a list. @param {any} source @param {any} schema @param {boolean} sent  whether a client sends it */
 export function shape(source, schema, sent) {
   const own = follow(source, schema);
   const inner = innerObject(source, own);
@@ -21,8 +19,8 @@ export function shape(source, schema, sent) {
   return h("ul", { class: "docs-shape" }, ...members.map(([name, part]) => member(source, inner, name, part, sent)));
 }
 
-/** @param {Json} source @param {Json} owner @param {string} name @param {Json} schema @param {boolean} sent */
-function member(source, owner, name, schema, sent) {
+/** Return one member of an object, or a parameter. @param {any} source @param {any} owner whose `required` names what must be there @param {string} name @param {any} schema @param {boolean} sent */
+export function member(source, owner, name, schema, sent) {
   const required = isRequired(owner, name);
   const inner = innerObject(source, schema);
   return h("li", {},
@@ -41,21 +39,19 @@ function mark(required, sent) {
   return required ? null : h("span", { class: "docs-optional" }, "may be absent");
 }
 
-/** @param {Json} schema */
 function fallback(schema) {
   const value = schema.default;
   const dull = value === undefined || value === null || value === "" || (Array.isArray(value) && !value.length);
   return dull ? null : h("span", { class: "docs-optional" }, "default ", h("code", {}, JSON.stringify(value)));
 }
 
-/** @param {Json} source @param {Json} schema */
 function description(source, schema) {
   const own = withoutNull(schema).schema;
   const text = schema.description ?? own.description ?? own.items?.description ?? follow(source, own).description;
   return text ? h("p", { class: "docs-about" }, ...prose(text)) : null;
 }
 
-/** Return the shape of an inner object, which is built when it is opened. @param {Json} source @param {Json} schema @param {boolean} sent */
+/** Return the shape of an inner object, which is built when it is opened. @param {any} source @param {any} schema @param {boolean} sent */
 function nested(source, schema, sent) {
   const own = withoutNull(schema).schema;
   const name = refName(own) || refName(own.items ?? {}) || "members";

@@ -8,19 +8,18 @@ import { example, startingBody, typeWords } from "./schema.js";
 
 /** @typedef {import("./document.js").Route} Route */
 /** @typedef {import("./curl.js").Values} Values */
-/** @typedef {Record<string, any>} Json */
 
 const MAX_SHOWN = 64 * 1024;
 const SHOWN_HEADERS = ["location", "retry-after", "ratelimit-limit", "ratelimit-remaining", "ratelimit-reset", "www-authenticate"];
 const JSON_TYPE = "application/json";
 
-/** Return the form of a route. @param {Json} source @param {Route} route @param {import("./account.js").Account} account */
+/** Return the form of a route. @param {any} source @param {Route} route @param {import("./page.js").Account} account */
 export function tryPanel(source, route, account) {
   return new TryForm(source, route, account).root;
 }
 
 class TryForm {
-  /** @param {Json} source @param {Route} route @param {import("./account.js").Account} account */
+  /** @param {any} source @param {Route} route @param {import("./page.js").Account} account */
   constructor(source, route, account) {
     this.source = source;
     this.route = route;
@@ -71,7 +70,7 @@ class TryForm {
     return [h("label", { for: this.body.id }, "Body"), this.body, h("div", { class: "docs-adders" }, ...adders)];
   }
 
-  /** @param {string} name @param {Json} schema */
+  /** @param {string} name @param {any} schema */
   addMember(name, schema) {
     if (!this.body) return;
     const body = parsed(this.body.value || "{}");
@@ -170,7 +169,7 @@ class TryForm {
 
 /** One parameter of the form, with a place for what is wrong with it. */
 class Field {
-  /** @param {Json} source @param {Route} route @param {Json} parameter */
+  /** @param {any} source @param {Route} route @param {any} parameter */
   constructor(source, route, parameter) {
     const schema = follow(source, parameter.schema);
     this.name = parameter.name;

@@ -1,7 +1,6 @@
 // @ts-check
 /** What the answers of the last hour say: sums over the workers, and rates from the differences of counters. Pure. */
 
-/** @typedef {Record<string, any>} Json */
 /** @typedef {{time: number, values: Record<string, number | null>}} Sample  time in ms since 1970; null if unknown */
 
 export const HOUR_MS = 3_600_000;
@@ -11,7 +10,7 @@ export class History {
   constructor() {
     /** @type {Sample[]} */
     this.samples = [];
-    /** @type {Json | null} */
+    /** @type {any} */
     this.last = null;
     /** Rates of each worker by its number, in units a second; null before the second answer. @type {Map<number, Record<string, number | null>>} */
     this.rates = new Map();
@@ -19,25 +18,25 @@ export class History {
     this.refusals = {};
   }
 
-  /** Take an answer of the server. @param {Json} state */
+  /** Take an answer of the server. @param {any} state */
   add(state) {
     const time = Date.parse(state.at);
     if (this.last && time <= Date.parse(this.last.at)) return;
     const seconds = this.last ? (time - Date.parse(this.last.at)) / 1000 : 0;
-    this.rates = new Map(state.workers.map((/** @type {Json} */ worker) => [worker.worker, workerRates(this.before(worker), worker, seconds)]));
+    this.rates = new Map(state.workers.map((worker) => [worker.worker, workerRates(this.before(worker), worker, seconds)]));
     this.refusals = this.refusalRates(state, seconds);
     this.samples.push({ time, values: valuesOf(state, this.rates, this.refusals, seconds > 0) });
     while (this.samples[0].time < time - HOUR_MS) this.samples.shift();
     this.last = state;
   }
 
-  /** Return the same process in the last answer. One that was restarted counts from zero, so it has no predecessor. @param {Json} worker @returns {Json | null} */
+  /** Return the same process in the last answer. One that was restarted counts from zero, so it has no predecessor. @param {any} worker @returns {any} */
   before(worker) {
-    const found = this.last?.workers.find((/** @type {Json} */ each) => each.worker === worker.worker);
+    const found = this.last?.workers.find((each) => each.worker === worker.worker);
     return found && worker.pid !== null && found.pid === worker.pid && found.started === worker.started ? found : null;
   }
 
-  /** @param {Json} state @param {number} seconds @returns {Record<string, number>} */
+  /** @param {any} state @param {number} seconds @returns {Record<string, number>} */
   refusalRates(state, seconds) {
     const rates = /** @type {Record<string, number>} */ ({});
     if (!seconds) return rates;
@@ -51,26 +50,26 @@ export class History {
   }
 }
 
-/** @param {Json | null} before @param {Json} now @param {number} seconds @returns {Record<string, number | null>} */
+/** @param {any} before @param {any} now @param {number} seconds @returns {Record<string, number | null>} */
 function workerRates(before, now, seconds) {
   const rate = (/** @type {string} */ name) => (before && seconds ? Math.max(0, now[name] - before[name]) / seconds : null);
   return Object.fromEntries(COUNTERS.map((name) => [name, rate(name)]));
 }
 
-/** @param {Json} state @param {Map<number, Record<string, number | null>>} rates @param {Record<string, number>} refusals @param {boolean} hasRates */
+/** @param {any} state @param {Map<number, Record<string, number | null>>} rates @param {Record<string, number>} refusals @param {boolean} hasRates */
 function valuesOf(state, rates, refusals, hasRates) {
   const { workers, redis, log, jobs } = state;
   const total = (/** @type {string} */ name) => sum([...rates.values()].map((rate) => rate[name]));
   return {
-    streams: sum(workers.map((/** @type {Json} */ worker) => streamCount(worker))),
+    streams: sum(workers.map((worker) => streamCount(worker))),
     published: newest(rates, "events_published"),
     delivered: total("events_delivered"),
     requests: total("requests"),
     refusals: hasRates ? sum(Object.values(refusals)) : null,
     cpu: percent(total("cpu_seconds")),
-    lag: Math.max(0, ...workers.map((/** @type {Json} */ worker) => worker.lag_ms)),
-    hold: Math.max(0, ...workers.map((/** @type {Json} */ worker) => worker.loop_blocked_seconds * 1000)),
-    memory: sum(workers.map((/** @type {Json} */ worker) => worker.memory_bytes)),
+    lag: Math.max(0, ...workers.map((worker) => worker.lag_ms)),
+    hold: Math.max(0, ...workers.map((worker) => worker.loop_blocked_seconds * 1000)),
+    memory: sum(workers.map((worker) => worker.memory_bytes)),
     redis: redis.memory_bytes,
     log: log.entries,
     jobs: jobs.due + jobs.parked,
@@ -94,7 +93,7 @@ function percent(share) {
   return share === null ? null : share * 100;
 }
 
-/** Return the open streams and waiting polls of a worker. @param {Json} worker */
+/** Return the open streams and waiting polls of a worker. @param {any} worker */
 export function streamCount(worker) {
   return Object.values(worker.streams).reduce((total, count) => total + count, 0);
 }

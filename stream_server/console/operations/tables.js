@@ -1,11 +1,8 @@
 // @ts-check
-/** The tables of the operations view: workers, slow clients, limits, refusals and errors. */
+/** The tables of the operations view, and numbers as an operator reads them. */
 
 import { h, isolate } from "../dom.js";
 import { streamCount } from "./history.js";
-import { bytes, duration, milliseconds, plain, rate, share, since } from "./units.js";
-
-/** @typedef {Record<string, any>} Json */
 
 /** Return a table that scrolls by itself where it is too wide. @param {string} title @param {string[]} heads @param {any[][]} rows @param {string} empty @param {boolean} [isWide] */
 function table(title, heads, rows, empty, isWide = true) {
@@ -18,10 +15,10 @@ function table(title, heads, rows, empty, isWide = true) {
   return h("section", { class: ["card", "ops-section", isWide && "ops-full"] }, h("h2", { id }, title), content);
 }
 
-/** @param {Json} state @param {import("./history.js").History} history */
+/** @param {any} state @param {import("./history.js").History} history */
 export function workers(state, history) {
   const heads = ["Worker", "State", "Version", "Up", "Streams", "Live", "Catching up", "Delivered", "Lag", "Longest hold", "Holds", "Memory", "CPU", "Requests"];
-  const rows = state.workers.map((/** @type {Json} */ worker) => {
+  const rows = state.workers.map((worker) => {
     const rates = history.rates.get(worker.worker) ?? {};
     if (worker.pid === null) return [worker.worker, ready(false, "does not answer"), ...heads.slice(2).map(() => "–")];
     return [
@@ -39,19 +36,18 @@ function ready(good, word) {
   return h("span", { class: good ? "ops-good" : "ops-bad" }, word);
 }
 
-/** @param {Json} state */
 export function kinds(state) {
   const names = /** @type {[string, string][]} */ ([["websocket", "WebSocket"], ["sse", "Server-sent events"], ["ndjson", "JSON lines"], ["poll", "Long polls"], ["v1", "Twitter v1.1"], ["v2", "Twitter v2"]]);
-  const counts = names.map(([name, title]) => [title, state.workers.reduce((/** @type {number} */ sum, /** @type {Json} */ worker) => sum + (worker.streams[name] ?? 0), 0)]);
+  const counts = names.map(([name, title]) => [title, state.workers.reduce((/** @type {number} */ sum, worker) => sum + (worker.streams[name] ?? 0), 0)]);
   const most = Math.max(1, ...counts.map(([, count]) => Number(count)));
   return h("section", { class: "card ops-section" }, h("h2", {}, "Streams by kind"),
     h("dl", { class: "ops-kinds" }, ...counts.flatMap(([title, count]) => [
       h("dt", {}, title), h("dd", {}, h("meter", { min: "0", max: String(most), value: String(count), "aria-label": String(title) }), h("span", {}, plain(Number(count))))])));
 }
 
-/** @param {Json} state @param {string} ownId @param {(connection: string) => void} end  called to end one of the operator's own streams */
+/** @param {any} state @param {string} ownId @param {(connection: string) => void} end  called to end one of the operator's own streams */
 export function slowClients(state, ownId, end) {
-  const rows = state.slow_clients.map((/** @type {Json} */ client) => [
+  const rows = state.slow_clients.map((client) => [
     h("code", {}, client.connection), client.worker, h("code", {}, client.uid), h("code", { class: "ops-wide" }, isolate(client.path + (client.parameters ? `?${client.parameters}` : ""))),
     since(client.opened, state.at), plain(client.behind), bytes(client.unsent_bytes), share(client.percent),
     client.uid === ownId ? h("button", { type: "button", onclick: () => end(client.connection) }, "End") : "",
@@ -59,13 +55,12 @@ export function slowClients(state, ownId, end) {
   return table("Slowest clients", ["Connection", "Worker", "User", "Stream", "Open for", "Entries behind", "Unsent", "Buffer", ""], rows, "All clients keep up.");
 }
 
-/** @param {Json} state */
 export function limits(state) {
-  const rows = state.limits.map((/** @type {Json} */ limit) => [h("code", {}, limit.limit), plain(limit.count), `${since(limit.last, state.at)} ago`]);
+  const rows = state.limits.map((limit) => [h("code", {}, limit.limit), plain(limit.count), `${since(limit.last, state.at)} ago`]);
   return table("Limits that were met", ["Limit", "Times", "Last"], rows, "No limit was met since the start.", false);
 }
 
-/** @param {Json} state @param {import("./history.js").History} history */
+/** @param {any} state @param {import("./history.js").History} history */
 export function refusals(state, history) {
   const totals = /** @type {Record<string, number>} */ ({});
   for (const worker of state.workers) for (const [code, count] of Object.entries(worker.refusals)) totals[code] = (totals[code] ?? 0) + count;
@@ -73,14 +68,57 @@ export function refusals(state, history) {
   return table("Refused requests", ["Error code", "Times", "Now"], rows, "No request was refused since the start.", false);
 }
 
-/** @param {Json} state */
 export function errors(state) {
-  const rows = state.errors.map((/** @type {Json} */ error) => [
+  const rows = state.errors.map((error) => [
     `${since(error.at, state.at)} ago`, error.worker, h("code", {}, error.logger), h("span", { class: "ops-message" }, isolate(error.message)), plain(error.count)]);
   return table("Last warnings and errors", ["When", "Worker", "Logger", "Message", "Times"], rows, "The log has no warnings and no errors.");
 }
 
-/** @param {Json} log */
 export function logAge(log) {
   return `${bytes(log.bytes)}, back to ${duration(log.age_seconds)} ago`;
+}
+
+const BYTES = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** @param {number | null} value */
+export function plain(value) {
+  if (value === null) return "–";
+  if (value >= 1000) return Math.round(value).toLocaleString();
+  return String(value >= 100 || Number.isInteger(value) ? Math.round(value) : Number(value.toPrecision(2)));
+}
+
+/** @param {number | null} value */
+export function rate(value) {
+  return value === null ? "–" : `${plain(value)}/s`;
+}
+
+/** @param {number | null} value */
+export function bytes(value) {
+  if (value === null) return "–";
+  const step = value < 1 ? 0 : Math.min(BYTES.length - 1, Math.floor(Math.log2(value) / 10));
+  const scaled = value / 1024 ** step;
+  return `${scaled >= 100 || step === 0 ? Math.round(scaled) : scaled.toFixed(1)} ${BYTES[step]}`;
+}
+
+/** @param {number | null} value */
+export function milliseconds(value) {
+  if (value === null) return "–";
+  return value >= 10_000 ? `${plain(value / 1000)} s` : `${plain(value)} ms`;
+}
+
+/** @param {number | null} value */
+export function share(value) {
+  return value === null ? "–" : `${plain(value)} %`;
+}
+
+/** @param {number} seconds */
+export function duration(seconds) {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`;
+}
+
+/** Return how long ago a time of the API was. @param {string} iso @param {string} now */
+export function since(iso, now) {
+  return duration(Math.max(0, (Date.parse(now) - Date.parse(iso)) / 1000));
 }

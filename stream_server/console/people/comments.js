@@ -1,15 +1,13 @@
 // @ts-check
 /** The comments under a status, the oldest first, and the form that adds one. */
 
-import { fill, h, icon } from "../dom.js";
-import { explain } from "../session.js";
+import { h, icon } from "../dom.js";
+import { form, problemBox, told } from "../forms.js";
 import { RetryKey } from "./site.js";
 import { richText, timeAgo, userLink } from "./text.js";
 
-/** @typedef {Record<string, any>} Json */
-
 export class Comments {
-  /** @param {import("./site.js").Site} site @param {Json} status */
+  /** @param {import("./site.js").Site} site @param {any} status */
   constructor(site, status) {
     this.site = site;
     this.status = status;
@@ -17,16 +15,11 @@ export class Comments {
     this.next = null;
     this.key = new RetryKey();
     this.list = h("ul", { class: "comments-list" });
-    this.problem = h("p", { class: "problem", role: "alert" });
+    this.problem = problemBox();
     this.more = h("button", { type: "button", hidden: true, onclick: () => this.load() }, "Show more comments");
     this.input = h("input", { name: "message", "aria-label": "Your comment", placeholder: "Comment", autocomplete: "off", dir: "auto" });
-    this.form = h("form", { class: "comments-form" }, this.input, h("button", {}, "Comment"));
-    this.form.addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); void this.post(); });
-    this.root = h("section", { class: "comments", "aria-label": "Comments" }, this.list, this.more, this.problem, this.form);
-  }
-
-  start() {
-    return this.load();
+    this.root = h("section", { class: "comments", "aria-label": "Comments" }, this.list, this.more,
+      form({}, [this.problem, h("div", { class: "comments-form" }, this.input, h("button", {}, "Comment"))], () => this.post()));
   }
 
   focus() {
@@ -34,9 +27,9 @@ export class Comments {
   }
 
   async load() {
-    await this.attempt(async () => {
+    await told(this.problem, async () => {
       const page = await this.site.get(`/v1/statuses/${this.status.id}/comments`, { before: this.next });
-      this.list.append(...page.comments.map((/** @type {Json} */ comment) => this.row(comment)));
+      this.list.append(...page.comments.map((comment) => this.row(comment)));
       this.next = page.next;
       this.more.hidden = page.next === null;
     });
@@ -44,15 +37,12 @@ export class Comments {
 
   async post() {
     const message = this.input.value;
-    await this.attempt(async () => {
-      const made = await this.site.write("POST", `/v1/statuses/${this.status.id}/comments`, { message }, this.key.of(message));
-      this.key.done();
-      this.input.value = "";
-      this.list.append(this.row(made));
-    });
+    const made = await this.site.write("POST", `/v1/statuses/${this.status.id}/comments`, { message }, this.key.of(message));
+    this.key.done();
+    this.input.value = "";
+    this.list.append(this.row(made));
   }
 
-  /** @param {Json} comment */
   row(comment) {
     const mayDelete = [comment.uid, this.status.uid].includes(this.site.me.id);
     const row = h("li", { class: "comment" },
@@ -62,18 +52,7 @@ export class Comments {
     return this.site.app.undo.tie(row, `comment-${comment.id}`);
   }
 
-  /** @param {Json} comment */
   remove(comment) {
     this.site.app.undo.later({ text: "Comment deleted", method: "DELETE", path: `/v1/comments/${comment.id}`, hides: `comment-${comment.id}` });
-  }
-
-  /** @param {() => Promise<void>} work */
-  async attempt(work) {
-    fill(this.problem);
-    try {
-      await work();
-    } catch (error) {
-      fill(this.problem, explain(error));
-    }
   }
 }

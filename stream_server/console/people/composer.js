@@ -2,14 +2,14 @@
 /** The form that writes a status. A draft outlives errors and reloads; a repetition of the same text is safe. */
 
 import { ApiError } from "../client.js";
-import { fill, h } from "../dom.js";
-import { explain } from "../session.js";
+import { h } from "../dom.js";
+import { problemBox, told } from "../forms.js";
+import { stored, store } from "../storage.js";
 import { RetryKey } from "./site.js";
 
-/** @typedef {Record<string, any>} Json */
 /**
  * @typedef {object} ComposerOptions
- * @property {(status: Json) => void} onPosted
+ * @property {(status: any) => void} onPosted
  * @property {() => void} [onCancel]   shows a button that gives up
  * @property {string} [hint]           the label of the text
  */
@@ -22,7 +22,7 @@ const FIELDS = ["message", "place", "lon", "lat", "lang", "group"];
 let count = 0;
 
 export class Composer {
-  /** @param {any} app @param {Json} draft  `message`, `in_reply_to`, `origin`, `group`, `location` @param {ComposerOptions} options */
+  /** @param {any} app @param {any} draft  `message`, `in_reply_to`, `origin`, `group`, `location` @param {ComposerOptions} options */
   constructor(app, draft, options) {
     this.app = app;
     this.draft = draft;
@@ -30,7 +30,7 @@ export class Composer {
     this.limit = 0;
     this.key = new RetryKey();
     this.id = `composer-${++count}`;
-    this.store = [PREFIX, app.user.id, ...FIXED.map((name) => draft[name] ?? "")].join(".");
+    this.place = [PREFIX, app.user.id, ...FIXED.map((name) => draft[name] ?? "")].join(".");
     this.build();
     this.restore();
     void messageLimit(app.client).then((limit) => { this.limit = limit; this.counted(); });
@@ -40,21 +40,21 @@ export class Composer {
     const { draft, options, id } = this;
     this.text = h("textarea", { name: "message", rows: "3", dir: "auto", id: `${id}-text`, placeholder: options.hint ?? "What is new?", "aria-describedby": `${id}-count` });
     this.counter = h("span", { class: "composer-count", id: `${id}-count` });
-    this.problem = h("p", { class: "problem", role: "alert" });
+    this.problem = problemBox();
     this.send = h("button", { class: "primary" }, draft.origin ? "Quote" : draft.in_reply_to ? "Reply" : "Post");
-    const cancel = options.onCancel ? h("button", { type: "button", onclick: () => { this.forget(); options.onCancel?.(); } }, "Cancel") : null;
+    const cancel = options.onCancel ? h("button", { type: "button", onclick: () => { store("sessionStorage", this.place, ""); options.onCancel?.(); } }, "Cancel") : null;
     this.root = h("form", { class: "composer", "aria-label": options.hint ?? "Write a post" },
       h("label", { class: "visually-hidden", for: `${id}-text` }, options.hint ?? "Write a post"), this.text, this.more(),
       this.problem, h("div", { class: "composer-foot" }, this.counter, cancel, this.send));
     this.root.addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); void this.post(); });
-    this.root.addEventListener("input", () => { this.counted(); this.save(); });
+    this.root.addEventListener("input", () => { this.counted(); store("sessionStorage", this.place, JSON.stringify(this.values())); });
     this.text.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.root.requestSubmit();
     });
   }
 
   more() {
-    const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {Json} */ more) => h("label", {}, label, h("input", { name, autocomplete: "off", ...more }));
+    const field = (/** @type {string} */ name, /** @type {string} */ label, more) => h("label", {}, label, h("input", { name, autocomplete: "off", ...more }));
     this.groups = this.draft.group || this.draft.in_reply_to ? null : h("select", { name: "group" }, h("option", { value: "" }, "everybody"));
     this.details = h("details", { class: "composer-more" }, h("summary", {}, this.groups ? "Place, language, group" : "Place, language"),
       h("div", { class: "composer-fields" },
@@ -69,13 +69,11 @@ export class Composer {
 
   async loadGroups() {
     if (!this.groups || this.groups.childElementCount > 1) return;
-    try {
+    await told(this.problem, async () => {
       const { groups } = await this.app.client.request("GET", "/v1/users/me/groups", { query: { count: 200 } });
-      this.groups.append(...groups.map((/** @type {Json} */ group) => h("option", { value: group.id }, `group: ${group.name}`)));
+      this.groups.append(...groups.map((group) => h("option", { value: group.id }, `group: ${group.name}`)));
       this.groups.value = this.restored?.group ?? "";
-    } catch (error) {
-      fill(this.problem, explain(error));
-    }
+    });
   }
 
   focus() {
@@ -97,10 +95,10 @@ export class Composer {
     return Object.fromEntries(FIELDS.map((name) => [name, String(data.get(name) ?? "")]));
   }
 
-  /** Return the body of the request; throws a sentence if a field cannot be read. @returns {Json} */
+  /** Return the body of the request; throws a sentence if a field cannot be read. @returns {any} */
   body() {
     const given = this.values();
-    const body = /** @type {Json} */ ({ message: given.message });
+    const body = /** @type {any} */ ({ message: given.message });
     for (const name of FIXED) if (this.draft[name]) body[name] = this.draft[name];
     if (given.place.trim()) body.place = { name: given.place.trim() };
     if (given.lang.trim()) body.lang = given.lang.trim();
@@ -111,18 +109,15 @@ export class Composer {
 
   async post() {
     if (this.busy) return;
-    fill(this.problem);
     this.busy = true;
     this.counted();
-    try {
+    const error = await told(this.problem, async () => {
       const body = this.body();
       const status = await this.app.client.request("POST", "/v1/statuses", { body, headers: { "Idempotency-Key": this.key.of(body) } });
       this.clear();
       this.options.onPosted(status);
-    } catch (error) {
-      fill(this.problem, explain(error), " Your text is kept.");
-      this.point(error);
-    }
+    }, " Your text is kept.");
+    if (error) this.point(error);
     this.busy = false;
     this.counted();
   }
@@ -137,32 +132,12 @@ export class Composer {
   clear() {
     this.root.reset();
     this.key.done();
-    this.forget();
+    store("sessionStorage", this.place, "");
     this.counted();
   }
 
-  save() {
-    try {
-      sessionStorage.setItem(this.store, JSON.stringify(this.values()));
-    } catch {
-      // Storage may be closed to the page; the text is then kept by the form alone.
-    }
-  }
-
-  forget() {
-    try {
-      sessionStorage.removeItem(this.store);
-    } catch {
-      // As above.
-    }
-  }
-
   restore() {
-    try {
-      this.restored = JSON.parse(sessionStorage.getItem(this.store) ?? "null");
-    } catch {
-      this.restored = null;
-    }
+    this.restored = JSON.parse(stored("sessionStorage", this.place) || "null");
     const { message = "", location = null } = this.draft;
     const given = this.restored ?? { message, lon: location?.lon ?? "", lat: location?.lat ?? "" };
     for (const name of FIELDS) {

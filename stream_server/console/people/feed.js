@@ -2,14 +2,13 @@
 /** A list that comes in pages. Newer items are announced, and inserted on demand or while the reader is at the top. */
 
 import { fill, h } from "../dom.js";
-import { explain } from "../session.js";
+import { explain } from "../forms.js";
 import { counted } from "./text.js";
 
-/** @typedef {Record<string, any>} Json */
 /**
  * @typedef {object} FeedOptions
- * @property {(before: string | null) => Promise<{items: Json[], next: string | null}>} load
- * @property {(item: Json) => Element} render
+ * @property {(before: string | null) => Promise<{items: any[], next: string | null}>} load
+ * @property {(item: any) => Element} render
  * @property {string} empty     what to say if there is nothing
  * @property {string} label     the name of the list for screen readers
  * @property {[string, string]} [noun]  one and many, of items that are articles and may come live
@@ -24,7 +23,7 @@ export class Feed {
   /** @param {FeedOptions} options */
   constructor(options) {
     this.options = options;
-    /** @type {Json[]} newer items that are not shown yet */
+    /** @type {any[]} newer items that are not shown yet */
     this.waiting = [];
     this.dropped = 0;
     /** @type {string | null} */
@@ -60,7 +59,7 @@ export class Feed {
     this.list.setAttribute("aria-busy", "false");
   }
 
-  /** @param {{items: Json[], next: string | null}} page */
+  /** @param {{items: any[], next: string | null}} page */
   show(page) {
     this.next = page.next;
     const fresh = page.items.filter((item) => this.isNew(item));
@@ -76,7 +75,7 @@ export class Feed {
     this.more.hidden = true;
   }
 
-  /** Return whether an item was not shown before, and remember it. @param {Json} item */
+  /** Return whether an item was not shown before, and remember it. @param {any} item */
   isNew(item) {
     if (item.id === undefined) return true;
     const isNew = !this.known.has(item.id);
@@ -85,7 +84,7 @@ export class Feed {
     return isNew;
   }
 
-  /** Take a newer item: show it at once while the reader is at the top, and else announce it. @param {Json} item @param {boolean} [own] */
+  /** Take a newer item: show it at once while the reader is at the top, and else announce it. @param {any} item @param {boolean} [own] */
   announce(item, own = false) {
     if (!this.isNew(item)) return;
     this.waiting.push(item);

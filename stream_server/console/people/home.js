@@ -6,7 +6,6 @@ import { Composer } from "./composer.js";
 import { PostCard } from "./post.js";
 
 /** @typedef {import("./page.js").Page} Page */
-/** @typedef {Record<string, any>} Json */
 
 /** The home timeline, live. @param {Page} page */
 export function home(page) {
@@ -43,9 +42,9 @@ export function mentions(page) {
   page.show("Mentions", feed.root);
 }
 
-/** @param {Json} status @param {string} uid */
+/** @param {any} status @param {string} uid */
 function mentionsUser(status, uid) {
-  return status.entities.mentions.some((/** @type {Json} */ mention) => mention.id === uid);
+  return status.entities.mentions.some((mention) => mention.id === uid);
 }
 
 /** @param {Page} page */
@@ -61,9 +60,9 @@ export function tagPage(page, tag) {
   page.show(`#${tag}`, feed.root);
 }
 
-/** @param {Json} status @param {string} tag */
+/** @param {any} status @param {string} tag */
 function hasTag(status, tag) {
-  return status.entities.hashtags.some((/** @type {Json} */ one) => one.text.toLowerCase() === tag.toLowerCase());
+  return status.entities.hashtags.some((one) => one.text.toLowerCase() === tag.toLowerCase());
 }
 
 /** One status in its conversation, the oldest first, and live. @param {Page} page @param {string} id */
@@ -76,7 +75,7 @@ export async function conversation(page, id) {
   if (!status || page.ended) return;
   await markExactly(site, status);
   const shown = new Map();
-  const add = (/** @type {Json} */ each) => {
+  const add = (each) => {
     if (shown.has(each.id)) return;
     const card = new PostCard(site, each, { detail: each.id === id });
     shown.set(each.id, card);
@@ -98,7 +97,7 @@ export async function conversation(page, id) {
   fill(reply, new Composer(site.app, { in_reply_to: id }, { onPosted: site.onPosted, hint: `Reply to @${status.login}` }).root);
 }
 
-/** Learn whether the user likes and keeps this one status. @param {import("./site.js").Site} site @param {Json} status */
+/** Learn whether the user likes and keeps this one status. @param {import("./site.js").Site} site @param {any} status */
 async function markExactly(site, status) {
   try {
     const [like, favorite] = await Promise.all([site.get(`/v1/users/me/likes/${status.id}`), site.get(`/v1/users/me/favorites/${status.id}`)]);

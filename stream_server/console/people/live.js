@@ -1,19 +1,16 @@
 // @ts-check
 /** The user's own stream, which tells all pages what happens. It comes back by itself where it was. */
 
-import { explain } from "../session.js";
-
-/** @typedef {Record<string, any>} Json */
+import { explain } from "../forms.js";
 
 export class Live {
-  /** @param {any} app */
   constructor(app) {
     this.app = app;
-    /** @type {Map<string, Set<(event: Json) => void>>} */
+    /** @type {Map<string, Set<(event: any) => void>>} */
     this.listeners = new Map();
   }
 
-  /** Call `listener` for each message of a kind; returns what ends this. @param {string} kind @param {(event: Json) => void} listener */
+  /** Call `listener` for each message of a kind; returns what ends this. @param {string} kind @param {(event: any) => void} listener */
   on(kind, listener) {
     const all = this.listeners.get(kind) ?? new Set();
     this.listeners.set(kind, all.add(listener));
@@ -23,7 +20,7 @@ export class Live {
   start() {
     this.stream = this.app.client.stream({}, {
       path: "/v1/stream/user",
-      onMessage: (/** @type {Json} */ message) => this.take(message),
+      onMessage: (message) => this.take(message),
       onState: (/** @type {import("../client.js").StreamState} */ state) => this.show(state),
     });
   }
@@ -33,7 +30,6 @@ export class Live {
     this.app.setStatus("");
   }
 
-  /** @param {Json} message */
   take(message) {
     for (const listener of [...(this.listeners.get(message.kind) ?? [])]) listener(message);
   }

@@ -6,7 +6,6 @@ import { Feed } from "./feed.js";
 import { face, richText, timeAgo, userLink } from "./text.js";
 
 /** @typedef {import("./page.js").Page} Page */
-/** @typedef {Record<string, any>} Json */
 
 /** @type {Record<string, {icon: import("../dom.js").IconName, words: string}>} */
 const KINDS = {
@@ -58,7 +57,6 @@ function later(one, other) {
   return Number(other) > Number(one) ? other : one;
 }
 
-/** @param {Json} notification */
 function notice(notification) {
   const { source, status, comment, kind } = notification;
   const about = KINDS[kind] ?? { icon: "bell", words: kind };
@@ -72,7 +70,7 @@ function notice(notification) {
       kind === "request" ? h("a", { href: "#/people/requests" }, "Answer the request") : null));
 }
 
-/** @param {Json} status @param {boolean} small */
+/** @param {any} status @param {boolean} small */
 function subject(status, small) {
   return h("div", { class: small ? "post-quote" : "notice-subject" }, richText(status.message || status.original?.message || "", status.entities),
     h("a", { class: "notice-open", href: `#/people/status/${status.id}` }, "Open"));

@@ -2,11 +2,10 @@
 /** What one page of the people view gets: a place for its parts, and listeners that end with it. */
 
 import { fill, h } from "../dom.js";
-import { explain } from "../session.js";
+import { explain } from "../forms.js";
 import { Feed } from "./feed.js";
 import { PostCard } from "./post.js";
 
-/** @typedef {Record<string, any>} Json */
 /** @typedef {import("./site.js").Site} Site */
 
 export class Page {
@@ -20,7 +19,7 @@ export class Page {
     this.root = h("div", { class: "page" });
   }
 
-  /** Call `listener` for live events of a kind until the page ends. @param {string} kind @param {(event: Json) => void} listener */
+  /** Call `listener` for live events of a kind until the page ends. @param {string} kind @param {(event: any) => void} listener */
   on(kind, listener) {
     this.cleanups.push(this.live.on(kind, listener));
   }
@@ -56,7 +55,7 @@ export class Page {
 
   /**
    * Return a feed of what a path answers with, page by page, in its member `noun`.
-   * @param {string} path @param {string} noun @param {{label: string, empty: string, query?: Json, noun?: [string, string]}} options @param {(item: Json) => Element} render
+   * @param {string} path @param {string} noun @param {{label: string, empty: string, query?: any, noun?: [string, string]}} options @param {(item: any) => Element} render
    */
   feed(path, noun, options, render) {
     return new Feed({
@@ -69,12 +68,12 @@ export class Page {
     }).start();
   }
 
-  /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: Json}} options */
+  /** Return a feed of statuses from a path. @param {string} path @param {{label: string, empty: string, query?: any}} options */
   statuses(path, options) {
     return this.feed(path, "statuses", { ...options, noun: ["post", "posts"] }, (status) => new PostCard(this.site, status).root);
   }
 
-  /** Return a feed of users from a path. @param {string} path @param {{label: string, empty: string}} options @param {(user: Json) => Element} render */
+  /** Return a feed of users from a path. @param {string} path @param {{label: string, empty: string}} options @param {(user: any) => Element} render */
   users(path, options, render) {
     return this.feed(path, "users", options, (user) => {
       this.site.remember(user);

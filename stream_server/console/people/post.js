@@ -3,25 +3,24 @@
 
 import { fill, h, icon, isolate, outside } from "../dom.js";
 import { entry, menu } from "../menu.js";
-import { explain } from "../session.js";
+import { problemBox, told } from "../forms.js";
 import { Composer } from "./composer.js";
 import { Comments } from "./comments.js";
 import { report } from "./report.js";
 import { counted, face, richText, timeAgo, userHref, userLink } from "./text.js";
 
-/** @typedef {Record<string, any>} Json */
 /** @typedef {import("./site.js").Site} Site */
 
 export class PostCard {
-  /** @param {Site} site @param {Json} status @param {{detail?: boolean}} [options] */
+  /** @param {Site} site @param {any} status @param {{detail?: boolean}} [options] */
   constructor(site, status, options = {}) {
     const isRepost = status.origin !== null && !status.message;
     this.site = site;
     this.outer = status;
-    /** What the card shows: a repost shows its original. @type {Json | null} */
+    /** What the card shows: a repost shows its original. @type {any} */
     this.status = isRepost ? (status.original ?? null) : status;
     this.isRepost = isRepost;
-    this.problem = h("p", { class: "problem", role: "alert" });
+    this.problem = problemBox();
     this.slot = h("div", { class: "post-slot" });
     this.root = h("article", { class: ["status", options.detail && "post-detail"], tabindex: "-1", dataset: { status: status.id },
       "aria-label": `Post by @${(this.status ?? status).login}` }, isRepost ? this.repostLine() : null);
@@ -42,7 +41,7 @@ export class PostCard {
     return h("p", { class: "post-context" }, icon("repost"), userLink(this.outer.login), " reposted", undo);
   }
 
-  /** @param {Json} status @param {boolean} detail */
+  /** @param {any} status @param {boolean} detail */
   draw(status, detail) {
     this.root.append(
       h("div", { class: "status-body" },
@@ -53,7 +52,6 @@ export class PostCard {
     if (detail) this.showComments(false);
   }
 
-  /** @param {Json} status */
   actions(status) {
     this.buttons = {
       reply: action("reply", "Reply", () => this.openComposer({ in_reply_to: status.id })),
@@ -69,7 +67,6 @@ export class PostCard {
       ...Object.values(this.buttons).map((button) => button.root), this.menu(status));
   }
 
-  /** @param {Json} status */
   menu(status) {
     const { site } = this;
     const { uid, login } = status;
@@ -86,14 +83,13 @@ export class PostCard {
     ], "post-action");
   }
 
-  /** @param {Json} status */
   showCounts(status) {
     this.buttons?.comments.count(status.comments, "comment");
     this.buttons?.repost.count(status.reposts, "repost");
     this.buttons?.likes.count(status.likes, "like");
   }
 
-  /** Show newer counters. @param {Json} status */
+  /** Show newer counters. @param {any} status */
   update(status) {
     if (!this.status || status.id !== this.status.id) return;
     const { likes, comments, reposts } = status;
@@ -108,24 +104,12 @@ export class PostCard {
     this.buttons?.favorites.press(this.site.isMarked("favorites", this.status.id));
   }
 
-  /** Do something with the server, and say beneath the card what went wrong. @param {() => Promise<void>} work */
-  async attempt(work) {
-    fill(this.problem);
-    try {
-      await work();
-      return true;
-    } catch (error) {
-      fill(this.problem, explain(error));
-      return false;
-    }
-  }
-
   /** @param {"likes" | "favorites"} kind */
   async toggle(kind) {
     const { status, site } = this;
     if (!status) return;
     const path = `/v1/users/me/${kind}/${status.id}`;
-    const show = (/** @type {boolean} */ on, /** @type {Json | null} */ answer) => {
+    const show = (/** @type {boolean} */ on, answer) => {
       site.setMark(kind, status.id, on);
       if (answer?.likes !== undefined) site.updateCards({ ...status, likes: answer.likes });
     };
@@ -135,13 +119,13 @@ export class PostCard {
       return show(true, null); // whose hearts and stars are drawn without what waits
     }
     show(true, null);
-    if (!(await this.attempt(async () => show(true, await site.write("PUT", path))))) show(false, null);
+    if (await told(this.problem, async () => show(true, await site.write("PUT", path)))) show(false, null);
   }
 
   async repost() {
     const { status, site } = this;
     if (!status) return;
-    await this.attempt(async () => {
+    await told(this.problem, async () => {
       const made = await site.write("POST", "/v1/statuses", { origin: status.id, group: status.group ?? undefined });
       if (made.original) site.updateCards(made.original);
       site.onPosted(made);
@@ -149,7 +133,6 @@ export class PostCard {
     });
   }
 
-  /** @param {Json} draft */
   openComposer(draft) {
     const close = () => {
       if (!composer.root.isConnected) return; // the answer came late, and another form is open now
@@ -171,7 +154,7 @@ export class PostCard {
     if (this.comments?.root.isConnected && focus) return this.comments.focus();
     this.comments = new Comments(this.site, this.status);
     fill(this.slot, this.comments.root);
-    this.comments.start();
+    void this.comments.load();
     if (focus) this.comments.focus();
   }
 
@@ -187,7 +170,6 @@ export class PostCard {
   }
 }
 
-/** @param {Json} status */
 function header(status) {
   return h("header", { class: "post-header" }, userLink(status.login, { class: "post-author" }),
     h("a", { class: "post-time", href: `#/people/status/${status.id}` }, timeAgo(status.posted)),
@@ -195,26 +177,23 @@ function header(status) {
     status.lang && status.lang !== "und" ? h("span", { class: "post-lang", title: "language" }, status.lang) : null);
 }
 
-/** @param {Json} status */
 function context(status) {
   if (!status.in_reply_to) return null;
   return h("p", { class: "post-context" }, icon("reply"), h("a", { href: `#/people/status/${status.id}` }, "a reply in a conversation"));
 }
 
-/** @param {Json} status */
 function media(status) {
   if (!status.media?.length) return null;
-  return h("ul", { class: "post-media" }, ...status.media.map((/** @type {Json} */ item) => h("li", {}, icon("link"), outside(item.url, item.type))));
+  return h("ul", { class: "post-media" }, ...status.media.map((item) => h("li", {}, icon("link"), outside(item.url, item.type))));
 }
 
-/** @param {Json} status */
 function place(status) {
   if (!status.place && !status.location) return null;
   const point = status.location ? `${status.location.lat.toFixed(2)}, ${status.location.lon.toFixed(2)}` : "";
   return h("p", { class: "post-place", title: point }, icon("pin"), isolate(status.place?.name ?? point));
 }
 
-/** The quoted status, as a small card without actions. @param {Json} status */
+/** The quoted status, as a small card without actions. @param {any} status */
 function quote(status) {
   if (!status.origin || !status.message) return null;
   const original = status.original;

@@ -2,16 +2,23 @@
 /** The page of a user: who it is, how the two stand, and what the user wrote, likes and whom the user knows. */
 
 import { fill, h, icon, isolate, outside } from "../dom.js";
+import { form, formEnd, problemBox } from "../forms.js";
 import { entry, menu } from "../menu.js";
 import { Composer } from "./composer.js";
-import { editProfile } from "./edit_profile.js";
-import { Feed } from "./feed.js";
+import { listLink } from "./collections.js";
 import { report } from "./report.js";
 import { counted, face, userHref } from "./text.js";
 import { deed, lock, userRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
-/** @typedef {Record<string, any>} Json */
+
+const FIELDS = [
+  { name: "name", label: "Name", more: { maxlength: "50", required: true } },
+  { name: "bio", label: "About you", more: { maxlength: "500" }, tag: "textarea" },
+  { name: "place", label: "Place", more: { maxlength: "100" } },
+  { name: "url", label: "Web address", more: { maxlength: "2048", placeholder: "https://", inputmode: "url" } },
+  { name: "lang", label: "Language", more: { maxlength: "35", placeholder: "en" } },
+];
 
 const TABS = /** @type {Record<string, string>} */ ({ posts: "Posts", likes: "Likes", followers: "Followers", following: "Following", lists: "Lists" });
 
@@ -24,7 +31,7 @@ export async function profile(page, login, tab = "posts") {
 }
 
 class Profile {
-  /** @param {Page} page @param {Json} user @param {string} tab */
+  /** @param {Page} page @param {any} user @param {string} tab */
   constructor(page, user, tab) {
     this.page = page;
     this.site = page.site;
@@ -84,7 +91,7 @@ class Profile {
     if (tab === "likes") return page.statuses(`${path}/likes`, { label: "Liked posts", empty: "No likes yet." }).root;
     if (tab === "followers") return users("Nobody follows this user yet.");
     if (tab === "following") return users("This user follows nobody yet.");
-    if (tab === "lists") return this.lists();
+    if (tab === "lists") return page.feed(`${path}/lists`, "lists", { label: "Lists", empty: "No lists that you may see." }, listLink).root;
     return this.posts();
   }
 
@@ -98,19 +105,6 @@ class Profile {
     return h("div", {}, composer, feed.root);
   }
 
-  lists() {
-    const { page, user } = this;
-    const feed = new Feed({
-      label: "Lists", empty: "No lists that you may see.",
-      load: async (before) => {
-        const answer = await page.site.get(`/v1/users/${user.id}/lists`, { before });
-        return { items: answer.lists, next: answer.next };
-      },
-      render: (list) => h("a", { class: "entry", href: `#/people/lists/${list.id}` }, h("strong", {}, isolate(list.name)), h("span", { class: "muted" }, counted(list.members, "member"))),
-    });
-    return feed.start().root;
-  }
-
   /** Ask how the two users stand, and draw the buttons. */
   async relate() {
     const { site, user } = this;
@@ -121,7 +115,7 @@ class Profile {
       state.followed_by ? h("span", { class: "pill" }, "follows you") : null, state.muting ? h("span", { class: "pill" }, "muted") : null);
   }
 
-  /** Put what waits to be sent into how the two stand. @param {Json} state */
+  /** Put what waits to be sent into how the two stand. @param {any} state */
   assume(state) {
     const waits = (/** @type {string} */ method, /** @type {string} */ relation) => this.site.app.undo.has(method, `/v1/users/me/${relation}/${this.user.id}`);
     if (waits("DELETE", "following") || waits("PUT", "blocks")) state.following = state.requested = false;
@@ -152,7 +146,6 @@ class Profile {
     return deed("Unblock", () => this.change("DELETE", "blocks", "is not blocked any more"));
   }
 
-  /** @param {Json} state */
   follow(state) {
     if (state.following) return deed("Unfollow", () => this.change("DELETE", "following", "is not followed any more"));
     if (state.requested) return deed("Cancel request", () => this.change("DELETE", "following", "is asked no more"));
@@ -166,7 +159,6 @@ class Profile {
     });
   }
 
-  /** @param {Json} state */
   menu(state) {
     const { slot } = this;
     const act = (/** @type {string} */ method, /** @type {string} */ relation, /** @type {string} */ told) => () => this.page.attempt(() => this.change(method, relation, told), slot);
@@ -176,4 +168,25 @@ class Profile {
       entry("Report …", () => report(this.site, { user: this.user.id }, slot)),
     ]);
   }
+}
+
+/** @param {import("./site.js").Site} site @param {any} user @param {(user: any) => void} onSaved @param {() => void} onCancel */
+function editProfile(site, user, onSaved, onCancel) {
+  const fields = FIELDS.map(({ name, label, more, tag }) => h("label", {}, label, h(tag ?? "input", { name, value: user[name] ?? "", dir: "auto", ...more })));
+  const hidden = h("input", { type: "checkbox", name: "protected", checked: user.protected });
+  return form({ class: "card stack", "aria-label": "Edit profile" }, [
+    fields, h("label", { class: "check" }, hidden, "Protected: only followers whom you approve read your posts"), problemBox(), formEnd("Save", onCancel),
+  ], async (made) => onSaved(site.remember(await site.write("PATCH", "/v1/users/me", changes(made, user)))));
+}
+
+/** Return the members that differ; an emptied member is null. @param {any} form @param {any} user */
+function changes(form, user) {
+  const found = /** @type {any} */ ({});
+  for (const { name } of FIELDS) {
+    const value = form.elements.namedItem(name).value.trim();
+    if (value !== (user[name] ?? "")) found[name] = value || (name === "name" ? value : null);
+  }
+  const hidden = form.elements.namedItem("protected").checked;
+  if (hidden !== user.protected) found.protected = hidden;
+  return found;
 }

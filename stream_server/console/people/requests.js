@@ -2,11 +2,10 @@
 /** Requests to follow, those that came and those that were sent; and privacy: who is blocked and who is muted. */
 
 import { h } from "../dom.js";
-import { tabs } from "./lists.js";
+import { tabs } from "./collections.js";
 import { deed, removableRow } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
-/** @typedef {Record<string, any>} Json */
 
 /** @param {Page} page @param {string} [tab] */
 export function requests(page, tab = "received") {

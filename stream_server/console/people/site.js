@@ -1,8 +1,7 @@
 // @ts-check
 /** What the pages of the people view share: requests, the signed-in user, names of users, counts, and the cards on show. */
 
-/** @typedef {Record<string, any>} Json */
-/** @typedef {{uids: Set<string>, update: (status: Json) => void, remove: () => void, mark: () => void}} Card */
+/** @typedef {{uids: Set<string>, update: (status: any) => void, remove: () => void, mark: () => void}} Card */
 
 const MAX_USERS = 1000;
 const MAX_MARKS = 2000;
@@ -13,7 +12,7 @@ export class Site {
   constructor(app) {
     this.app = app;
     this.me = app.user;
-    /** @type {Map<string, Json>} */
+    /** @type {Map<string, any>} */
     this.users = new Map([[this.me.id, this.me]]);
     /** @type {Map<string, Set<Card>>} cards on show by status id */
     this.cards = new Map();
@@ -24,7 +23,7 @@ export class Site {
     this.onCounts = () => {};
     /** What the view does when a page has to be drawn anew. */
     this.reload = () => {};
-    /** What the page does with a status that the user has just posted. @type {(status: Json) => void} */
+    /** What the page does with a status that the user has just posted. @type {(status: any) => void} */
     this.onPosted = () => {};
     /** What the view does when a talk was read. */
     this.onTalkRead = () => {};
@@ -40,30 +39,29 @@ export class Site {
     return this.marks[kind].has(id) && !this.app.undo.has("DELETE", `/v1/users/me/${kind}/${id}`);
   }
 
-  /** Send a write. The same key makes a repetition safe. If its opposite still waits, that is undone instead. @param {string} method @param {string} path @param {Json} [body] @param {string} [key] @returns {Promise<any>} */
+  /** Send a write. The same key makes a repetition safe. If its opposite still waits, that is undone instead. @param {string} method @param {string} path @param {any} [body] @param {string} [key] @returns {Promise<any>} */
   async write(method, path, body, key = newKey()) {
     if (this.app.undo.takeBack(path)) return null;
     return this.app.client.request(method, path, { body, headers: { "Idempotency-Key": key } });
   }
 
-  /** Return users in the order of the ids; those who are not visible are left out. @param {string[]} ids @returns {Promise<Json[]>} */
+  /** Return users in the order of the ids; those who are not visible are left out. @param {string[]} ids @returns {Promise<any[]>} */
   async usersById(ids) {
     const unknown = [...new Set(ids)].filter((id) => !this.users.has(id));
     for (let at = 0; at < unknown.length; at += MARKS_PAGE) {
       const answer = await this.get("/v1/users", { ids: unknown.slice(at, at + MARKS_PAGE).join(",") });
-      answer.users.forEach((/** @type {Json} */ user) => this.remember(user));
+      answer.users.forEach((user) => this.remember(user));
     }
     return ids.map((id) => this.users.get(id)).filter((user) => user !== undefined);
   }
 
-  /** @param {Json} user */
   remember(user) {
     this.users.set(user.id, user);
     trim(this.users, MAX_USERS);
     return user;
   }
 
-  /** @param {string} login @returns {Promise<Json>} */
+  /** @param {string} login @returns {Promise<any>} */
   async userByLogin(login) {
     return this.remember(await this.get(`/v1/users/by-login/${encodeURIComponent(login)}`));
   }
@@ -72,8 +70,8 @@ export class Site {
   async loadMarks() {
     const pages = await Promise.all([
       this.get(`/v1/users/${this.me.id}/likes`, { count: MARKS_PAGE }), this.get("/v1/users/me/favorites", { count: MARKS_PAGE })]);
-    pages[0].statuses.forEach((/** @type {Json} */ status) => this.marks.likes.add(status.id));
-    pages[1].statuses.forEach((/** @type {Json} */ status) => this.marks.favorites.add(status.id));
+    pages[0].statuses.forEach((status) => this.marks.likes.add(status.id));
+    pages[1].statuses.forEach((status) => this.marks.favorites.add(status.id));
   }
 
   /** @param {"likes" | "favorites"} kind @param {string} id @param {boolean} on */
@@ -114,7 +112,7 @@ export class Site {
     for (const cards of [...this.cards.values()]) [...cards].filter((card) => card.uids.has(uid)).forEach((card) => card.remove());
   }
 
-  /** Show the newest counters of a status on all its cards. @param {Json} status */
+  /** Show the newest counters of a status on all its cards. @param {any} status */
   updateCards(status) {
     this.cards.get(status.id)?.forEach((card) => card.update(status));
   }

@@ -1,15 +1,14 @@
 // @ts-check
 /** One talk: its messages, the newest at the bottom, live; the field that writes; and the read mark. */
 
-import { fill, h, isolate } from "../dom.js";
+import { h, isolate } from "../dom.js";
 import { ApiError } from "../client.js";
-import { explain } from "../session.js";
+import { form, problemBox } from "../forms.js";
 import { RetryKey } from "./site.js";
 import { talkName } from "./talks.js";
 import { timeAgo, userLink } from "./text.js";
 
 /** @typedef {import("./page.js").Page} Page */
-/** @typedef {Record<string, any>} Json */
 
 const MAX_CHARACTERS = 2000;  // of the wire, see docs/api.md
 const MAX_SHOWN = 400;
@@ -25,7 +24,7 @@ export async function talkPage(page, id) {
 }
 
 class Talk {
-  /** @param {Page} page @param {Json} talk */
+  /** @param {Page} page @param {any} talk */
   constructor(page, talk) {
     this.page = page;
     this.site = page.site;
@@ -66,14 +65,12 @@ class Talk {
     await this.markRead();
   }
 
-  /** @param {Json} message */
   isNew(message) {
     const isNew = !this.shown.has(message.id);
     this.shown.add(message.id);
     return isNew;
   }
 
-  /** @param {Json} message */
   add(message) {
     if (!this.isNew(message)) return;
     const { scroller } = this;
@@ -88,7 +85,6 @@ class Talk {
     this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
-  /** @param {Json} message */
   row(message) {
     const own = message.uid === this.site.me.id;
     return h("div", { class: ["message", own && "message-own"], dataset: { id: message.id } },
@@ -112,26 +108,18 @@ class Talk {
   form() {
     const key = new RetryKey();
     const input = h("textarea", { rows: "2", maxlength: String(MAX_CHARACTERS), "aria-label": "Message", placeholder: "Message", dir: "auto" });
-    const problem = h("p", { class: "problem", role: "alert" });
-    const form = h("form", { class: "talk-form" }, input, h("button", { class: "primary" }, "Send"), problem);
-    form.addEventListener("submit", async (/** @type {Event} */ event) => {
-      event.preventDefault();
+    const made = form({ class: "talk-form" }, [input, h("button", { class: "primary" }, "Send"), problemBox()], async () => {
       const text = input.value;
       if (!text.trim()) return;
-      fill(problem);
-      try {
-        this.add(await this.site.write("POST", `${this.path}/messages`, { message: text }, key.of(text)));
-        key.done();
-        if (input.value === text) input.value = "";
-      } catch (error) {
-        fill(problem, explain(error), " Your text is kept.");
-      }
-    });
+      this.add(await this.site.write("POST", `${this.path}/messages`, { message: text }, key.of(text)));
+      key.done();
+      if (input.value === text) input.value = "";
+    }, " Your text is kept.");
     input.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
-      form.requestSubmit();
+      made.requestSubmit();
     });
-    return form;
+    return made;
   }
 }

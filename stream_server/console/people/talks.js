@@ -1,17 +1,16 @@
 // @ts-check
 /** Talks: the list of one's conversations, requests of strangers, and the form that opens a talk. */
 
-import { fill, h, isolate } from "../dom.js";
-import { explain } from "../session.js";
+import { h, isolate } from "../dom.js";
+import { form, problemBox } from "../forms.js";
 import { Feed } from "./feed.js";
-import { tabs } from "./lists.js";
+import { tabs } from "./collections.js";
 import { RetryKey } from "./site.js";
 import { face, timeAgo } from "./text.js";
 import { deed } from "./user_row.js";
 
 /** @typedef {import("./page.js").Page} Page */
 /** @typedef {import("./site.js").Site} Site */
-/** @typedef {Record<string, any>} Json */
 
 /** @param {Page} page @param {string} [tab] */
 export function talks(page, tab = "talks") {
@@ -29,27 +28,27 @@ function talkFeed(page, strangers) {
     empty: strangers ? "No message requests." : "No conversations yet. Write the username of somebody above.",
     load: async (before) => {
       const answer = await site.get(strangers ? "/v1/talks/requests" : "/v1/talks", { before });
-      await site.usersById(answer.talks.flatMap((/** @type {Json} */ talk) => talk.people));
+      await site.usersById(answer.talks.flatMap((talk) => talk.people));
       return { items: answer.talks, next: answer.next };
     },
     render: (talk) => (strangers ? requestEntry(site, talk) : talkEntry(site, talk)),
   }).start();
 }
 
-/** Return the name of a talk: its own, or the other users. @param {Site} site @param {Json} talk @returns {string} */
+/** Return the name of a talk: its own, or the other users. @param {Site} site @param {any} talk @returns {string} */
 export function talkName(site, talk) {
   const others = talk.people.filter((/** @type {string} */ id) => id !== site.me.id).map((/** @type {string} */ id) => site.users.get(id)?.name ?? "somebody");
   return talk.name ?? others.join(", ");
 }
 
-/** @param {Site} site @param {Json} talk */
+/** @param {Site} site @param {any} talk */
 function talkEntry(site, talk) {
   const other = site.users.get(talk.people.find((/** @type {string} */ id) => id !== site.me.id)) ?? { login: "?" };
   return h("a", { class: ["entry", "talk-entry", talk.unread > 0 && "entry-unread"], href: `#/people/talks/${talk.id}` }, face(other), ...summary(site, talk),
     talk.unread ? h("span", { class: "badge" }, talk.unread, h("span", { class: "visually-hidden" }, " unread")) : null);
 }
 
-/** @param {Site} site @param {Json} talk */
+/** @param {Site} site @param {any} talk */
 function summary(site, talk) {
   const last = talk.last_message;
   return [h("strong", {}, isolate(talkName(site, talk))),
@@ -57,7 +56,7 @@ function summary(site, talk) {
     last ? h("span", { class: "muted" }, timeAgo(last.posted)) : null];
 }
 
-/** @param {Site} site @param {Json} talk */
+/** @param {Site} site @param {any} talk */
 function requestEntry(site, talk) {
   const path = `/v1/talks/${talk.id}/acceptance`;
   const accept = async () => {
@@ -74,23 +73,14 @@ function openForm(site) {
   const key = new RetryKey();
   const input = h("input", { "aria-label": "Usernames, separated by spaces", placeholder: "To … (usernames, separated by spaces)", autocapitalize: "none", autocomplete: "off", spellcheck: "false" });
   const name = h("input", { "aria-label": "Name of the conversation", placeholder: "Name of the conversation", maxlength: "50", hidden: true, dir: "auto" });
-  const problem = h("p", { class: "problem", role: "alert" });
   const logins = () => [...new Set(input.value.split(/[\s,]+/).map((/** @type {string} */ login) => login.replace(/^@/, "")).filter(Boolean))];
   input.addEventListener("input", () => { name.hidden = logins().length < 2; });
-  const form = h("form", { class: "login-form" }, input, name, h("button", {}, "Open"), problem);
-  form.addEventListener("submit", async (/** @type {Event} */ event) => {
-    event.preventDefault();
-    fill(problem);
+  return form({ class: "login-form" }, [input, name, h("button", {}, "Open"), problemBox()], async () => {
     if (!logins().length) return;
-    try {
-      const people = [];
-      for (const login of logins()) people.push(await site.userByLogin(/** @type {string} */ (login)));
-      const body = { people: people.map((user) => user.id), ...(people.length > 1 && name.value.trim() ? { name: name.value.trim() } : {}) };
-      const talk = await site.write("POST", "/v1/talks", body, key.of(body));
-      site.app.go(`#/people/talks/${talk.id}`);
-    } catch (error) {
-      fill(problem, explain(error));
-    }
+    const people = [];
+    for (const login of logins()) people.push(await site.userByLogin(/** @type {string} */ (login)));
+    const body = { people: people.map((user) => user.id), ...(people.length > 1 && name.value.trim() ? { name: name.value.trim() } : {}) };
+    const talk = await site.write("POST", "/v1/talks", body, key.of(body));
+    site.app.go(`#/people/talks/${talk.id}`);
   });
-  return form;
 }

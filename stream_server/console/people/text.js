@@ -3,14 +3,12 @@
 
 import { h, isolate, outside } from "../dom.js";
 
-/** @typedef {Record<string, any>} Json */
-
-/** Return the text of a status or a comment as a paragraph. @param {string} message @param {Json | undefined} entities */
+/** Return the text of a status or a comment as a paragraph. @param {string} message @param {any} entities */
 export function richText(message, entities) {
   return h("p", { class: "post-text", dir: "auto" }, textNodes(message, entities));
 }
 
-/** Return a text as nodes, with its links, and with marks where it matched. @param {string} message @param {Json | null} [entities] @param {number[][]} [matches] where each begins and ends @returns {(Node | string)[]} */
+/** Return a text as nodes, with its links, and with marks where it matched. @param {string} message @param {any} [entities] @param {number[][]} [matches] where each begins and ends @returns {(Node | string)[]} */
 export function textNodes(message, entities = {}, matches = []) {
   const characters = Array.from(message);  // indices count code points, and JavaScript's strings count UTF-16 units
   const marked = new Uint8Array(characters.length);
@@ -36,23 +34,22 @@ function marks(characters, marked, from, to) {
   return nodes;
 }
 
-/** @param {Json} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} */
+/** @param {any} entities @returns {{start: number, end: number, make: (inside: any) => Node}[]} */
 function spans(entities) {
   const all = [
-    ...(entities.mentions ?? []).map((/** @type {Json} */ one) => span(one, (text) => mention(one, text))),
-    ...(entities.hashtags ?? []).map((/** @type {Json} */ one) => span(one, (text) => h("a", { href: tagHref(one.text) }, text))),
-    ...(entities.cashtags ?? []).map((/** @type {Json} */ one) => span(one, (text) => h("b", {}, text))),
-    ...(entities.urls ?? []).map((/** @type {Json} */ one) => span(one, (text) => outside(one.expanded_url || one.url, text))),
+    ...(entities.mentions ?? []).map((one) => span(one, (text) => mention(one, text))),
+    ...(entities.hashtags ?? []).map((one) => span(one, (text) => h("a", { href: tagHref(one.text) }, text))),
+    ...(entities.cashtags ?? []).map((one) => span(one, (text) => h("b", {}, text))),
+    ...(entities.urls ?? []).map((one) => span(one, (text) => outside(one.expanded_url || one.url, text))),
   ];
   return all.sort((one, other) => one.start - other.start);
 }
 
-/** @param {Json} entity @param {(inside: any) => Node} make */
+/** @param {any} entity @param {(inside: any) => Node} make */
 function span(entity, make) {
   return { start: entity.indices[0], end: entity.indices[1], make };
 }
 
-/** @param {Json} entity @param {any} inside */
 function mention(entity, inside) {
   return entity.id ? h("a", { href: userHref(entity.login) }, isolate(inside)) : isolate(inside);
 }
@@ -72,7 +69,7 @@ export function userLink(login, attributes = {}) {
   return h("a", { href: userHref(login), ...attributes }, isolate(`@${login}`));
 }
 
-/** Return a round sign for a user: the first letter of the name, in one of eight colours. @param {Json} user with `login` and maybe `name` */
+/** Return a round sign for a user: the first letter of the name, in one of eight colours. @param {any} user with `login` and maybe `name` */
 export function face(user) {
   const first = Array.from(user.name || user.login || "?")[0].toUpperCase();
   const sum = Array.from(user.login ?? "").reduce((total, letter) => total + (letter.codePointAt(0) ?? 0), 0);

@@ -4,8 +4,6 @@
 import { fill, h, isolate } from "../dom.js";
 import { counted, tagHref } from "./text.js";
 
-/** @typedef {Record<string, any>} Json */
-
 const COUNT = 8;
 
 export class Trends {
@@ -28,7 +26,6 @@ export class Trends {
   }
 }
 
-/** @param {Json} trend */
 function entry(trend) {
   return h("li", {}, h("a", { href: tagHref(trend.text) }, isolate(`#${trend.text}`)), h("span", { class: "muted" }, counted(trend.count, "person", "people")));
 }

@@ -1,13 +1,11 @@
 // @ts-check
 /** One user in a list of users, and the buttons that belong to a relation. */
 
-import { fill, h, icon, isolate } from "../dom.js";
-import { explain } from "../session.js";
+import { h, icon, isolate } from "../dom.js";
+import { form, problemBox, told } from "../forms.js";
 import { face, userHref } from "./text.js";
 
-/** @typedef {Record<string, any>} Json */
-
-/** Return a row for a user, with buttons on its right. @param {Json} user @param {...any} buttons */
+/** Return a row for a user, with buttons on its right. @param {any} user @param {...any} buttons */
 export function userRow(user, ...buttons) {
   return h("div", { class: "user-row", tabindex: "-1" },
     h("a", { href: userHref(user.login), tabindex: "-1", "aria-hidden": "true" }, face(user)),
@@ -24,7 +22,7 @@ export function lock() {
 
 /**
  * Return a row for a user with a button that takes it away; the write waits, so that it can be undone.
- * @param {import("./site.js").Site} site @param {Json} user @param {string} label @param {{text: string, path: string, done?: () => void}} removal @param {...any} buttons further ones
+ * @param {import("./site.js").Site} site @param {any} user @param {string} label @param {{text: string, path: string, done?: () => void}} removal @param {...any} buttons further ones
  */
 export function removableRow(site, user, label, removal, ...buttons) {
   const hides = `row-${removal.path}`;
@@ -40,13 +38,8 @@ export function deed(label, work, kind = "") {
   const problem = h("span", { class: "problem", role: "alert" });
   const button = h("button", { type: "button", class: kind }, h("bdi", {}, label));
   button.addEventListener("click", async () => {
-    fill(problem);
     button.disabled = true;
-    try {
-      await work();
-    } catch (error) {
-      fill(problem, explain(error));
-    }
+    await told(problem, work);
     button.disabled = false;
   });
   return h("span", { class: "deed" }, button, problem);
@@ -54,23 +47,14 @@ export function deed(label, work, kind = "") {
 
 /**
  * Return a form with one field for a login. It hands the user over who has it, and says so if nobody has.
- * @param {import("./site.js").Site} site @param {string} label @param {string} action @param {(user: Json) => Promise<any>} work
+ * @param {import("./site.js").Site} site @param {string} label @param {string} action @param {(user: any) => Promise<any>} work
  */
 export function loginForm(site, label, action, work) {
   const input = h("input", { "aria-label": label, placeholder: label, autocapitalize: "none", autocomplete: "off", spellcheck: "false", maxlength: "21" });
-  const problem = h("p", { class: "problem", role: "alert" });
-  const form = h("form", { class: "login-form" }, input, h("button", {}, action), problem);
-  form.addEventListener("submit", async (/** @type {Event} */ event) => {
-    event.preventDefault();
-    fill(problem);
+  return form({ class: "login-form" }, [input, h("button", {}, action), problemBox()], async () => {
     const login = input.value.trim().replace(/^@/, "");
     if (!login) return;
-    try {
-      await work(await site.userByLogin(login));
-      input.value = "";
-    } catch (error) {
-      fill(problem, explain(error));
-    }
+    await work(await site.userByLogin(login));
+    input.value = "";
   });
-  return form;
 }

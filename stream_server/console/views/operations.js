@@ -4,19 +4,16 @@
 import { fill, h } from "../dom.js";
 import { ApiError } from "../client.js";
 import { History } from "../operations/history.js";
-import { errors, kinds, limits, logAge, refusals, slowClients, workers } from "../operations/tables.js";
-import { bytes, milliseconds, plain, rate, share } from "../operations/units.js";
+import { bytes, errors, kinds, limits, logAge, milliseconds, plain, rate, refusals, share, slowClients, workers } from "../operations/tables.js";
 import { LinePlot } from "../plot.js";
-import { explain } from "../session.js";
-
-/** @typedef {Record<string, any>} Json */
+import { explain, problemBox } from "../forms.js";
 
 const POLL_MS = 2000;
 const LONGEST_WAIT_MS = 15_000;
 
 /**
  * The tiles: the name of a value, its title, how it is written, and a note beneath.
- * @type {[string, string, (value: number | null) => string, (state: Json) => string][]}
+ * @type {[string, string, (value: number | null) => string, (state: any) => string][]}
  */
 const TILES = [
   ["streams", "Open streams", plain, ({ workers: all }) => `${plain(total(all, "live"))} live, ${plain(total(all, "catching_up"))} catching up`],
@@ -33,7 +30,7 @@ const TILES = [
   ["jobs", "Jobs", plain, ({ jobs }) => `${plain(jobs.due)} due, ${plain(jobs.parked)} parked`],
 ];
 
-/** @param {Json[]} all @param {string} name */
+/** @param {any[]} all @param {string} name */
 function total(all, name) {
   return all.reduce((sum, worker) => sum + worker[name], 0);
 }
@@ -50,7 +47,7 @@ class Tile {
     this.root = h("section", { class: "card ops-tile", dataset: { tile: name } }, h("h2", {}, title), this.value, this.note, this.plot.root);
   }
 
-  /** @param {Json} state @param {History} history */
+  /** @param {any} state @param {History} history */
   draw(state, history) {
     this.value.textContent = this.write(history.samples.at(-1)?.values[this.name] ?? null);
     this.note.textContent = this.noteOf(state);
@@ -65,7 +62,7 @@ class Operations {
     this.history = new History();
     this.tiles = TILES.map((row) => new Tile(row));
     this.alerts = h("div", { class: "ops-alerts", role: "status" });
-    this.problem = h("p", { class: "problem", role: "alert" });
+    this.problem = problemBox();
     this.tables = h("div", { class: "ops-tables" });
     this.wait = POLL_MS;
     this.ended = false;
@@ -118,7 +115,7 @@ class Operations {
     this.drawTables(state);
   }
 
-  /** Draw the tables, unless somebody works in them: a button must not vanish under the finger. @param {Json} state */
+  /** Draw the tables, unless somebody works in them: a button must not vanish under the finger. @param {any} state */
   drawTables(state) {
     const scrolled = [...this.tables.querySelectorAll(".ops-scroll")].map((box) => box.scrollLeft);
     if (this.tables.contains(document.activeElement) || !(getSelection()?.isCollapsed ?? true)) return;
@@ -135,10 +132,10 @@ class Operations {
   }
 }
 
-/** Return what an operator should look at first. @param {Json} state @returns {string[]} */
+/** Return what an operator should look at first. @param {any} state @returns {string[]} */
 function alertsOf(state) {
   const found = [];
-  const away = state.workers.filter((/** @type {Json} */ worker) => !worker.ready).map((/** @type {Json} */ worker) => worker.worker);
+  const away = state.workers.filter((worker) => !worker.ready).map((worker) => worker.worker);
   if (away.length) found.push(`Not ready: worker ${away.join(", ")}. Events may not reach its streams.`);
   if (state.redis.memory_alarm) found.push("Redis is nearly full: writes are refused.");
   if (state.jobs.parked) found.push(`Jobs that failed too often: ${plain(state.jobs.parked)}. The command "stream-server repair" runs them again.`);

@@ -2,9 +2,8 @@
 /** The view People: a small social site on the server's API. See the contract of views in app.js. */
 
 import { fill, h, icon } from "../dom.js";
-import { groupPage, groups } from "../people/groups.js";
+import { groupPage, groups, listPage, lists } from "../people/collections.js";
 import { conversation, home, kept, mentions, tagPage } from "../people/home.js";
-import { listPage, lists } from "../people/lists.js";
 import { Live } from "../people/live.js";
 import { notifications } from "../people/notifications.js";
 import { Page } from "../people/page.js";
@@ -15,8 +14,6 @@ import { talkPage } from "../people/talk.js";
 import { talks } from "../people/talks.js";
 import { Trends } from "../people/trends.js";
 import { refreshTimes, tagHref, userHref } from "../people/text.js";
-
-/** @typedef {Record<string, any>} Json */
 
 /** @type {{name: string, icon: import("../dom.js").IconName, title: string}[]} */
 const NAVIGATION = [
@@ -115,7 +112,7 @@ class People {
 
   async loadTalks() {
     const { talks: found } = await this.site.get("/v1/talks", { count: 200 });
-    this.site.setCount("talks", found.reduce((/** @type {number} */ sum, /** @type {Json} */ talk) => sum + talk.unread, 0));
+    this.site.setCount("talks", found.reduce((/** @type {number} */ sum, talk) => sum + talk.unread, 0));
   }
 
   /** @param {string[]} path @param {boolean} [focus]  put the focus on the title, as a new page would */

@@ -32,7 +32,7 @@ COMMENTS_PER_READ = 100
 """Comments that one pipeline reads."""
 
 FAVORITES_PER_CALL = 300
-"""Favorites of a user that one script call looks at."""
+"""Favorites of a user that one pipeline looks at."""
 
 FORGOTTEN_PER_CALL = 1000
 """Ids that one command removes from the set of expired ids."""
@@ -174,9 +174,17 @@ class StatusExpiry:
 
     async def prune_favorites(self, uid: str, below: int) -> None:
         """Remove from a user's favorites those statuses below ``below`` that do not exist any more."""
-        rank = b"0"
-        while rank:
-            rank = await self._scripts.call("favorites_prune", keys.META, uid, below, rank, FAVORITES_PER_CALL)
+        key, status, rank = keys.key_for("favorites", uid), keys.key_for("status").encode(), 0
+        while True:
+            (page,) = await self._core.execute(("ZRANGE", key, rank, rank + FAVORITES_PER_CALL - 1))
+            old = [each for each in page if int(each) < below]
+            found = await self._core.execute(*(("EXISTS", status + each) for each in old)) if old else ()
+            gone = [each for each, exists in zip(old, found, strict=True) if not exists]
+            if gone:
+                await self._core.execute(("ZREM", key, *gone))
+            if len(page) < FAVORITES_PER_CALL:
+                return
+            rank += len(page) - len(gone)
 
     async def forget_expired_ids(self, floor: int) -> None:
         """Remove the ids of expired statuses and comments that no entry of the log shows any more."""

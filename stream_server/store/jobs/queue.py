@@ -30,6 +30,9 @@ JOBS_PER_UNPARKING = 100
 SOURCES_BY_KIND = {"home": "following", "list": "members"}
 """The rows of `store/keys.py` with the authors of home and list timelines."""
 
+AUTHORS_PER_READ = 10
+"""Authors whose statuses one pipeline reads."""
+
 NO_HASH = "0"
 """The fence of a fan-out without a hash (``lua/job.lua``)."""
 
@@ -81,7 +84,7 @@ class JobPass(NamedTuple):
         author: Id of the author whose statuses the job adds or removes.
         after_score: Score, in Redis' sorted set, of the last user of the page before. Empty for the first page.
         people: Ids of the users on this page, each with its score. A refill adds the statuses of these users.
-        newest_status_ids: Ids of the statuses to add or remove, newest first.
+        newest_status_ids: Ids of the statuses to add or remove, newest first. Empty for a refill.
         lists: Ids of the lists on this page, each with its score. A job handles all users first, then the lists.
         is_repeat: Whether the job has been done once, and starts again.
         asleep: Ids of those of the author and the users on this page whose home timelines are not kept.
@@ -206,6 +209,18 @@ class JobQueue:
             [member for member in members if not is_there or scores[member] is None] for members in (people, lists)
         ]
         return version or b"0", former[0], former[1]
+
+    async def read_newest(self, authors: Sequence[bytes], most: int) -> list[bytes]:
+        """Return the ids of the newest ``most`` statuses of these authors outside groups, newest first."""
+        newest, profile = list[bytes](), keys.key_for("profile").encode()
+        for at in range(0, len(authors), AUTHORS_PER_READ):
+            # Older statuses than the newest so far cannot be among them, so they are not even read.
+            lowest = b"(" + newest[-1] if len(newest) == most else b"-inf"
+            bounds = ("+inf", lowest, "BYSCORE", "REV", "LIMIT", 0, most)
+            chunk = authors[at : at + AUTHORS_PER_READ]
+            replies = await self._redis.execute(*(("ZRANGE", profile + author, *bounds) for author in chunk))
+            newest = sorted({*newest, *chain.from_iterable(replies)}, key=int, reverse=True)[:most]
+        return newest
 
     async def find_misplaced(self, timeline_kind: str, owner: str, ids: Sequence[bytes]) -> list[bytes]:
         """Return those status ids among ``ids`` that do not belong on the timeline of ``owner`` (a user or a list).

@@ -8,7 +8,6 @@ a refill job, which checks again too.
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 from stream_server.store import keys
@@ -26,9 +25,6 @@ RECHECK_SECONDS = 0.5
 
 FULL_TIMELINE_SHARE = 0.75
 """Share of the maximum length from which a timeline counts as full. Its older statuses may be truncated."""
-
-AUTHORS_PER_READ = 10
-"""Authors whose statuses one pipeline reads."""
 
 COUNTED_KINDS = ("user", "status", "list", "group")
 """Kinds of hashes that have counters."""
@@ -152,18 +148,9 @@ class Repair:
         return set(misplaced) | {status_id for status_id in expected if int(status_id) > floor} - set(ids)
 
     async def _read_expected_ids(self, timeline_kind: str, owner: str) -> list[bytes]:
-        longest = self._scripts.size_limits.timeline_max
         (sources,) = await self._core.execute(("ZRANGE", keys.key_for(SOURCES_BY_KIND[timeline_kind], owner), 0, -1))
-        newest, authors = list[bytes](), [*([owner.encode()] if timeline_kind == "home" else []), *sources]
-        profile = keys.key_for("profile").encode()
-        for at in range(0, len(authors), AUTHORS_PER_READ):
-            # Older statuses than the newest so far cannot be among them, so they are not even read.
-            lowest = b"(" + newest[-1] if len(newest) == longest else b"-inf"
-            bounds = ("+inf", lowest, "BYSCORE", "REV", "LIMIT", 0, longest)
-            chunk = authors[at : at + AUTHORS_PER_READ]
-            replies = await self._core.execute(*(("ZRANGE", profile + author, *bounds) for author in chunk))
-            newest = sorted({*newest, *chain.from_iterable(replies)}, key=int, reverse=True)[:longest]
-        return newest
+        authors = [*([owner.encode()] if timeline_kind == "home" else []), *sources]
+        return await self._queue.read_newest(authors, self._scripts.size_limits.timeline_max)
 
     async def _check_orphans(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
         """Return a finding for each of ``ids`` without its owner, as in `ORPHAN_MESSAGES`. With ``fix``, repair it."""

@@ -265,7 +265,11 @@ class JobRunner:
 
     async def _merge_page(self, job: ClaimedJob, job_pass: JobPass) -> PassOutcome:
         key = TIMELINE_KEY_BY_KIND[job_pass.timeline_kind](job_pass.subject)
-        await self._execute(self._merge_commands(key, job_pass.newest_status_ids))
+        authors = [uid for uid, _ in job_pass.people]
+        if job_pass.timeline_kind == "home" and not job_pass.after_score:
+            authors.append(job_pass.subject.encode())
+        newest = await self._queue.read_newest(authors, self._size_limits.timeline_max)
+        await self._execute(self._merge_commands(key, newest))
         is_full = len(job_pass.people) >= REFILL_AUTHORS_PER_PASS
         result = PassResult(job, job_pass.phase, job_pass.people[-1]) if is_full else PassResult(job)
         (outcome,) = await self._queue.advance(result)

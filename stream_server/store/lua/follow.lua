@@ -78,17 +78,12 @@ end
 -- Reply: position or `unchanged`, followed by ` requested` for a request; fence of the home timeline's job, fence of
 -- the list timeline's job ('' for none), the target's newest statuses.
 function write.follow(source_id, target_id, list_id)
-  local source, target = find_pair(source_id, target_id)
-  if not source then return target end
-  if redis.call('ZSCORE', KEY.blocks .. source_id, target_id) then return refuse('BLOCKED id') end
-  local list, refused
-  if list_id ~= '' then
-    list, refused = find_owned_list(source_id, list_id, 'list', target_id)
-    if refused then return refused end
-  end
+  local source, target = require_pair(source_id, target_id)
+  if redis.call('ZSCORE', KEY.blocks .. source_id, target_id) then refuse('BLOCKED id') end
+  local list = list_id ~= '' and require_owned_list(source_id, list_id, 'list', target_id)
   local following = is_following(source, target)
   local asking, requested = not following and target.protected, not following and has_requested(source, target)
-  if not following and not requested and follows_too_many(source) then return refuse('TOO_MANY following id') end
+  if not following and not requested and follows_too_many(source) then refuse('TOO_MANY following id') end
   local position, fence, list_fence = 'unchanged', '', ''
   local ms, seq, n = next_position()
   if asking and not requested then
@@ -106,13 +101,8 @@ end
 -- Ends the source's follow of the target, or withdraws the follow request. Without either, nothing changes. `list_id` is a
 -- list of the source from which the target is also removed ('' for none). Reply: as of write.follow.
 function write.unfollow(source_id, target_id, list_id)
-  local source, target = find_pair(source_id, target_id)
-  if not source then return target end
-  local list, refused
-  if list_id ~= '' then
-    list, refused = find_owned_list(source_id, list_id, 'list')
-    if refused then return refused end
-  end
+  local source, target = require_pair(source_id, target_id)
+  local list = list_id ~= '' and require_owned_list(source_id, list_id, 'list')
   local position, fence, list_fence = 'unchanged', '', ''
   local ms, seq, n = next_position()
   if is_following(source, target) then
@@ -124,24 +114,17 @@ function write.unfollow(source_id, target_id, list_id)
   return keep_reply(position, fence, list_fence, fence .. list_fence ~= '' and newest_statuses(target_id) or {})
 end
 
--- Approves a follow request of the target. The requester then follows the user, with a log entry of an ordinary follow.
--- Reply: position; fence of the job of the requester's home timeline, the user's newest statuses.
-function write.follow_request_approve(source_id, target_id)
-  local source, target = find_pair(source_id, target_id)
-  if not source then return target end
-  if not has_requested(target, source) then return refuse('NOT_FOUND request id') end
+-- Approves or refuses a follow request of the target ('approve', 'refuse'). An approved requester follows the user, with a
+-- log entry of an ordinary follow. A refused one may request again.
+-- Reply: position; fence of the job of the requester's home timeline ('' for none), the user's newest statuses.
+function write.follow_request_answer(source_id, target_id, answer)
+  local source, target = require_pair(source_id, target_id)
+  if not has_requested(target, source) then refuse('NOT_FOUND request id') end
+  if answer == 'refuse' then return keep_reply(remove_follow_request(target, source, next_position()), '', {}) end
   local position, fence, ms, seq, n = change_follow('follow', true, target, source, next_position())
   clear_follow_request(target, source)
   notify(target_id, 'approve', source, '', '', ms, seq, n)
   return keep_reply(position, fence, newest_statuses(source_id))
-end
-
--- Refuses a follow request of the target, who may request again. Reply: position.
-function write.follow_request_refuse(source_id, target_id)
-  local source, target = find_pair(source_id, target_id)
-  if not source then return target end
-  if not has_requested(target, source) then return refuse('NOT_FOUND request id') end
-  return keep_reply(remove_follow_request(target, source, next_position()))
 end
 
 -- Ends the follow or the request of one user towards the other. Returns the fence of the removal job, or ''.
@@ -169,7 +152,7 @@ local function end_memberships(who, owner)
     for _, id in ipairs(redis.call('ZRANGE', key, 0, -1)) do
       if redis.call('HGET', KEY.group .. id, 'uid') == owner.id then
         if redis.call('ZSCORE', KEY.joined .. id, who.id) then
-          change_group_member('group_leave', find_group(id), who, next_position())
+          change_group_member('group_leave', find_circle(KEY.group, id), who, next_position())
         end
         invited[#invited + 1] = id
       end
@@ -198,8 +181,7 @@ end
 
 -- Blocks a user. A repeated block changes nothing. Reply: position or `unchanged`, and what block_user returns.
 function write.block(source_id, target_id)
-  local source, target = find_pair(source_id, target_id)
-  if not source then return target end
+  local source, target = require_pair(source_id, target_id)
   if is_blocking(source, target) then return keep_reply('unchanged', '', {}, '', {}) end
   return keep_reply(block_user(source, target))
 end
@@ -220,12 +202,10 @@ end
 -- Does what change_relation says. Users may end what they began, also if the target is suspended or blocks them.
 -- Reply: position or `unchanged`.
 function write.relation_change(source_id, target_id, kind)
-  local actor, refused = find_active_user(source_id)
-  if refused then return refused end
+  local actor = require_active_user(source_id)
   local other = kind ~= 'mute' and find_user(target_id)
   local ended = other and change_relation(kind, actor, other)
   if ended then return keep_reply(ended) end
-  local source, target = find_pair(source_id, target_id)
-  if not source then return target end
+  local source, target = require_pair(source_id, target_id)
   return keep_reply(change_relation(kind, source, target) or 'unchanged')
 end

@@ -22,19 +22,15 @@ local function own_id(op, foreign_id)
   return kept and kept:match('%d+$')
 end
 
--- The own ids of two users; or nil and the refusal.
-local function own_pair(source, target)
-  source, target = own_id('user', source), own_id('user', target)
-  if not source then return nil, refuse('NOT_FOUND user source') end
-  if not target then return nil, refuse('NOT_FOUND user target') end
-  return source, target
+-- The own id of what the site calls `foreign_id`, which the line names in its member `param`.
+local function require_own_id(op, foreign_id, param)
+  local noun = op == 'user' and 'user' or 'status'
+  return own_id(op, foreign_id) or refuse('NOT_FOUND ' .. noun .. ' ' .. param)
 end
 
--- The rows of two users who act on each other by the rules of this server; or nil and the refusal.
-local function own_rows(source, target)
-  source, target = own_pair(source, target)
-  if not source then return nil, target end
-  return find_pair(source, target)
+-- The own ids of two users.
+local function require_own_pair(source, target)
+  return require_own_id('user', source, 'source'), require_own_id('user', target, 'target')
 end
 
 -- Keeps the reply of this line and returns it. The values behind `reply` are for the first time only: texts, and lists
@@ -64,23 +60,19 @@ end
 -- Reply: position and id; the author's id, fence of the fan-out job, and what first_readers returns.
 function line.ingest_post(author, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id, foreign_ms,
     second_ms, second)
-  local uid = own_id('user', author)
-  if not uid then return refuse('NOT_FOUND user author') end
-  local answered = in_reply_to ~= '' and own_id('post', in_reply_to)
-  if in_reply_to ~= '' and not answered then return refuse('NOT_FOUND status in_reply_to') end
-  local original = origin ~= '' and own_id('post', origin)
-  if origin ~= '' and not original then return refuse('NOT_FOUND status origin') end
-  local refused, position, _, id, fence, people, lists, asleep = post_status(append_entry, false, uid, answered or '',
-    original or '', group, message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
-  return refused or keep_ingested(position .. ' ' .. id, uid, fence, people or {}, lists or {}, asleep or {})
+  local uid = require_own_id('user', author, 'author')
+  local answered = in_reply_to == '' and '' or require_own_id('post', in_reply_to, 'in_reply_to')
+  local original = origin == '' and '' or require_own_id('post', origin, 'origin')
+  local position, _, id, fence, people, lists, asleep = post_status(append_entry, false, uid, answered, original, group,
+    message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
+  return keep_ingested(position .. ' ' .. id, uid, fence, people or {}, lists or {}, asleep or {})
 end
 
 -- Deletes a status of another site. Reply: position and id; the author's id, fence of the job that cleans up, and what
 -- first_readers returns.
 function line.ingest_delete(foreign_id)
-  local id = own_id('post', foreign_id)
-  local row = id and find_status(id)
-  if not row then return refuse('NOT_FOUND status status') end
+  local id = require_own_id('post', foreign_id, 'status')
+  local row = find_status(id) or refuse('NOT_FOUND status status')
   local position, fence, people, lists, asleep = remove_status(append_entry, false, row, next_position())
   return keep_ingested(position .. ' ' .. id, row.uid, fence, people, lists, asleep)
 end
@@ -88,11 +80,10 @@ end
 -- Follows a user, as another site says. The site has asked the target, so this makes no request. Reply: position and the
 -- target's id; the source's id, fence of the home timeline's job, the target's newest statuses.
 function line.ingest_follow(foreign_source, foreign_target)
-  local source, target = own_rows(foreign_source, foreign_target)
-  if not source then return target end
+  local source, target = require_pair(require_own_pair(foreign_source, foreign_target))
   if is_following(source, target) then return keep_unchanged(target.id) end
-  if is_blocking(source, target) then return refuse('BLOCKED target') end
-  if not has_requested(source, target) and follows_too_many(source) then return refuse('TOO_MANY following target') end
+  if is_blocking(source, target) then refuse('BLOCKED target') end
+  if not has_requested(source, target) and follows_too_many(source) then refuse('TOO_MANY following target') end
   local position, fence, ms, seq, n = change_follow('follow', false, source, target, next_position())
   clear_follow_request(source, target)
   notify(target.id, 'follow', source, '', '', ms, seq, n)
@@ -101,8 +92,7 @@ end
 
 -- Ends a follow, or a follow request, as another site says. Reply: as of line.ingest_follow.
 function line.ingest_unfollow(foreign_source, foreign_target)
-  local source, target = own_rows(foreign_source, foreign_target)
-  if not source then return target end
+  local source, target = require_pair(require_own_pair(foreign_source, foreign_target))
   local following = is_following(source, target)
   if not following and not has_requested(source, target) then return keep_unchanged(target.id) end
   local position, fence, statuses
@@ -118,8 +108,7 @@ end
 -- Blocks a user, as another site says. Two users may block each other there, and suspended users block and are blocked.
 -- Reply: position and the target's id; the source's id and what block_user returns.
 function line.ingest_block(foreign_source, foreign_target)
-  local source_id, target_id = own_pair(foreign_source, foreign_target)
-  if not source_id then return target_id end
+  local source_id, target_id = require_own_pair(foreign_source, foreign_target)
   local source, target = find_user(source_id), find_user(target_id)
   if is_blocking(source, target) then return keep_unchanged(target_id) end
   local position, fence, statuses, fence_back, statuses_back = block_user(source, target)
@@ -129,8 +118,7 @@ end
 -- Ends a block, mutes a user or ends a mute ('unblock', 'mute', 'unmute'), as another site says. Reply: position and the
 -- target's id.
 function line.ingest_relation(foreign_source, foreign_target, kind)
-  local source, target = own_pair(foreign_source, foreign_target)
-  if not source then return target end
+  local source, target = require_own_pair(foreign_source, foreign_target)
   local position = change_relation(kind, find_user(source), find_user(target))
   return position and keep_ingested(position .. ' ' .. target) or keep_unchanged(target)
 end
@@ -138,9 +126,8 @@ end
 -- Suspends a user, or ends a suspension ('suspend', 'reinstate'), as another site says. `admin` is the user of the token.
 -- Reply: position and the user's id.
 function line.ingest_suspension(foreign_id, admin, kind)
-  local uid = own_id('user', foreign_id)
-  if not uid then return refuse('NOT_FOUND user user') end
-  if kind == 'suspend' and uid == admin then return refuse('ONESELF user') end
+  local uid = require_own_id('user', foreign_id, 'user')
+  if kind == 'suspend' and uid == admin then refuse('ONESELF user') end
   if find_user(uid).suspended == (kind == 'suspend') then return keep_unchanged(uid) end
   local position = change_suspension(kind, uid, next_position())
   audit(admin, kind, uid, '')

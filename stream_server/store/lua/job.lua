@@ -51,13 +51,10 @@ end
 
 -- Enqueues a job, or restarts the job of that name in another mode. Returns its fence, with which the request runs the
 -- first pass. The job is due in JOB_GRACE_MS, when that request has surely finished or died. The names and values
--- behind `ms` are its subject: `uid` and `status`, or `owner` and `author`.
+-- behind `ms` are its subject: `uid` and `status`, or `owner` and perhaps `author`.
 local function enqueue_job(job, mode, ms, ...)
   local key, subject = KEY.job .. job, {...}
-  local counted, author = redis.call('EXISTS', key) == 1, nil
-  for at = 1, #subject, 2 do
-    if subject[at] == 'uid' or subject[at] == 'author' then author = subject[at + 1] end
-  end
+  local counted, author = redis.call('EXISTS', key) == 1, subject[1] == 'uid' and subject[2] or subject[4]
   local left, deleted = '0', '0'
   if author then left, deleted = author_versions(author) end
   local fence = new_fence()
@@ -185,13 +182,13 @@ end
 
 -- Begins a pass of a job: reads its page, and records the versions of the data that it reads.
 -- Reply: mode, phase, kind of timeline ('home' or 'list'), status or owner, author, score after which the page begins,
--- users with scores, newest statuses of the author or of these users, lists with scores (only after the last follower),
+-- users with scores, newest statuses of the author, lists with scores (only after the last follower),
 -- 'done' if the job runs for a second time, and those of the author and these users whose home timelines are asleep.
 -- Empty if another worker holds the job.
 function run.job_begin_pass(id, fence)
   local job = find_held_job(id, fence)
   if not job then return {} end
-  local page, newest, lists, asleep, authors, left, deleted = {}, {}, {}, {}, '', '0', '0'
+  local page, newest, lists, asleep, authors, left, deleted = {}, {}, {}, {}, {}, '0', '0'
   if job.author ~= '' then left, deleted = author_versions(job.author) end
   if job.status ~= '' and job.phase ~= 'rest' then
     local score, member = job.score, job.member
@@ -207,11 +204,13 @@ function run.job_begin_pass(id, fence)
   elseif job.mode == 'merge' or job.mode == 'remove' then
     newest = newest_statuses(job.author)
   elseif job.mode == 'refill' and job.phase == 'merge' then -- the next authors of a timeline
-    local of_page
-    page, newest, of_page = newest_of_sources(job.timelines, job.owner, job.score, job.member)
-    authors, deleted = table.concat(of_page, ' '), count_deleted(of_page)
+    if job.timelines == 'home' and job.score == '' then authors[1] = job.owner end
+    page = page_after(timeline_sources_key(job.timelines, job.owner), job.score, job.member, REFILL_AUTHORS_PER_PASS)
+    for at = 1, #page, 2 do authors[#authors + 1] = page[at] end
+    deleted = count_deleted(authors)
   end
-  redis.call('HSET', job.key, 'begun', '1', 'left', left, 'deleted', deleted, 'authors', authors)
+  redis.call('HSET', job.key, 'begun', '1', 'left', left, 'deleted', deleted, 'authors',
+    table.concat(authors, ' '))
   return {job.mode, job.phase, job.timelines, job.status ~= '' and job.status or job.owner, job.author, job.score, page,
     newest, lists, job.again, asleep}
 end
@@ -274,7 +273,7 @@ function run.job_advance(id, fence, phase, score, member, is_last, hold_ms, look
   end
   if job.mode == 'remove' and size ~= '' and tonumber(size) < TIMELINE_MAX * 3 / 4
     and not (job.timelines == 'home' and redis.call('ZSCORE', KEY.asleep, job.owner)) then
-    enqueue_job('refill-' .. job.timelines .. '-' .. job.owner, 'refill', now_ms(), 'owner', job.owner)
+    enqueue_job(refill_job(job.timelines, job.owner), 'refill', now_ms(), 'owner', job.owner)
   end
   local outcome = finish_job(job)
   -- The home timeline is complete, so it is no longer asleep.

@@ -83,11 +83,6 @@ local function publish(position, kind, audience, body)
   redis.pcall('PUBLISH', 'events:' .. kind, head .. body)
 end
 
--- The position of an entry as text, which is also the kept reply of its write.
-local function position_text(ms, seq, n)
-  return string.format('%d-%d %d', ms, seq, n)
-end
-
 -- The first write of every step that makes an event. If Redis is full or read-only, it fails here and nothing has
 -- changed. Returns the position, which is also the kept reply, and the entry's time as text.
 local function append_entry(kind, audience, body, ms, seq, n)
@@ -102,11 +97,11 @@ local function append_entry(kind, audience, body, ms, seq, n)
 end
 
 -- As append_entry, for a step that has not looked for an earlier reply: it keeps the position as the reply of the request
--- before it writes anything else, and only if none is kept. Returns the same; or nil and the earlier reply. If the log
+-- before it writes anything else. If a reply is kept already, it ends the script, which answers with that one. If the log
 -- refuses the entry, nothing is written.
 local function claim_entry(kind, audience, body, ms, seq, n)
-  local reply = FINGERPRINT .. ' ' .. position_text(ms, seq, n)
-  if not redis.call('SET', REQUEST_KEY, reply, 'PX', KEEP_REPLY_MS, 'NX') then return nil, earlier_reply() end
+  local reply = string.format('%s %d-%d %d', FINGERPRINT, ms, seq, n)
+  if not redis.call('SET', REQUEST_KEY, reply, 'PX', KEEP_REPLY_MS, 'NX') then refuse('REPEATED') end
   local done, position, posted = pcall(append_entry, kind, audience, body, ms, seq, n)
   if done then return position, posted end
   redis.call('DEL', REQUEST_KEY)

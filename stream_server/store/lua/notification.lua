@@ -48,7 +48,7 @@ function deed.notifications_mark_read(uid, id)
   local made, number = redis.call('HMGET', KEY.meta, 'ms', 'seq'), tonumber(id)
   -- A mark in the future would count notifications as read that do not exist yet.
   if not made[1] or number > tonumber(make_id(tonumber(made[1]), tonumber(made[2]))) then
-    return refuse('NOT_FOUND notification id')
+    refuse('NOT_FOUND notification id')
   end
   if number <= tonumber(redis.call('HGET', KEY.user .. uid, 'notices_read') or '0') then return keep_reply('unchanged') end
   redis.call('HSET', KEY.user .. uid, 'notices_read', to_text(number))

@@ -1,14 +1,10 @@
 -- Likes, favorites and comments.
 
--- A status to which this user may react; or nil and the refusal. The user must see it, and must be a member if it
--- stands in a group, even if it is the user's own.
-local function find_reactable_status(uid, id)
-  local row = find_visible_status(uid, id)
-  if not row then
-    return nil, refuse('NOT_FOUND status')
-  elseif row.group ~= '' and not redis.call('ZSCORE', KEY.joined .. row.group, uid) then
-    return nil, refuse('NOT_YOURS group')
-  end
+-- A status to which this user may react. The user must see it, and must be a member if it stands in a group, even if it
+-- is the user's own.
+local function require_reactable_status(uid, id)
+  local row = find_visible_status(uid, id) or refuse('NOT_FOUND status')
+  if row.group ~= '' and not redis.call('ZSCORE', KEY.joined .. row.group, uid) then refuse('NOT_YOURS group') end
   return row
 end
 
@@ -28,11 +24,7 @@ end
 -- Likes a status. A repeated like changes nothing and sends no notification. Reply: position or `unchanged`, and the
 -- number of likes.
 function write.like(uid, id)
-  local actor, row, refused
-  actor, refused = find_active_user(uid)
-  if refused then return refused end
-  row, refused = find_reactable_status(uid, id)
-  if refused then return refused end
+  local actor, row = require_active_user(uid), require_reactable_status(uid, id)
   if redis.call('ZSCORE', KEY.likes .. id, uid) then return keep_reply('unchanged ' .. row.likes) end
   local ms, seq, n = next_position()
   with_counter_changed(row, 'likes', 1)
@@ -48,11 +40,9 @@ end
 -- Removes a user's like, also if the status has been hidden from the user since. Without a like, nothing changes.
 -- Reply: position or `unchanged`, and the number of likes.
 function write.unlike(uid, id)
-  local actor, refused = find_active_user(uid)
-  if refused then return refused end
-  local row = find_status(id)
+  local actor, row = require_active_user(uid), find_status(id)
   local liked = row and redis.call('ZSCORE', KEY.likes .. id, uid)
-  if not liked and not find_visible_status(uid, id) then return refuse('NOT_FOUND status') end
+  if not liked and not find_visible_status(uid, id) then refuse('NOT_FOUND status') end
   if not liked then return keep_reply('unchanged ' .. row.likes) end
   with_counter_changed(row, 'likes', -1)
   local position, now = append_entry('unlike', reaction_audience(uid, row), reaction_body(actor, row), next_position())
@@ -66,7 +56,7 @@ end
 
 -- Adds a status to a user's favorites. Favorites are private, so there is no log entry. Reply: `kept` or `unchanged`.
 function deed.favorite(uid, id)
-  if not find_visible_status(uid, id) then return refuse('NOT_FOUND status') end
+  if not find_visible_status(uid, id) then refuse('NOT_FOUND status') end
   local ms = next_position()
   local is_new = redis.call('ZADD', KEY.favorites .. uid, 'NX', to_text(ms), id) == 1
   return keep_reply(is_new and 'kept' or 'unchanged')
@@ -75,7 +65,7 @@ end
 -- Removes a status from a user's favorites, also if the status is deleted or hidden. Reply: `dropped` or `unchanged`.
 function deed.unfavorite(uid, id)
   local kept = redis.call('ZSCORE', KEY.favorites .. uid, id)
-  if not kept and not find_visible_status(uid, id) then return refuse('NOT_FOUND status') end
+  if not kept and not find_visible_status(uid, id) then refuse('NOT_FOUND status') end
   if not kept then return keep_reply('unchanged') end
   -- This ZADD changes nothing, but a full Redis refuses it before it removes the favorite without keeping the reply.
   redis.call('ZADD', KEY.favorites .. uid, 'XX', kept, id)
@@ -83,25 +73,10 @@ function deed.unfavorite(uid, id)
   return keep_reply('dropped')
 end
 
--- A comment, the row of its status, and the viewer's visibility of it; nil if the comment or its status does not exist. A
--- viewer sees a comment if the viewer sees its status and its commenter.
-local function find_comment(viewer, id)
-  local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status', 'json', 'mentioned', 'audience')
-  local row = kept[1] and find_status(kept[2])
-  if not row then return nil end
-  local comment = {id = id, uid = kept[1], json = kept[3], mentioned = kept[4] or '', audience = kept[5]}
-  local under = visible_status_json(viewer, row, ON_REQUEST) and status_visibility(viewer, kept[1], row.group) or HIDDEN
-  return comment, row, under
-end
-
 -- Adds a user's comment to a status, and notifies the status's author and the mentioned users. `json` is the message as
 -- JSON. ARGV has from 7 on what resolve_mentions says. Reply: position; JSON of the comment.
 function write.comment_create(uid, status, message, json)
-  local actor, row, refused
-  actor, refused = find_active_user(uid)
-  if refused then return refused end
-  row, refused = find_reactable_status(uid, status)
-  if refused then return refused end
+  local actor, row = require_active_user(uid), require_reactable_status(uid, status)
   local entities, mentioned = resolve_mentions(uid, 7)
   local ms, seq, n = next_position()
   local id = make_id(ms, seq)
@@ -134,21 +109,25 @@ end
 -- comment's own entry, even if a user has become protected since then. See removal_audience for one that has opened.
 -- Reply: position.
 function deed.comment_delete(uid, id)
-  local comment, row, under = find_comment(uid, id)
-  local own = comment and comment.uid == uid
-  if not comment or (not own and under == HIDDEN) then return refuse('NOT_FOUND comment') end
-  if not own and row.uid ~= uid then return refuse('NOT_YOURS comment') end
+  local kept = redis.call('HMGET', KEY.comment .. id, 'uid', 'status', 'json', 'mentioned', 'audience')
+  local author, row = kept[1], kept[1] and find_status(kept[2])
+  if not row then refuse('NOT_FOUND comment') end
+  if author ~= uid then -- others see a comment if they see its status and its commenter
+    local is_seen = visible_status_json(uid, row, ON_REQUEST) and status_visibility(uid, author, row.group) ~= HIDDEN
+    if not is_seen then refuse('NOT_FOUND comment') end
+    if row.uid ~= uid then refuse('NOT_YOURS comment') end
+  end
   with_counter_changed(row, 'comments', -1)
-  local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. comment.uid .. '","status":"' .. row.id
-    .. '","deleted":true},"status":' .. embedded_json(row) .. '},"facts":{"comment":' .. comment.json .. '}}'
-  local position, now = append_entry('uncomment', removal_audience(comment.audience, id), body, next_position())
+  local body = '{"wire":{"comment":{"id":"' .. id .. '","uid":"' .. author .. '","status":"' .. row.id
+    .. '","deleted":true},"status":' .. embedded_json(row) .. '},"facts":{"comment":' .. kept[3] .. '}}'
+  local position, now = append_entry('uncomment', removal_audience(kept[5], id), body, next_position())
   redis.call('DEL', KEY.comment .. id)
   redis.call('ZREM', KEY.comments .. row.id, id)
   -- The time tells the expiry of statuses that an entry of the log shows this status.
   redis.call('HSET', KEY.status .. row.id, 'comments', row.comments, 'touched', now)
-  withdraw_notification(row.uid, 'comment', comment.uid, id)
-  for who in comment.mentioned:gmatch('%S+') do
-    withdraw_notification(who, 'mention', comment.uid, 'c' .. id)
+  withdraw_notification(row.uid, 'comment', author, id)
+  for who in (kept[4] or ''):gmatch('%S+') do
+    withdraw_notification(who, 'mention', author, 'c' .. id)
   end
   return keep_reply(position)
 end

@@ -53,11 +53,12 @@ local function delete_status_dependents(status, uid)
   return true
 end
 
--- Deletes a status and all that refers to it and can go at once. Its likes and comments remain, unless their keys are
--- among those behind `tags`, which go too. Its notifications go, because they are capped and must not be crowded out.
-local function unlink_status(row, in_reply_to, in_reply_to_uid, mentioned, tags, ...)
+-- Deletes a status and all that refers to it and can go at once. Its likes and comments remain, unless it has none
+-- (`is_bare`). Its notifications go, because they are capped and must not be crowded out.
+local function unlink_status(row, is_bare, in_reply_to, in_reply_to_uid, mentioned, tags)
   local id, uid = row.id, row.uid
-  redis.call('UNLINK', KEY.status .. id, ...)
+  local sets = is_bare and {KEY.likes .. id, KEY.comments .. id, KEY.replies .. id, KEY.reposts .. id} or {}
+  redis.call('UNLINK', KEY.status .. id, unpack(sets))
   redis.call('ZREM', KEY.thread .. row.conversation, id)
   for who in (mentioned or ''):gmatch('%S+') do
     withdraw_notification(who, 'mention', uid, id)
@@ -94,7 +95,6 @@ end
 -- work on the status, and if few timelines may have it and few likes and comments are left behind, this step does all that
 -- follows (with `in_step`). Returns the position, the fence of the job that cleans up the rest (the job of the status's
 -- fan-out: timelines, likes and comments; '' if nothing is left), and the first readers whose timelines may have it.
--- Returns nil and the reply if `append` finds an earlier one.
 local function remove_status(append, in_step, row, ms, seq, n, has_sleepers)
   local id, uid = row.id, row.uid
   local kept = redis.call('HMGET', KEY.status .. id, 'in_reply_to', 'in_reply_to_uid', 'mentioned', 'tags', 'original',
@@ -103,41 +103,34 @@ local function remove_status(append, in_step, row, ms, seq, n, has_sleepers)
   local body = '{"wire":{"status":{"id":"' .. id .. '",' .. foreign_id .. '"uid":"' .. uid
     .. '","deleted":true}},"facts":{"status":' .. row.head .. (kept[5] and ',"original":' .. kept[5] or '')
     .. ',"likes":0,"comments":0,"reposts":0},' .. kept_facts_json(row, kept[6]) .. '}}'
-  local position, earlier = append('delete', removal_audience(kept[7], id), body, ms, seq, n)
-  if not position then return nil, earlier end
+  local position = append('delete', removal_audience(kept[7], id), body, ms, seq, n)
   redis.call('HINCRBY', KEY.user .. uid, 'deleted', 1)
   local people, lists, asleep = {}, {}, {}
   if row.group == '' then people, lists, asleep = first_readers(uid, has_sleepers) end
   local dependents = tonumber(row.likes) + tonumber(row.comments)
   local is_last = in_step and fit_in_step(people, lists)
     and dependents < math.min(FANOUT_BATCH_SIZE, MAX_DEPENDENTS_IN_STEP) and is_without_job(id)
+  unlink_status(row, is_last and dependents == 0, unpack(kept, 1, 4))
   if not is_last then
-    unlink_status(row, unpack(kept, 1, 4))
     return position, enqueue_job('status-' .. id, 'clean', ms, 'uid', uid, 'status', id), people, lists, asleep
-  elseif dependents == 0 then
-    unlink_status(row, kept[1], kept[2], kept[3], kept[4], KEY.likes .. id, KEY.comments .. id, KEY.replies .. id,
-      KEY.reposts .. id)
-  else
-    unlink_status(row, unpack(kept, 1, 4))
-    delete_status_dependents(id, uid)
   end
-  if row.group == '' then remove_in_step(id, uid, people, lists, asleep, ms) end
+  if dependents > 0 then delete_status_dependents(id, uid) end
+  if row.group == '' then
+    change_in_step(uid, people, lists, asleep, ms, function(timeline) return redis.pcall('ZREM', timeline, id) end)
+  end
   return position, '', {}, {}, {}
 end
 
 -- Deletes a status of the user. Reply: position; fence of the job that cleans up ('' for none), and what first_readers
 -- returns: the readers whose timelines may have the status.
 function claim.status_delete(uid, id)
-  local actor, refused = find_active_user(uid)
-  if refused then return refused end
-  local row = find_status(id)
+  local actor, row = require_active_user(uid), find_status(id)
   local is_own = row and row.uid == uid and row.group == '' -- nothing hides these from their author
   if not row or not is_own and status_visibility(uid, row.uid, row.group) == HIDDEN then
-    return refuse('NOT_FOUND status')
+    refuse('NOT_FOUND status')
   end
-  if row.uid ~= actor.id then return refuse('NOT_YOURS status') end
+  if row.uid ~= actor.id then refuse('NOT_YOURS status') end
   local position, fence, people, lists, asleep = remove_status(claim_entry, true, row, next_position())
-  if not position then return fence end
   return {0, position, fence, people, lists, asleep}
 end
 
@@ -165,7 +158,7 @@ function run.statuses_expire(below, floor_id)
     local kept = redis.call('HMGET', KEY.status .. row.id, 'in_reply_to', 'in_reply_to_uid', 'mentioned', 'tags',
       'touched')
     if is_on_log(row, newest_comment, kept[5]) then redis.call('ZADD', KEY.expired, to_text(now), row.id) end
-    unlink_status(row, unpack(kept, 1, 4))
+    unlink_status(row, false, unpack(kept, 1, 4))
     if is_without_job(row.id) and cost <= 150 and delete_status_dependents(row.id, row.uid) then return end
     enqueue_job('status-' .. row.id, 'clean', now, 'uid', row.uid, 'status', row.id)
     redis.call('HSET', KEY.job .. 'status-' .. row.id, 'phase', 'rest')
@@ -205,17 +198,4 @@ function run.expiry_lease(process, ttl_ms)
   redis.call('HSET', KEY.expiry, 'holder', process, 'until', to_text(now + tonumber(ttl_ms)), unpack(ARGV, 5))
   local progress = redis.call('HMGET', KEY.expiry, 'cursor', 'done')
   return {progress[1] or '0', to_text(now), progress[2] or '0'}
-end
-
--- Removes from a user's favorites old statuses (below an id) that do not exist any more. `rank` and `most`: where the page
--- begins, and its size. Reply: rank at which the next page begins, '' after the last page.
-function run.favorites_prune(uid, below, rank, most)
-  local key, first = KEY.favorites .. uid, tonumber(rank)
-  local page = redis.call('ZRANGE', key, rank, to_text(first + tonumber(most) - 1))
-  local gone = {}
-  for _, id in ipairs(page) do
-    if tonumber(id) < tonumber(below) and redis.call('EXISTS', KEY.status .. id) == 0 then gone[#gone + 1] = id end
-  end
-  if #gone > 0 then redis.call('ZREM', key, unpack(gone)) end
-  return #page == tonumber(most) and to_text(first + #page - #gone) or ''
 end

@@ -1,13 +1,14 @@
 -- Replies of writes, and how a repeated request gets the reply of the first one.
 -- The reply of a write is 0, a short value that Redis keeps for a while, and values for the first call only. A repeated
--- request gets 1 and the kept value. A refusal is an error `<WORD> <noun> [<parameter>]`, of which
+-- request gets 1 and the kept value. A refusal is an error `REFUSED <WORD> <noun> [<parameter>]`, of which
 -- store/redis/refusals.py makes the API's errors.
 local REQUEST_KEY = KEYS[1]
 local FINGERPRINT = ARGV[1]
 local KEEP_REPLY_MS = ARGV[2]
 
+-- Ends the script with a refusal. Functions that may do this are called before anything has changed.
 local function refuse(why)
-  return redis.error_reply(why)
+  error(redis.error_reply('REFUSED ' .. why), 0)
 end
 
 -- The kept reply of the same request, or nil. Every write looks for it, because a repetition must not be refused on
@@ -16,7 +17,7 @@ local function earlier_reply()
   local kept = redis.call('GET', REQUEST_KEY)
   if not kept then return nil end
   local fingerprint, answer = kept:match('^(%S+) (.*)$')
-  if fingerprint ~= FINGERPRINT then return refuse('DUPLICATE Idempotency-Key') end
+  if fingerprint ~= FINGERPRINT then refuse('DUPLICATE Idempotency-Key') end
   return {1, answer}
 end
 

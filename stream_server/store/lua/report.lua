@@ -27,10 +27,10 @@ end
 -- Reply: report id, or `unchanged` for an open one; the report's id.
 function deed.report_create(uid, user, status, reason, note)
   local row = status ~= '' and find_visible_status(uid, status)
-  if status ~= '' and not row then return refuse('NOT_FOUND status status') end
-  if status == '' and not can_see_user(uid, user) then return refuse('NOT_FOUND user user') end
+  if status ~= '' and not row then refuse('NOT_FOUND status status') end
+  if status == '' and not can_see_user(uid, user) then refuse('NOT_FOUND user user') end
   user = row and row.uid or user
-  if user == uid then return refuse('ONESELF ' .. (row and 'status' or 'user')) end
+  if user == uid then refuse('ONESELF ' .. (row and 'status' or 'user')) end
   local name = open_report_field(uid, user, status)
   local open = redis.call('HGET', KEY.filed, name)
   if open then return keep_reply('unchanged', open) end
@@ -51,11 +51,11 @@ end
 function deed.report_decide(admin, id, outcome, remark)
   local kept = redis.call('HMGET', KEY.report .. id, 'uid', 'user', 'status', 'outcome')
   local reporter, user, status = kept[1], kept[2], kept[3]
-  if not reporter then return refuse('NOT_FOUND report id') end
+  if not reporter then refuse('NOT_FOUND report id') end
   if kept[4] == outcome then return keep_reply('unchanged', '', {}, {}, {}, user, status) end
-  if kept[4] then return refuse('DECIDED report') end
-  if outcome == 'removed' and status == '' then return refuse('STATUSLESS outcome') end
-  if outcome == 'suspended' and user == admin then return refuse('ONESELF outcome') end
+  if kept[4] then refuse('DECIDED report') end
+  if outcome == 'removed' and status == '' then refuse('STATUSLESS outcome') end
+  if outcome == 'suspended' and user == admin then refuse('ONESELF outcome') end
   local ms, seq, n, has_sleepers = next_position()
   local position, fence, people, lists, asleep = 'decided', '', {}, {}, {}
   local row = outcome == 'removed' and find_status(status)

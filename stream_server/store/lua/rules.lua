@@ -30,7 +30,7 @@ function deed.saved_rules_add(uid, all_or_nothing, dry_run)
       known[ARGV[i]], outcomes[#outcomes + 1] = id, '+' .. id
     end
   end
-  if #kept / 2 + #new_ids > MAX_RULES or bytes > MAX_RULE_BYTES then return refuse('TOO_MANY rules rules') end
+  if #kept / 2 + #new_ids > MAX_RULES or bytes > MAX_RULE_BYTES then refuse('TOO_MANY rules rules') end
   local outcome_words = table.concat(outcomes, ' ')
   if #new_ids == 0 or dry_run == '1' or (all_or_nothing == '1' and repeated) then
     return keep_reply('unchanged', outcome_words)

@@ -83,7 +83,7 @@ end
 -- Changes a user's password, and ends all other sessions and all tokens without a session. Refused if the password was
 -- changed meanwhile. `old` and `new` are hashes, `kept` is the session to keep ('' for none). Reply: position.
 function deed.password_change(uid, old, new, kept)
-  if redis.call('HGET', KEY.user .. uid, 'password') ~= old then return refuse('WRONG password') end
+  if redis.call('HGET', KEY.user .. uid, 'password') ~= old then refuse('WRONG password') end
   local position = end_other_sessions(uid, kept, next_position())
   redis.call('HSET', KEY.user .. uid, 'password', new)
   return keep_reply(position)

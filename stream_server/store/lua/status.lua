@@ -85,23 +85,22 @@ local function find_visible_status(viewer, id)
   return row and visible_status_json(viewer, row, ON_REQUEST) and row
 end
 
--- The refusal if a user may not post in a group; or nil.
-local function refuse_unless_may_post(uid, group)
+-- Refuses a user who may not post in a group.
+local function require_right_to_post(uid, group)
   local place, within = find_visible_group(uid, group)
-  if not place then return refuse('NOT_FOUND group group') end
-  if not within or (place.kind == 'announcement' and place.uid ~= uid) then return refuse('NOT_YOURS group group') end
+  if not place then refuse('NOT_FOUND group group') end
+  if not within or (place.kind == 'announcement' and place.uid ~= uid) then refuse('NOT_YOURS group group') end
 end
 
--- The status that a repost or quote in this group ('' for none) shows; or nil and the refusal. A repost of a plain repost
--- is one of the original.
-local function find_reposted(uid, id, group)
+-- The status that a repost or quote in this group ('' for none) shows. A repost of a plain repost is one of the original.
+local function require_reposted(uid, id, group)
   local row = find_visible_status(uid, id)
   if row and row.wordless then row = find_visible_status(uid, row.origin) end
-  if not row then return nil, refuse('NOT_FOUND status origin') end
-  if row.group ~= group and row.group ~= '' then return nil, refuse('ELSEWHERE origin') end
+  if not row then refuse('NOT_FOUND status origin') end
+  if row.group ~= group and row.group ~= '' then refuse('ELSEWHERE origin') end
   if row.uid == uid then return row end
   local is_open = row.group ~= '' or redis.call('HGET', KEY.status .. row.id, 'audience') == PUBLIC
-  if not is_open or is_protected(row.uid) then return nil, refuse('PROTECTED origin') end
+  if not is_open or is_protected(row.uid) then refuse('PROTECTED origin') end
   return row
 end
 
@@ -116,8 +115,8 @@ end
 -- Makes the entry of a new status, stores it, and adds it to timelines or leaves a job for that. `append` appends the entry;
 -- with `in_step` the timelines may change in this step. `refers` is nil, or what find_references returns. The other arguments
 -- are as in claim.status_refer, with `entities` as JSON.
--- Returns nil and the earlier reply; or the position; the status's id and JSON; the position of the entry as three numbers;
--- the fence of the fan-out job ('' if there is none), and for a job what first_readers returns.
+-- Returns the position; the status's id and JSON; the position of the entry as three numbers; the fence of the fan-out job
+-- ('' if there is none), and for a job what first_readers returns.
 local function write_status(append, in_step, actor, refers, group, message, lang, place, attachments, tags, entities,
     foreign_id, foreign_ms, second_ms, second)
   local uid, ms, seq, n, has_sleepers = actor.id, next_position()
@@ -132,9 +131,8 @@ local function write_status(append, in_step, actor, refers, group, message, lang
     shown .. ',"likes":0,"comments":0,"reposts":0}')
   local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
   -- What filters and renderings use beside the status itself: its author, the answered login, the original's author.
-  local position, now = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{"author":'
+  local position = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{"author":'
     .. user_json(actor) .. facts .. '}}', ms, seq, n)
-  if not position then return nil, now end
   redis.call('HSET', KEY.status .. id, 'row', row_text(actor.login, message, posted, place, lang, entities, links,
     conversation, foreign_id), 'uid', uid, 'likes', '0', 'comments', '0', 'reposts', '0', 'audience', audience, 'facts',
     kept_facts(actor, refers and refers.login or ''))
@@ -220,24 +218,19 @@ local function notify_of_status(actor, row, answered, original, mentioned, ms, s
 end
 
 -- Posts a status that may answer, repost, quote or mention, or stand in a group. `append` and `in_step` are as in
--- write_status, the other arguments as in claim.status_refer. Returns the refusal or earlier reply; or nil, the position, the
--- status's JSON and id, and the last four values of write_status.
+-- write_status, the other arguments as in claim.status_refer. Returns the position, the status's JSON and id, and the last
+-- four values of write_status.
 local function post_status(append, in_step, uid, in_reply_to, origin, group, message, lang, place, attachments, tags,
     foreign_id, foreign_ms, second_ms, second)
-  local actor, answered, original, refused
-  actor, refused = find_active_user(uid)
-  if refused then return refused end
+  local actor, answered, original = require_active_user(uid), nil, nil
   if in_reply_to ~= '' then -- a reply takes the group and the conversation of what it answers
-    answered = find_visible_status(uid, in_reply_to)
-    if not answered then return refuse('NOT_FOUND status in_reply_to') end
-    if group ~= '' and group ~= answered.group then return refuse('ELSEWHERE group') end
+    answered = find_visible_status(uid, in_reply_to) or refuse('NOT_FOUND status in_reply_to')
+    if group ~= '' and group ~= answered.group then refuse('ELSEWHERE group') end
     group = answered.group
   end
-  refused = group ~= '' and refuse_unless_may_post(uid, group)
-  if refused then return refused end
+  if group ~= '' then require_right_to_post(uid, group) end
   if origin ~= '' then
-    original, refused = find_reposted(uid, origin, group)
-    if refused then return refused end
+    original = require_reposted(uid, origin, group)
     if message == '""' then lang = original.lang end
     with_counter_changed(original, 'reposts', 1)
   end
@@ -248,24 +241,21 @@ local function post_status(append, in_step, uid, in_reply_to, origin, group, mes
   end
   local position, id, status, ms, seq, n, fence, people, lists, asleep = write_status(append, in_step, actor, refers, group,
     message, lang, place, attachments, tags, entities, foreign_id, foreign_ms, second_ms, second)
-  if not position then return id end
   if refers then
     add_to_sets(id, answered, original, group, mentioned)
     if group == '' then actor.posts = to_text(actor.posts + 1) end
     notify_of_status(actor, find_status(id), answered, original, mentioned, ms, seq, n)
   end
-  return nil, position, status, id, fence, people, lists, asleep
+  return position, status, id, fence, people, lists, asleep
 end
 
 -- Posts a status that refers to nothing, as most do: nearly all of its cost is that of its commands. The arguments are as of
--- claim.status_refer. Reply: position; JSON of the status; fence of the fan-out job, '' for
--- none; for a job what first_readers returns.
+-- claim.status_refer. Reply: position; JSON of the status, fence of the fan-out job ('' for none), for a job what
+-- first_readers returns.
 function claim.status_post(uid, message, lang, place, attachments, tags, second_ms, second, entities)
-  local actor, refused = find_active_user(uid)
-  if refused then return refused end
-  local position, earlier, status, _, _, _, fence, people, lists, asleep = write_status(claim_entry, true, actor, nil, '',
-    message, lang, place, attachments, tags, entities, '', '', second_ms, second)
-  return position and {0, position, status, fence, people, lists, asleep} or earlier
+  local position, _, status, _, _, _, fence, people, lists, asleep = write_status(claim_entry, true,
+    require_active_user(uid), nil, '', message, lang, place, attachments, tags, entities, '', '', second_ms, second)
+  return {0, position, status, fence, people, lists, asleep}
 end
 
 -- Posts a status that may refer to others. Arguments: author; answered status, reposted status and group ('' for none);
@@ -274,7 +264,7 @@ end
 -- has from 16 on what resolve_mentions says. Reply: as of claim.status_post.
 function claim.status_refer(uid, in_reply_to, origin, group, message, lang, place, attachments, tags, foreign_id,
     foreign_ms, second_ms, second)
-  local refused, position, status, _, fence, people, lists, asleep = post_status(claim_entry, true, uid, in_reply_to,
-    origin, group, message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
-  return refused or {0, position, status, fence, people, lists, asleep}
+  local position, status, _, fence, people, lists, asleep = post_status(claim_entry, true, uid, in_reply_to, origin, group,
+    message, lang, place, attachments, tags, foreign_id, foreign_ms, second_ms, second)
+  return {0, position, status, fence, people, lists, asleep}
 end

@@ -19,14 +19,6 @@ local function accept_talk(uid, id, last)
   redis.call('ZREM', KEY.strangers .. uid, redis.call('HGET', KEY.talk .. id, 'uid'))
 end
 
--- The id of the last message that a user sees of a talk. Before the user has accepted it, only the first MAX_UNANSWERED
--- are shown, so that strangers who know each other cannot write more by answering in the place of the user.
-local function last_shown(uid, id)
-  local most = MAX_UNANSWERED - 1
-  local held = not has_accepted(uid, id) and redis.call('ZRANGE', KEY.messages .. id, most, most)
-  return held and held[1] or '+inf'
-end
-
 -- The users of a talk if this user takes part in it, or nil.
 local function find_own_people(uid, id)
   if not has_accepted(uid, id) and not has_as_request(uid, id) then return nil end
@@ -37,11 +29,6 @@ local function find_own_people(uid, id)
   return people
 end
 
--- The visibility of a message for a user of the talk. Reading a talk is a request, so ON_REQUEST suffices.
-local function message_visibility(viewer, author)
-  return visibility_of_bits(relation_facts(viewer, author) + DIRECT + PARTY)
-end
-
 -- Opens a talk. Two users have only one talk with each other: opening it again returns it. The first log entry comes with
 -- the first message, so the talk's id comes from the clock and needs no log number. For users who do not follow the one who
 -- opens it, the talk is a request, until they answer it. Until then the same user cannot open another talk with them.
@@ -49,7 +36,7 @@ end
 -- talk.
 function deed.talk_open(uid, name_json, name)
   for at = 6, #ARGV do
-    if not can_contact(uid, ARGV[at]) then return refuse('NOT_FOUND user people') end
+    if not can_contact(uid, ARGV[at]) then refuse('NOT_FOUND user people') end
   end
   local pair, known
   if #ARGV == 6 then
@@ -62,7 +49,7 @@ function deed.talk_open(uid, name_json, name)
   for at = 6, #ARGV do
     knows[at] = not ASK_STRANGERS or redis.call('ZSCORE', KEY.following .. ARGV[at], uid)
     if not known and not knows[at] and redis.call('ZSCORE', KEY.strangers .. ARGV[at], uid) then
-      return refuse('UNANSWERED talks people')
+      refuse('UNANSWERED talks people')
     end
   end
   if known then
@@ -86,7 +73,7 @@ end
 -- Accepts or refuses a talk that a stranger opened ('accept', 'refuse'). A talk that is accepted already stays so. There is no
 -- log entry. Reply: `answered` or `unchanged`.
 function deed.talk_answer(uid, id, answer)
-  if not find_own_people(uid, id) then return refuse('NOT_FOUND talk id') end
+  if not find_own_people(uid, id) then refuse('NOT_FOUND talk id') end
   local last = has_as_request(uid, id)
   if not last then return keep_reply('unchanged') end
   if answer == 'accept' then
@@ -100,13 +87,10 @@ end
 -- Sends a message, which also accepts the talk. Of a talk of two, the other user must be one whom the sender can contact.
 -- Reply: position; JSON of the message.
 function write.talk_send(uid, talk_id, message_json, message)
-  local actor, refused = find_active_user(uid)
-  if refused then return refused end
-  local people = find_own_people(uid, talk_id)
-  if not people then return refuse('NOT_FOUND talk id') end
+  local actor, people = require_active_user(uid), find_own_people(uid, talk_id) or refuse('NOT_FOUND talk id')
   if #people == 2 then
     local other = people[1] == uid and people[2] or people[1]
-    if not can_contact(uid, other) then return refuse('NOT_FOUND talk id') end
+    if not can_contact(uid, other) then refuse('NOT_FOUND talk id') end
   end
   local listeners, requested = {}, {}
   for _, other in ipairs(people) do
@@ -117,7 +101,7 @@ function write.talk_send(uid, talk_id, message_json, message)
     end
   end
   local count = redis.call('ZCARD', KEY.messages .. talk_id)
-  if #listeners == 1 and count >= MAX_UNANSWERED then return refuse('UNANSWERED talk id') end
+  if #listeners == 1 and count >= MAX_UNANSWERED then refuse('UNANSWERED talk id') end
   local ms, seq, n = next_position()
   local id = make_id(ms, seq)
   local json = '{"id":"' .. id .. '","talk":"' .. talk_id .. '","uid":"' .. uid .. '","login":"' .. actor.login
@@ -143,11 +127,16 @@ end
 -- Marks a talk as read up to a message. A message below the mark changes nothing. There is no log entry. Reply: the last
 -- read message, after `unchanged ` if nothing changed.
 function deed.talk_mark_read(uid, talk, id)
-  if not find_own_people(uid, talk) then return refuse('NOT_FOUND talk id') end
+  if not find_own_people(uid, talk) then refuse('NOT_FOUND talk id') end
   local author = redis.call('ZSCORE', KEY.messages .. talk, id) and redis.call('HGET', KEY.message .. id, 'uid')
-  local last = last_shown(uid, talk)
-  local is_shown = last == '+inf' or tonumber(id) <= tonumber(last)
-  if not author or not is_shown or message_visibility(uid, author) == HIDDEN then return refuse('NOT_FOUND message id') end
+  -- Before the user has accepted it, only the first MAX_UNANSWERED messages are shown, so that strangers who know each
+  -- other cannot write more by answering in the place of the user.
+  local most = MAX_UNANSWERED - 1
+  local last = not has_accepted(uid, talk) and redis.call('ZRANGE', KEY.messages .. talk, most, most)[1]
+  local is_shown = author and (not last or tonumber(id) <= tonumber(last))
+  if not is_shown or visibility_of_bits(relation_facts(uid, author) + DIRECT_MESSAGE + PARTICIPANT) == HIDDEN then
+    refuse('NOT_FOUND message id')
+  end
   local mark = redis.call('HGET', KEY.marks .. talk, uid)
   local is_newer = not mark or tonumber(id) > tonumber(mark)
   if is_newer then

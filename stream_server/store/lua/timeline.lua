@@ -9,9 +9,9 @@ local MOST_MERGED_IN_STEP = 300
 
 -- Those of an author and these readers whose home timelines are asleep.
 local function find_sleepers(author, readers)
-  local uids, found = {author, unpack(readers, 1, math.min(#readers, 999))}, {}
-  for from = 1, #readers + 1, 1000 do
-    if from > 1 then uids = {unpack(readers, from - 1, math.min(#readers, from + 998))} end
+  local found = {}
+  for from = 0, #readers, 1000 do
+    local uids = {readers[from] or author, unpack(readers, from + 1, math.min(#readers, from + 999))}
     for at, since in ipairs(redis.call('ZMSCORE', KEY.asleep, unpack(uids))) do
       if since and tonumber(since) > 0 then found[#found + 1] = uids[at] end
     end
@@ -43,60 +43,48 @@ local function fit_in_step(people, lists)
   return #people + #lists < math.min(STEP_TIMELINES, FANOUT_BATCH_SIZE)
 end
 
--- Which of these first readers of an author is at this place, 0 being the author: the key of the timeline, the owner's id, and
--- whether it is a list.
-local function timeline_at(place, author, people, lists)
-  local list = lists[place - #people]
-  local owner = list or people[place] or author
-  return (list and LIST_TIMELINE or HOME_TIMELINE) .. '{' .. owner .. '}', owner, list
+-- The job that fills a timeline ('home' or 'list') again. A home timeline also falls asleep and wakes by a job of this
+-- name, so that one never works beside the other.
+local function refill_job(timelines, owner)
+  return 'refill-' .. timelines .. '-' .. owner
 end
 
--- Leaves a job for a timeline that cannot be written (its key has another type), so that its failure is seen as that of
--- any job.
-local function refill_later(owner, is_list, ms)
-  local job = (is_list and 'refill-list-' or 'refill-home-') .. owner
-  enqueue_job(job, 'refill', ms - JOB_GRACE_MS, 'owner', owner)
-end
-
--- The users of `asleep` as a set.
-local function to_set(asleep)
-  local found = {}
-  for _, uid in ipairs(asleep) do found[uid] = true end
-  return found
+-- Calls `change` with key and owner of the timeline of the author and of each of these first readers who is awake. If it
+-- returns an error (the key has another type), a job is left, so that the failure is seen as that of any job.
+local function change_in_step(author, people, lists, asleep, ms, change)
+  local is_asleep = {}
+  for _, uid in ipairs(asleep) do is_asleep[uid] = true end
+  for place = 0, #people + #lists do
+    local list = lists[place - #people]
+    local owner = list or people[place] or author
+    if list or not is_asleep[owner] then
+      local reply = change((list and LIST_TIMELINE or HOME_TIMELINE) .. '{' .. owner .. '}', owner)
+      if type(reply) == 'table' then
+        enqueue_job(refill_job(list and 'list' or 'home', owner), 'refill', ms - JOB_GRACE_MS, 'owner', owner)
+      end
+    end
+  end
 end
 
 -- Adds a new status to timelines. One of ADDS_PER_TRIM additions trims its timeline, as in store/jobs/runner.py. A digest of
 -- the status decides together with the owner, so that no rhythm of posting trims a timeline never.
 local function add_in_step(status, author, people, lists, asleep, ms)
-  local draw, is_asleep = tonumber(redis.sha1hex(status):sub(1, 7), 16), to_set(asleep)
-  for place = 0, #people + #lists do
-    local timeline, owner, is_list = timeline_at(place, author, people, lists)
-    if is_list or not is_asleep[owner] then
-      local reply = redis.pcall('ZADD', timeline, status, status)
-      if (draw + math.floor(owner / 4096) + owner) % ADDS_PER_TRIM == 0 then
-        redis.pcall('ZREMRANGEBYRANK', timeline, 0, -(TIMELINE_MAX + 1))
-      end
-      if type(reply) == 'table' then refill_later(owner, is_list, ms) end
+  local draw = tonumber(redis.sha1hex(status):sub(1, 7), 16)
+  change_in_step(author, people, lists, asleep, ms, function(timeline, owner)
+    local reply = redis.pcall('ZADD', timeline, status, status)
+    if (draw + math.floor(owner / 4096) + owner) % ADDS_PER_TRIM == 0 then
+      redis.pcall('ZREMRANGEBYRANK', timeline, 0, -(TIMELINE_MAX + 1))
     end
-  end
-end
-
-local function remove_in_step(status, author, people, lists, asleep, ms)
-  local is_asleep = to_set(asleep)
-  for place = 0, #people + #lists do
-    local timeline, owner, is_list = timeline_at(place, author, people, lists)
-    local reply = (is_list or not is_asleep[owner]) and redis.pcall('ZREM', timeline, status)
-    if type(reply) == 'table' then refill_later(owner, is_list, ms) end
-  end
+    return reply
+  end)
 end
 
 -- Adds the newest statuses of an author to a home timeline. Returns false, without any change, if they are too many for
 -- a step, if a job is at work on the two, or if the timeline cannot be written.
 local function merge_in_step(owner, author)
-  local words, timeline = {}, HOME_TIMELINE .. '{' .. owner .. '}'
-  if STEP_TIMELINES == 0 then return false end
-  if redis.call('EXISTS', KEY.job .. 'home-' .. owner .. '-' .. author) == 1 then return false end
-  local most = math.min(TIMELINE_MAX, MOST_MERGED_IN_STEP + 1)
+  local is_busy = redis.call('EXISTS', KEY.job .. 'home-' .. owner .. '-' .. author) == 1
+  if STEP_TIMELINES == 0 or is_busy then return false end
+  local words, timeline, most = {}, HOME_TIMELINE .. '{' .. owner .. '}', math.min(TIMELINE_MAX, MOST_MERGED_IN_STEP + 1)
   local newest = redis.call('ZRANGE', KEY.profile .. author, 0, most - 1, 'REV')
   if #newest > MOST_MERGED_IN_STEP then return false end
   for at, status in ipairs(newest) do
@@ -110,29 +98,21 @@ local function merge_in_step(owner, author)
 end
 
 -- Adds a job, due at once, that fills a timeline ('home' or 'list') again and removes statuses that do not belong on it.
--- Reply: id of the job.
+-- Reply: fence of the job.
 function run.timeline_refill(timelines, owner)
-  local job = 'refill-' .. timelines .. '-' .. owner
-  enqueue_job(job, 'refill', now_ms() - JOB_GRACE_MS, 'owner', owner)
-  return job
-end
-
--- The job by which a home timeline falls asleep or wakes. Both have the name of a refill, so that one never works beside
--- the other.
-local function home_job(uid)
-  return 'refill-home-' .. uid
+  return enqueue_job(refill_job(timelines, owner), 'refill', now_ms() - JOB_GRACE_MS, 'owner', owner)
 end
 
 -- A user comes to read the home timeline. Records the visit if the last record is `stale_ms` old, and wakes the timeline
 -- if it is asleep.
 -- Reply: nothing if the timeline is complete; else the fence of the job that makes it, '' if another is at work.
 function run.home_visit(uid, stale_ms)
-  local now, reply = now_ms(), {}
+  local now, reply, job = now_ms(), {}, refill_job('home', uid)
   local since, visited = redis.call('ZSCORE', KEY.asleep, uid), redis.call('ZSCORE', KEY.visited, uid)
-  if since and tonumber(since) < 0 and redis.call('ZSCORE', KEY.due, home_job(uid)) then
+  if since and tonumber(since) < 0 and redis.call('ZSCORE', KEY.due, job) then
     reply[1] = '' -- it wakes already; a job that is in no queue was left by a failure
   elseif since then
-    reply[1] = enqueue_job(home_job(uid), 'refill', now, 'owner', uid)
+    reply[1] = enqueue_job(job, 'refill', now, 'owner', uid)
     redis.call('ZADD', KEY.asleep, to_text(-now), uid)
   end
   if not visited or now - tonumber(visited) >= tonumber(stale_ms) then
@@ -150,15 +130,15 @@ function run.homes_sleep(idle_ms, learn_ms)
   redis.call('HSETNX', KEY.meta, 'asleep', to_text(now))
   local may_sleep = now - tonumber(redis.call('HGET', KEY.meta, 'asleep')) >= tonumber(learn_ms)
   for at = 5, #ARGV do
-    local uid = ARGV[at]
+    local uid, job = ARGV[at], refill_job('home', ARGV[at])
     local since, visited = redis.call('ZSCORE', KEY.asleep, uid), redis.call('ZSCORE', KEY.visited, uid)
     local is_idle = since and tonumber(since) > 0
       or not since and visited and now - tonumber(visited) >= tonumber(idle_ms)
     if not since and not visited then
       redis.call('ZADD', KEY.visited, to_text(now), uid)
-    elseif may_sleep and is_idle and redis.call('EXISTS', KEY.job .. home_job(uid)) == 0 then
+    elseif may_sleep and is_idle and redis.call('EXISTS', KEY.job .. job) == 0 then
       redis.call('ZADD', KEY.asleep, 'NX', to_text(now), uid)
-      enqueue_job(home_job(uid), 'sleep', now - JOB_GRACE_MS, 'owner', uid)
+      enqueue_job(job, 'sleep', now - JOB_GRACE_MS, 'owner', uid)
       if not since then fallen = fallen + 1 end
     end
   end

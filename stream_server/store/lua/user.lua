@@ -11,28 +11,20 @@ local function find_user(uid)
     signup = kept[6], protected = kept[7] == '1', suspended = kept[8] == '1'}
 end
 
--- The user who writes; or nil and the refusal. A token does not outlive its user or the user's good standing.
-local function find_active_user(uid)
-  local who = find_user(uid)
-  if not who then return nil, refuse('NOT_FOUND user') end
-  if who.suspended then return nil, refuse('SUSPENDED user') end
+-- The user who writes. A token does not outlive its user or the user's good standing.
+local function require_active_user(uid)
+  local who = find_user(uid) or refuse('NOT_FOUND user')
+  if who.suspended then refuse('SUSPENDED user') end
   return who
 end
 
--- The refusal of a user who may not write, or nil.
-local function refuse_inactive(uid)
-  local _, refused = find_active_user(uid)
-  return refused
-end
-
--- The user who acts and the other user, whom a block or a suspension makes unknown; or nil and the refusal.
-local function find_pair(source_id, target_id)
-  local source, refused = find_active_user(source_id)
-  if refused then return nil, refused end
-  if source_id == target_id then return nil, refuse('ONESELF id') end
+-- The user who acts and the other user, whom a block or a suspension makes unknown.
+local function require_pair(source_id, target_id)
+  local source = require_active_user(source_id)
+  if source_id == target_id then refuse('ONESELF id') end
   local target = find_user(target_id)
   if not target or target.suspended or redis.call('ZSCORE', KEY.blockers .. source_id, target_id) then
-    return nil, refuse('NOT_FOUND user id')
+    refuse('NOT_FOUND user id')
   end
   return source, target
 end
@@ -96,8 +88,8 @@ end
 -- none, `lower` and `email` are in lower case. ARGV has from 7 on fields and values of the hash.
 -- Reply: the user's id; time of sign-up (ISO 8601).
 function write.user_create(login, lower, email, card)
-  if redis.call('HEXISTS', KEY.logins, lower) == 1 then return refuse('TAKEN login') end
-  if email ~= '' and redis.call('HEXISTS', KEY.emails, email) == 1 then return refuse('TAKEN email') end
+  if redis.call('HEXISTS', KEY.logins, lower) == 1 then refuse('TAKEN login') end
+  if email ~= '' and redis.call('HEXISTS', KEY.emails, email) == 1 then refuse('TAKEN email') end
   local ms, seq = next_position()
   local id = make_id(ms, seq)
   store_pair(ms, seq)
@@ -155,13 +147,9 @@ end
 -- Grants scopes (with blanks between, '' for none) to a user beyond those of the user's tokens. The entry makes all servers
 -- forget what the user's tokens allow. Reply: position.
 function write.scopes_grant(admin, uid, scopes)
-  if not find_user(uid) then return refuse('NOT_FOUND user id') end
+  if not find_user(uid) then refuse('NOT_FOUND user id') end
   local position = append_entry('revoke', AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '"}}', next_position())
-  if scopes == '' then
-    redis.call('HDEL', KEY.user .. uid, 'scopes')
-  else
-    redis.call('HSET', KEY.user .. uid, 'scopes', scopes)
-  end
+  redis.call('HSET', KEY.user .. uid, 'scopes', scopes)
   audit(admin, scopes == '' and 'revoke_admin' or 'grant_admin', uid, '')
   return keep_reply(position)
 end
@@ -219,9 +207,7 @@ end
 
 -- Changes a user's profile. ARGV has from 4 on what fill_card says. Reply: position or `unchanged`; user_fields.
 function write.user_update(uid)
-  local actor, refused = find_active_user(uid)
-  if refused then return refused end
-  local position = change_profile(actor, 4)
+  local position = change_profile(require_active_user(uid), 4)
   return keep_reply(position or 'unchanged', user_fields(uid))
 end
 
@@ -229,22 +215,18 @@ end
 -- the user's sessions, also for the time after it. Returns the position.
 local function change_suspension(kind, uid, ms, seq, n)
   local position, now = append_entry(kind, AUDIENCE_NONE, '{"wire":{"uid":"' .. uid .. '"}}', ms, seq, n)
-  if kind == 'suspend' then
-    redis.call('HSET', KEY.user .. uid, 'suspended', '1')
-    redis.call('DEL', KEY.sessions .. uid)
-  else
-    redis.call('HDEL', KEY.user .. uid, 'suspended')
-  end
-  set_member(KEY.suspended, uid, kind == 'suspend' and now)
+  local is_end = kind ~= 'suspend'
+  redis.call('HSET', KEY.user .. uid, 'suspended', is_end and '0' or '1')
+  if not is_end then redis.call('DEL', KEY.sessions .. uid) end
+  set_member(KEY.suspended, uid, not is_end and now)
   return position
 end
 
 -- Suspends a user, or ends a suspension; `kind` is 'suspend' or 'reinstate'. A repetition changes nothing.
 -- Reply: position or `unchanged`.
 function deed.suspension_change(admin, uid, kind)
-  local user = find_user(uid)
-  if not user then return refuse('NOT_FOUND user id') end
-  if kind == 'suspend' and uid == admin then return refuse('ONESELF id') end
+  local user = find_user(uid) or refuse('NOT_FOUND user id')
+  if kind == 'suspend' and uid == admin then refuse('ONESELF id') end
   if user.suspended == (kind == 'suspend') then return keep_reply('unchanged') end
   local position = change_suspension(kind, uid, next_position())
   audit(admin, kind, uid, '')

@@ -1,18 +1,5 @@
--- Who sees what, for writes. VISIBILITY_TABLE holds the answers of stream_server/events/visibility.py, one digit for each
--- set of facts. The rules stand only there.
-local OWN = 1
-local FOLLOWER = 2
-local BLOCKED = 4
-local MUTED = 8
-local SUSPENDED = 16
-local PROTECTED = 32
-local CLOSED = 64
-local MEMBER_FACT = 128
-local DIRECT = 256
-local PARTY = 512
-local HIDDEN = 0
-local ON_REQUEST = 1
-local VISIBLE = 2
+-- Who sees what, for writes. The rules stand in stream_server/events/visibility.py. VISIBILITY_TABLE holds its answers, one
+-- digit for each set of facts. The names of facts and answers are those of VisibilityFact and Visibility.
 
 local function visibility_of_bits(bits)
   return VISIBILITY_TABLE:byte(bits + 1) - 48
@@ -21,7 +8,7 @@ end
 -- The facts between a viewer and an author. Following is read only for a protected author, because it admits to nobody
 -- else. A script that knows the author's row (find_user) gives it as `who`. Ask before changing what is asked.
 local function relation_facts(viewer, author, who)
-  local bits = viewer == author and OWN or 0
+  local bits = viewer == author and AUTHOR or 0
   if not who then
     local kept = redis.call('HMGET', KEY.user .. author, 'protected', 'suspended')
     who = {protected = kept[1] == '1', suspended = kept[2] == '1'}
@@ -40,17 +27,14 @@ local function relation_facts(viewer, author, who)
   return bits
 end
 
--- The facts of a group. A deleted group is closed to all.
-local function group_facts(viewer, group)
-  local kind = redis.call('HGET', KEY.group .. group, 'kind')
-  local bits = (not kind or kind == 'private') and CLOSED or 0
-  return redis.call('ZSCORE', KEY.joined .. group, viewer) and bits + MEMBER_FACT or bits
-end
-
--- The visibility for a viewer of what an author wrote, in a group ('' for none). `who` is as in relation_facts.
+-- The visibility for a viewer of what an author wrote, in a group ('' for none). `who` is as in relation_facts. A deleted
+-- group is closed to all.
 local function status_visibility(viewer, author, group, who)
   local bits = relation_facts(viewer, author, who)
-  return visibility_of_bits(group == '' and bits or bits + group_facts(viewer, group))
+  if group == '' then return visibility_of_bits(bits) end
+  local kind = redis.call('HGET', KEY.group .. group, 'kind')
+  bits = bits + ((not kind or kind == 'private') and PRIVATE_GROUP or 0)
+  return visibility_of_bits(redis.call('ZSCORE', KEY.joined .. group, viewer) and bits + GROUP_MEMBER or bits)
 end
 
 -- Whether a viewer may see a user's card: unless the user blocks the viewer or is suspended.

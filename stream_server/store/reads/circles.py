@@ -30,7 +30,7 @@ class Circle(NamedTuple):
         return self.kind == (b"private" if self.is_group else b"1")
 
     def json(self) -> bytes:
-        """Return the list or the group as JSON, with the same bytes as ``lua/list.lua`` and ``group.lua``."""
+        """Return the list or the group as JSON, with the same bytes as ``lua/circle.lua``."""
         start = b'{"id":"%b","uid":"%b","name":%b,' % (self.id, self.owner, self.name_json)
         end = b'"members":%b,"created":"%b"}' % (self.members, time_text(self.created))
         if self.is_group:

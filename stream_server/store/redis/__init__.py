@@ -16,8 +16,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``sentinel``              finds the primary or a replica through Sentinels
 ``replica_router``        selects the server for log reads: a replica, or the primary
 ``batched_reads``         asks Redis the questions of many opening streams in few calls
-``timeout_budget``        limits how long one request waits for Redis in total
-``request_trace``         the calls of one request that is traced
+``timeout_budget``        limits how long one request waits for Redis in total, and has its trace
 ``scripts``               loads and calls the Lua scripts, and repeats a lost write once
 ``shard_scripts``         loads the scripts into all nodes of the core's shard of a cluster
 ``lua_library``           makes the text of a script: the functions of the library that its call needs

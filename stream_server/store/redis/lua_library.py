@@ -35,12 +35,13 @@ _NAME = re.compile(rf"{_STRING}|\bKEY\.\w+|\b[A-Z][A-Z0-9_]*\b(?!\.)")
 
 _ENDINGS = {
     "write": "return earlier_reply() or {call}\n",
-    "deed": "return earlier_reply() or refuse_inactive(ARGV[3]) or {call}\n",
-    "claim": "local reply = {call}\nreturn reply.err and earlier_reply() or reply\n",
+    "deed": "return earlier_reply() or require_active_user(ARGV[3]) and {call}\n",
+    "claim": "local done, reply = pcall({name}, {arguments})\nif done then return reply end\n"
+    "return reply:sub(1, 8) == 'REFUSED ' and earlier_reply() or redis.error_reply(reply)\n",
     "line": "return earlier_line() or {call}\n",
     "run": "return {call}\n",
 }
-"""The last lines of a script by the first word of its call. ``{call}`` is the call with its arguments."""
+"""The last lines of a script by the first word of its call. ``{call}`` is ``{name}({arguments})``."""
 
 _FIRST_ARGUMENT = 3
 """The place in ARGV of a call's first argument, behind the request's fingerprint and how long its reply is kept."""
@@ -119,7 +120,9 @@ def _script_end(found: re.Match[str]) -> str:
     name = found["call"]
     count = len(_WORD.findall(found["parameters"]))
     arguments = ", ".join(f"ARGV[{at}]" for at in range(_FIRST_ARGUMENT, _FIRST_ARGUMENT + count))
-    return f"local function {name}{found['rest']}" + _ENDINGS[found["kind"]].format(call=f"{name}({arguments})")
+    return f"local function {name}{found['rest']}" + _ENDINGS[found["kind"]].format(
+        name=name, arguments=arguments, call=f"{name}({arguments})"
+    )
 
 
 def _to_function(text: str) -> _Function:

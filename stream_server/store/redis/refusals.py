@@ -1,7 +1,7 @@
 """The API errors for an unreachable Redis, and for the error replies of scripts and of Redis.
 
-A script refuses with ``<CODE> <noun> [<parameter>]``. Redis refuses with its own codes, also a command inside a script.
-Then the script has written nothing, because the refused command is its first write. A missing ACL permission is
+A script refuses with ``REFUSED <CODE> <noun> [<parameter>]``. Redis refuses with its own codes, also a command inside a
+script. Then the script has written nothing, because the refused command is its first write. A missing ACL permission is
 different: Redis checks it at each command. So is a key that a node of a cluster lacks, because its slot is being moved.
 """
 
@@ -103,8 +103,7 @@ def outcome_unknown_error(
 
 def to_api_error(error: ResponseError) -> ApiError:
     """Return the API error for an error reply of a Lua script or of Redis."""
-    code, _, details = str(error).partition(" ")
-    api_error = _parse_script_refusal(code, details)
+    api_error = _parse_script_refusal(error)
     if api_error is not None:
         return api_error
     if _is_temporary(error):
@@ -138,10 +137,19 @@ def _has_code(error: ResponseError, code: str) -> bool:
     return getattr(error, "status_code", None) == code or str(error).startswith(f"{code} ")
 
 
-def _parse_script_refusal(code: str, details: str) -> ApiError | None:
-    """Return the API error for a script's refusal ``<code> <noun> [<parameter>]``, or None for any other error."""
-    noun, _, name = details.partition(" ")
-    param = name or None
+def parse_refusal(error: ResponseError) -> tuple[str, str, str | None]:
+    """Return code, noun and parameter of a script's refusal. Redis adds the line of the script behind ``script:``.
+
+    The values for another error mean nothing.
+    """
+    code, _, details = str(error).partition(" script: ")[0].removeprefix("REFUSED ").partition(" ")
+    noun, _, param = details.partition(" ")
+    return code, noun, param or None
+
+
+def _parse_script_refusal(error: ResponseError) -> ApiError | None:
+    """Return the API error for a script's refusal, or None for any other error."""
+    code, noun, param = parse_refusal(error)
     if code in BAD_REQUEST_MESSAGES:
         return BadRequest(BAD_REQUEST_MESSAGES[code], param=noun)
     found: ApiError | None = None

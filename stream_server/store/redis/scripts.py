@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from redis.exceptions import NoScriptError, ResponseError
 
+from stream_server.config.settings import Config
 from stream_server.errors import InternalError, Unavailable
 from stream_server.events import bus_signature, visibility
 from stream_server.events.position import LOG_START, Position
@@ -116,6 +117,14 @@ class SizeLimits(NamedTuple):
     step_timelines: int = 100
     adds_per_trim: int = 32
     foreign_subjects: bool = True
+
+    @classmethod
+    def of_settings(cls, config: Config) -> Self:
+        """Return the limits of a server, a job worker or another command with these settings."""
+        return cls(
+            timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
+            ask_strangers=config.consent == "on", foreign_subjects=config.ingest_subjects == "on",
+        )  # fmt: skip
 
     @property
     def foreign_users_key(self) -> str:
@@ -346,7 +355,8 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
 
     ``pads`` are the pads of the signature of published entries; both are empty without a signature.
     """
-    return keys.lua_key_names() | {
+    names = {each.name: str(each.value) for each in (*visibility.VisibilityFact, *visibility.Visibility)}
+    return keys.lua_key_names() | names | {
         "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",
         "TIMELINE_MAX": str(size_limits.timeline_max),
         "FANOUT_BATCH_SIZE": str(size_limits.fanout_batch_size),

@@ -2,27 +2,50 @@
 
 A request calls Redis several times (authentication, the write, the first timelines), each with its own timeout. Only
 time spent waiting for Redis uses up the budget. A slow request body or password hashing does not.
+
+The trace of a request has its calls of Redis, and the position of its entry.
 """
 
 import time
 from contextvars import ContextVar
+from typing import NamedTuple
 
 from stream_server.errors import Unavailable
+from stream_server.events.position import Position
 from stream_server.store.redis.refusals import outcome_unknown_error
-from stream_server.store.redis.request_trace import RedisCall, RequestTrace
+
+
+class RedisCall(NamedTuple):
+    """One round trip to Redis, with its times in ns since 1970."""
+
+    started_ns: int
+    ended_ns: int
+    command_count: int
+
+
+class RequestTrace:
+    """Records of one request. Only requests that are traced have one.
+
+    Attributes:
+        calls: The round trips to Redis, in order.
+        written: Position of the newest log entry that the request wrote, None if it wrote none.
+    """
+
+    __slots__ = ("calls", "written")
+
+    def __init__(self) -> None:
+        self.calls: list[RedisCall] = []
+        self.written: Position | None = None
 
 
 class TimeoutBudget:
     """Seconds for which a request may still wait for Redis, and whether Redis has confirmed a write of the request.
 
-    ``trace`` records the calls of a request that is traced; it is None for the others.
-
-    As a context manager it limits the total time for which the code of the block waits for Redis. If a write inside the
-    block succeeded and a later call raises `Unavailable`, the block raises `OutcomeUnknown` instead, because
-    `Unavailable` promises that nothing was written. A generator would cost each request twice as much.
+    It holds for all code of the context in which it is the value of :data:`CURRENT`. ``trace`` records the calls of a
+    request that is traced; it is None for the others.
     """
 
-    __slots__ = ("_token", "has_written", "remaining_seconds", "trace")
+    __slots__ = ("has_written", "remaining_seconds", "trace")
 
     def __init__(self, seconds: float, trace: RequestTrace | None = None) -> None:
         self.remaining_seconds = seconds
@@ -36,13 +59,17 @@ class TimeoutBudget:
             ended_ns = time.time_ns()
             self.trace.calls.append(RedisCall(ended_ns - int(seconds * 1e9), ended_ns, command_count))
 
-    def __enter__(self) -> None:
-        self._token = CURRENT.set(self)
+    def judge(self, error: Exception) -> Exception:
+        """Return the error of a request that ``error`` ended.
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        CURRENT.reset(self._token)
+        It is `OutcomeUnknown` for an `Unavailable` after a successful write, because that promises that nothing was
+        written.
+        """
         if isinstance(error, Unavailable) and self.has_written:
-            raise outcome_unknown_error() from error
+            unknown = outcome_unknown_error()
+            unknown.__cause__ = error
+            return unknown
+        return error
 
 
 CURRENT: ContextVar[TimeoutBudget | None] = ContextVar("timeout budget", default=None)

@@ -12,7 +12,7 @@ from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.reads.users import show_users
-from stream_server.store.redis.refusals import write_error_to_api_error
+from stream_server.store.redis.refusals import parse_refusal, write_error_to_api_error
 from stream_server.store.redis.scripts import WriteReply
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import TimelineChange
@@ -120,14 +120,14 @@ class FollowRequests(Noun):
         The requester's home timeline gets the statuses of ``uid``. Raises NotFound if the request does not exist, for
         example because it was withdrawn or answered before.
         """
-        reply = await self._scripts.write("follow_request_approve", idempotency_key, uid, requester)
+        reply = await self._scripts.write("follow_request_answer", idempotency_key, uid, requester, "approve")
         if not reply.is_repeat:
             fence, newest_ids = reply.first_time_extra
             await self._syndication.apply_changes(TimelineChange("home", requester, uid, "merge", fence, newest_ids))
 
     async def refuse(self, uid: str, requester: str, idempotency_key: IdempotencyKey) -> None:
         """Refuse a follow request. The requester may request again. Raises NotFound if the request does not exist."""
-        await self._scripts.write("follow_request_refuse", idempotency_key, uid, requester)
+        await self._scripts.write("follow_request_answer", idempotency_key, uid, requester, "refuse")
 
 
 def _timeline_changes(mode: str, source: str, target: str, list_id: str, reply: WriteReply) -> list[TimelineChange]:
@@ -154,4 +154,4 @@ def _make_outcome(verb: str, uid: str, reply: WriteReply | ResponseError) -> Fol
         return FollowOutcome(uid, "requested" if reply.value.endswith(b" requested") else f"{verb}ed")
     if write_error_to_api_error(reply).param != "id":
         return FollowOutcome(uid, "unavailable")
-    return FollowOutcome(uid, OUTCOME_BY_REFUSAL[str(reply).partition(" ")[0]])
+    return FollowOutcome(uid, OUTCOME_BY_REFUSAL[parse_refusal(reply)[0]])

@@ -35,7 +35,7 @@ class Groups(Noun):
         The kind of a group cannot change, because a change could publish what its members wrote in private.
         """
         fields = hash_fields_with_json(**changes)
-        reply = await self._scripts.write("collection_update", idempotency_key, uid, group, "group", *fields)
+        reply = await self._scripts.write("circle_update", idempotency_key, uid, group, "group", *fields)
         return await self._written_group(reply, uid, group)
 
     async def delete(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> None:

@@ -38,9 +38,12 @@ class Likes(Noun):
         """Remove a like, also from a hidden status. Raises NotFound for a hidden status that the user does not like."""
         return _make_like_result(await self._scripts.write("unlike", idempotency_key, uid, status), is_liked=False)
 
-    async def has_liked(self, viewer: str, status: str, uid: str) -> bool:
-        """Return whether a user likes a status. Raises NotFound if the viewer may not see the status or the user."""
-        sight, liker = self._sight(viewer), uid.encode()
+    async def has_liked(self, viewer: str, status: str, uid: str = "") -> bool:
+        """Return whether a user likes a status, or without ``uid`` the viewer.
+
+        Raises NotFound if the viewer may not see the status or the user.
+        """
+        sight, liker = self._sight(viewer), (uid or viewer).encode()
         row = await statuses.require(sight, status)
         (when,) = await self._redis.execute(("ZSCORE", keys.key_for("likes", status), liker))
         await sight.learn([liker], [(liker, row.group)])

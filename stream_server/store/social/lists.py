@@ -42,7 +42,7 @@ class Lists(Noun):
         for name, flag in changes.items():
             if isinstance(flag, bool):
                 fields += (name, flag_text(flag))
-        reply = await self._scripts.write("collection_update", idempotency_key, uid, list_id, "list", *fields)
+        reply = await self._scripts.write("circle_update", idempotency_key, uid, list_id, "list", *fields)
         return await self._written_list(reply, uid, list_id)
 
     async def delete(self, uid: str, list_id: str, idempotency_key: IdempotencyKey) -> None:

@@ -176,9 +176,7 @@ class LineAnswer(msgspec.Struct):
     error: ErrorDetail | UnsetType = UNSET
 
     @classmethod
-    def of(
-        cls, line: int, result: Ingested | ApiError, parsed: ParsedLine | ApiError | None = None
-    ) -> "LineAnswer":
+    def of(cls, line: int, result: Ingested | ApiError, parsed: ParsedLine | ApiError | None = None) -> "LineAnswer":
         """Return the answer to a line: its ``result``, and the errors of members that ``parsed`` has left out."""
         if isinstance(result, ApiError):
             return cls(line, error=_detail(result))

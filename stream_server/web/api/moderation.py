@@ -10,12 +10,11 @@ from stream_server.errors import BadRequest
 from stream_server.monitoring.operations import HostState
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.web.api.people import UserPage
-from stream_server.web.api.rows import NO_ROUND_TRIP, get, read_trips, write, written_trips
+from stream_server.web.api.rows import get, page, send, write
 from stream_server.web.http import fields, paging, query
 from stream_server.web.http.app_keys import CLAIMS, OPERATIONS, STORE
 from stream_server.web.http.fields import Body, Id, Timestamp
 from stream_server.web.http.idempotency import read_keyed_body
-from stream_server.web.http.paging import PageQuery
 from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
 from stream_server.web.limits.rate_limit import REPORTS, WRITE_BYTES, WRITES
 from stream_server.web.route import Route
@@ -105,14 +104,6 @@ async def list_reports(request: web.Request) -> web.Response:
     return page_response("reports", await request.app[STORE].reports.list_reports(asked.page_request(), asked.state))
 
 
-async def decide(request: web.Request) -> web.Response:
-    """``PATCH /v1/admin/reports/{id}``: decide a report and apply the outcome at once; the first decision is final."""
-    report_id = query.read_path_id(request)
-    decision, key = await read_keyed_body(Decision, request)
-    decide_report = request.app[STORE].reports.decide
-    return json_response(await decide_report(request[CLAIMS].sub, report_id, decision.outcome, decision.note, key))
-
-
 DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admin", "revoke_admin", "ingest"]
 
 
@@ -133,22 +124,10 @@ class DeedPage(paging.PageAnswer):
     deeds: list[Deed]
 
 
-async def list_deeds(request: web.Request) -> web.Response:
-    """``GET /v1/admin/audit``: list what administrators did, newest first."""
-    page = paging.read_page_request(request)
-    return page_response("deeds", await request.app[STORE].audit.list_deeds(page))
-
-
 class SuspensionState(msgspec.Struct):
     """The answer to a suspension or reinstatement: whether the user is suspended now."""
 
     suspended: bool
-
-
-async def list_suspended(request: web.Request) -> web.Response:
-    """``GET /v1/admin/suspensions``: list the suspended users, last suspended first, with the time of suspension."""
-    page = paging.read_page_request(request)
-    return page_response("users", await request.app[STORE].suspensions.list_suspended(page))
 
 
 async def read_state(request: web.Request) -> web.Response:
@@ -159,18 +138,18 @@ async def read_state(request: web.Request) -> web.Response:
 # fmt: off
 ROWS: tuple[Route, ...] = (
     Route("POST", "/v1/reports", report, "write", body=NewReport, response=Report, status=201, other_statuses=(200,),
-          limits=(WRITES, WRITE_BYTES, REPORTS), name="reports.create", round_trips=written_trips(2)),
+          limits=(WRITES, WRITE_BYTES, REPORTS), name="reports.create"),
     get("/v1/reports/{id}", "reports.get", "Read one of the caller's reports, with its outcome.", Report),
     Route("GET", "/v1/admin/reports", list_reports, "admin", ReportsQuery, response=AdminReportPage,
-          name="reports.list_reports", round_trips=read_trips(4)),
-    Route("PATCH", "/v1/admin/reports/{id}", decide, "admin", body=Decision, response=AdminReport,
-          round_trips=written_trips(5), works_when_full=True, name="reports.decide"),
-    Route("GET", "/v1/admin/audit", list_deeds, "admin", PageQuery, response=DeedPage, name="audit.list_deeds",
-          round_trips=read_trips(2)),
-    Route("GET", "/v1/admin/operations", read_state, "admin", response=HostState, round_trips=NO_ROUND_TRIP,
+          name="reports.list_reports"),
+    send("PATCH", "/v1/admin/reports/{id}", "reports.decide",
+         "Decide a report and apply the outcome at once; the first decision is final.", Decision, AdminReport,
+         scope="admin", works_when_full=True),
+    page("/v1/admin/audit", "audit.list_deeds", "List what administrators did, newest first.", DeedPage, scope="admin"),
+    Route("GET", "/v1/admin/operations", read_state, "admin", response=HostState,
           name="operations.read_state"),
-    Route("GET", "/v1/admin/suspensions", list_suspended, "admin", PageQuery, response=UserPage,
-          name="suspensions.list_suspended"),
+    page("/v1/admin/suspensions", "suspensions.list_suspended",
+         "List the suspended users, last suspended first, with the time of suspension.", UserPage, scope="admin"),
     write("PUT", "/v1/admin/suspensions/{id}", "suspensions.suspend",
           "Suspend a user and end the user's streams; repeating has no effect.", response=SuspensionState,
           scope="admin", works_when_full=True),

@@ -1,8 +1,8 @@
 """Makes the rows of the URL table whose handlers only read the path, make one call of the store, and answer with it.
 
-A row's ``name`` is that of the operation and of the store's method that does the work, such as ``lists.get``. The
-method gets the caller's user id, the ids in the path, and what the row adds to these. A path parameter that is no id
-needs a handler of its own.
+A row's ``name`` is that of the operation, such as ``lists.get``. It is also that of the store's method that does the
+work, unless ``call`` names another one. The method gets the caller's user id, the values in the path, and what the row
+adds to these. What it returns is the answer, see :func:`answer_with`.
 """
 
 import re
@@ -19,17 +19,9 @@ from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.fields import PatchBody
 from stream_server.web.http.idempotency import read_idempotency_key, read_keyed_body
 from stream_server.web.http.paging import PageAnswer, PageQuery, read_page_request
-from stream_server.web.http.responses import encode_response, json_response, page_response
+from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
 from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES
-from stream_server.web.route import RedisRoundTrips, Route
-
-PASSWORD_TRIPS = RedisRoundTrips(2, "one before and one after hashing the password, which costs more than Redis")
-LOG_IN_TRIPS = RedisRoundTrips(3, "the id of the login, then its password; and the session")
-FANOUT_TRIPS = RedisRoundTrips(2, "the write; its timelines, if they are many, and the end of their job")
-FOLLOW_TRIPS = RedisRoundTrips(3, "the write; if it leaves jobs, all timelines in one pipeline; completing the jobs")
-NO_ROUND_TRIP = RedisRoundTrips(0)
-WRITTEN_TRIPS_REASON = "the write; then a read of what it made or changed"
-READ_TRIPS_REASON = "what the list belongs to, its ids, their rows, what these show, and who may see it"
+from stream_server.web.route import Route
 
 TEXT_LIMITS = (WRITES, STATUSES, WRITE_BYTES)
 """Limits of the routes that write a text: these fill the log, in which other users' events wait to be read."""
@@ -39,58 +31,68 @@ CONTACT_LIMITS = (WRITES, WRITE_BYTES, FOLLOWS)
 
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 
-
-def _call_of(name: str) -> Callable[[Store], Callable[..., Awaitable[Any]]]:
-    """Return a function that gets a store and returns its method ``name``, such as ``lists.get``."""
-    return attrgetter(name)
+_TEXT_PARAMETERS = frozenset(("tag",))
+"""Path parameters that are no ids. The store checks their values."""
 
 
-def caller_and_ids(request: web.Request, names: tuple[str, ...], me_parameter: str = "") -> list[str]:
-    """Return the caller's user id and the ids in the path, of the parameters ``names``.
+def _find_work(path: str, name: str) -> tuple[tuple[str, ...], Callable[[Store], Callable[..., Awaitable[Any]]]]:
+    """Return the names of a path's parameters, and a function that gets a store and returns its method ``name``."""
+    return tuple(_PATH_PARAMETER.findall(path)), attrgetter(name)
+
+
+def caller_and_path(request: web.Request, names: tuple[str, ...], me_parameter: str = "") -> list[str]:
+    """Return the caller's user id and the values of the path parameters ``names``.
 
     ``me`` stands for the caller in the parameter ``me_parameter``. Raises BadRequest for another text that is no id.
     """
-    caller = request[CLAIMS].sub
-    is_me = {name: name == me_parameter and request.match_info[name] == "me" for name in names}
-    return [caller, *(caller if is_me[name] else query.read_path_id(request, name) for name in names)]
+    caller, found = request[CLAIMS].sub, request.match_info
+    return [
+        caller,
+        *(
+            caller if name == me_parameter and found[name] == "me"
+            else found[name] if name in _TEXT_PARAMETERS
+            else query.read_path_id(request, name)
+            for name in names
+        ),
+    ]  # fmt: skip
 
 
-def written_trips(most: int) -> RedisRoundTrips:
-    """Return how often a write asks Redis: at most ``most`` times, because its answer is read after it."""
-    return RedisRoundTrips(most, WRITTEN_TRIPS_REASON)
+def answer_with(result: Any, response: type[msgspec.Struct]) -> web.Response:
+    """Return the answer for what the store returned: JSON, the only value of ``response``, or a tuple of its values."""
+    if isinstance(result, bytes):
+        return json_response(result)
+    return encode_response(response(*result) if isinstance(result, tuple) else response(result))
 
 
-def read_trips(most: int) -> RedisRoundTrips:
-    """Return how often a read asks Redis: at most ``most`` times, each for what the answer before it named."""
-    return RedisRoundTrips(most, READ_TRIPS_REASON if most > 1 else "")
-
-
-def get(path: str, name: str, summary: str, response: type[msgspec.Struct], trips: int = 1) -> Route:
-    """Return a row for reading one object. The method returns it as JSON, after ``trips`` round trips at most."""
-    names, call = tuple(_PATH_PARAMETER.findall(path)), _call_of(name)
+def get(path: str, name: str, summary: str, response: type[msgspec.Struct], *, call: str = "") -> Route:
+    """Return a row for reading one object."""
+    names, find_method = _find_work(path, call or name)
 
     async def answer(request: web.Request) -> web.Response:
-        return json_response(await call(request.app[STORE])(*caller_and_ids(request, names)))
+        return answer_with(await find_method(request.app[STORE])(*caller_and_path(request, names)), response)
 
-    options: dict[str, Any] = {"name": name, "summary": summary, "round_trips": read_trips(trips)}
-    return Route("GET", path, answer, "read", response=response, **options)
+    return Route("GET", path, answer, "read", response=response, name=name, summary=summary)
 
 
-def page(path: str, name: str, summary: str, response: type[PageAnswer], trips: int = 1, **options: Any) -> Route:
+def page(
+    path: str, name: str, summary: str, response: type[PageAnswer], *,
+    call: str = "", scope: str = "read", **options: Any,
+) -> Route:  # fmt: skip
     """Return a row for reading one page of a list. The method gets the page request too, and returns a page.
 
-    It takes at most ``trips`` round trips to Redis, unless much is hidden. The last member of ``response`` is the list.
-    ``options`` are further attributes of the :class:`Route`.
+    The last member of ``response`` is the list. With the scope ``admin`` the page is the same for all who may read it,
+    so the method gets no caller. ``options`` are further attributes of the :class:`Route`.
     """
-    names, call = tuple(_PATH_PARAMETER.findall(path)), _call_of(name)
+    names, find_method = _find_work(path, call or name)
     member = response.__struct_encode_fields__[-1]
 
     async def answer(request: web.Request) -> web.Response:
-        asked, read_page = read_page_request(request), call(request.app[STORE])
-        return page_response(member, await read_page(*caller_and_ids(request, names), asked))
+        asked, read_page = read_page_request(request), find_method(request.app[STORE])
+        who = () if scope == "admin" else caller_and_path(request, names)
+        return page_response(member, await read_page(*who, asked))
 
-    options = {"query": PageQuery, "name": name, "summary": summary, "round_trips": read_trips(trips), **options}
-    return Route("GET", path, answer, "read", response=response, **options)
+    options = {"query": PageQuery, "name": name, "summary": summary, **options}
+    return Route("GET", path, answer, scope, response=response, **options)
 
 
 def write(
@@ -101,21 +103,22 @@ def write(
     done: msgspec.Struct | None = None,
     *,
     response: type[msgspec.Struct] | None = None,
+    call: str = "",
     scope: str = "write",
     **options: Any,
 ) -> Route:
     """Return a row for a write without a body. The method gets the idempotency key too.
 
-    The answer is ``done``, or with ``response`` the JSON that the method returns. Without both it is empty, with 204.
+    The answer is ``done``, or what the method returns in the shape of ``response``. Without both it is empty, with 204.
     """
-    names, call = tuple(_PATH_PARAMETER.findall(path)), _call_of(name)
+    names, find_method = _find_work(path, call or name)
     me_parameter = options.get("me_parameter", "")
 
     async def answer(request: web.Request) -> web.Response:
-        ids = caller_and_ids(request, names, me_parameter)
-        result = await call(request.app[STORE])(*ids, read_idempotency_key(request))
+        values = caller_and_path(request, names, me_parameter)
+        result = await find_method(request.app[STORE])(*values, read_idempotency_key(request))
         if response is not None:
-            return json_response(result)
+            return answer_with(result, response)
         return web.Response(status=204) if done is None else encode_response(done)
 
     shape = response if done is None else type(done)
@@ -123,13 +126,33 @@ def write(
     return Route(method, path, answer, scope, response=shape, status=status, name=name, summary=summary, **options)
 
 
-def update(path: str, name: str, summary: str, body: type[PatchBody], response: type[msgspec.Struct]) -> Route:
-    """Return a row for changing members of an object. The method gets those that were sent, and the key."""
-    names, call = tuple(_PATH_PARAMETER.findall(path)), _call_of(name)
+def send(
+    method: str,
+    path: str,
+    name: str,
+    summary: str,
+    body: type[msgspec.Struct],
+    response: type[msgspec.Struct],
+    *,
+    call: str = "",
+    scope: str = "write",
+    **options: Any,
+) -> Route:
+    """Return a row for a write with a body. The method gets the body's members in their order, and the key.
+
+    Of a `PatchBody` it gets one dictionary, of the members that were sent. With ``status=201`` the method returns the
+    JSON of an object that it made; with ``other_statuses=(200,)`` too, also whether it is new. The path of a new object
+    is ``path`` and its id.
+    """
+    names, find_method = _find_work(path, call or name)
+    makes, may_exist = options.get("status") == 201, "other_statuses" in options
 
     async def answer(request: web.Request) -> web.Response:
-        ids = caller_and_ids(request, names)
-        changes, key = await read_keyed_body(body, request)
-        return json_response(await call(request.app[STORE])(*ids, changes.present_members(), key))
+        values = caller_and_path(request, names)
+        sent, key = await read_keyed_body(body, request)
+        members = [sent.present_members()] if isinstance(sent, PatchBody) else msgspec.structs.astuple(sent)
+        result = await find_method(request.app[STORE])(*values, *members, key)
+        made, is_new = result if may_exist else (result, True)
+        return created_response(made, request.path + "/") if makes and is_new else answer_with(made, response)
 
-    return Route("PATCH", path, answer, "write", body=body, response=response, name=name, summary=summary)
+    return Route(method, path, answer, scope, body=body, response=response, name=name, summary=summary, **options)

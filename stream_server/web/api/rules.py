@@ -26,7 +26,7 @@ from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limit import TRIALS
-from stream_server.web.route import RedisRoundTrips, Route
+from stream_server.web.route import Route
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.stream_plan import plan_stream
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
@@ -44,9 +44,6 @@ _TAG_MEANING = "a label sent with each match of the rule; no control characters"
 RuleTag = Annotated[str, Meta(max_length=120, description=_TAG_MEANING)]
 
 DryRun = Annotated[bool, Meta(description="only report what would happen")]
-
-
-EXPLAIN_TRIPS = RedisRoundTrips(4, "the status as the caller may see it; its author as of posting, from the log")
 
 
 class NewRule(Body):
@@ -253,7 +250,7 @@ ROWS: tuple[Route, ...] = (
     Route("POST", "/v1/rules/delete", delete_many, "stream", body=RuleDeletion, response=DeletedRules,
           works_when_full=True),
     Route("POST", "/v1/rules/explain", explain, "stream", body=ExplainBody, response=RuleExplanation, is_write=False,
-          round_trips=EXPLAIN_TRIPS, limits=(TRIALS,)),
+          limits=(TRIALS,)),
     Route("POST", "/v1/rules/preview", preview, "stream", body=PreviewBody, response=RulePreviewResult,
           is_streaming=True, is_write=False, limits=(TRIALS,)),
 )

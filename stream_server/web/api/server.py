@@ -14,8 +14,8 @@ from msgspec import UNSET, Meta, UnsetType
 from stream_server.build import full_version
 from stream_server.errors import NotFound
 from stream_server.monitoring.metrics import CONTENT_TYPE
-from stream_server.web.http import operations_access
 from stream_server.web.http.app_keys import CONFIG, CONSOLE_FILES, HUB, OPERATIONS, READINESS_CHECK, ROUTES
+from stream_server.web.http.authentication import may_read_operations, require_operations
 from stream_server.web.http.fields import NonNegativeInt
 from stream_server.web.http.responses import encode_response, json_response
 from stream_server.web.http.static_files import StaticFile, file_response, load_files
@@ -86,7 +86,7 @@ async def readiness(request: web.Request) -> web.Response:
     """``GET /readyz``: answer 200 if new events reach this server, 503 if they do not or if the server is stopping."""
     is_ready, detail = request.app[READINESS_CHECK]()
     reason = detail.pop("reason", "event delivery is interrupted")
-    detail = {"version": full_version(), **detail} if await operations_access.may_read(request) else {}
+    detail = {"version": full_version(), **detail} if await may_read_operations(request) else {}
     if is_ready:
         return encode_response({"ready": True, **detail})
     message = "this server is shutting down" if request.app[HUB].is_stopping else reason
@@ -98,7 +98,7 @@ async def readiness(request: web.Request) -> web.Response:
 
 async def metrics(request: web.Request) -> web.Response:
     """``GET /metrics``: read the metrics of all workers of this server in the Prometheus text format."""
-    await operations_access.require(request)
+    await require_operations(request)
     headers = {hdrs.CONTENT_TYPE: CONTENT_TYPE, hdrs.CACHE_CONTROL: "no-store"}
     return web.Response(body=await request.app[OPERATIONS].render_metrics(), headers=headers)
 
@@ -106,7 +106,7 @@ async def metrics(request: web.Request) -> web.Response:
 async def describe(request: web.Request) -> web.Response:
     """Return the server's name and version, and the first requests of a new client, as JSON."""
     about = {"name": "stream-server", "docs": "/docs", "openapi": "/openapi.json"}
-    if await operations_access.may_read(request):
+    if await may_read_operations(request):
         about["version"] = full_version()
     writes = {"sign_up": "POST /v1/users", "log_in": "POST /v1/sessions", "post": "POST /v1/statuses"}
     reads = {"stream": "GET /v1/stream?track=...", "poll": "GET /v1/events?track=...", "metrics": "GET /metrics"}

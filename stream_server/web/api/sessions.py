@@ -21,7 +21,6 @@ from stream_server.errors import BadRequest, Forbidden, NotFound, Unauthorized
 from stream_server.events.position import format_iso_time
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.social.sessions import RefreshSecrets
-from stream_server.web.api.rows import LOG_IN_TRIPS, PASSWORD_TRIPS
 from stream_server.web.http import fields, query, validation
 from stream_server.web.http.app_keys import AUTH, CLAIMS, CONFIG, PASSWORDS, STORE
 from stream_server.web.http.authentication import token_digest
@@ -297,11 +296,11 @@ def _session_answer(
 # fmt: off
 ROWS: tuple[Route, ...] = (
     Route("POST", "/v1/sessions", log_in, NO_TOKEN, body=NewSession, response=Session, status=201,
-          extra_error_statuses=(401, 403), round_trips=LOG_IN_TRIPS, works_when_full=True),
+          extra_error_statuses=(401, 403), works_when_full=True),
     Route("GET", "/v1/sessions", list_open, "read", response=OpenSessions),
     Route("DELETE", "/v1/sessions", log_out, ANY_TOKEN, LogOutQuery, status=204),
     Route("DELETE", "/v1/sessions/{id}", end, ANY_TOKEN, status=204),
     Route("PUT", "/v1/users/me/password", change_password, "write", body=PasswordChange, status=204,
-          round_trips=PASSWORD_TRIPS, works_when_full=True),
+          works_when_full=True),
 )
 # fmt: on

@@ -11,7 +11,7 @@ from stream_server.events.position import format_iso_time
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.trends.counter import MAX_TRENDS, primary_language
 from stream_server.web.api.people import UserPage
-from stream_server.web.api.rows import FANOUT_TRIPS, NO_ROUND_TRIP, TEXT_LIMITS, get, page, read_trips, write
+from stream_server.web.api.rows import TEXT_LIMITS, get, page, write
 from stream_server.web.http import fields, paging, query
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE, TRENDS
 from stream_server.web.http.fields import (
@@ -24,7 +24,7 @@ from stream_server.web.http.fields import (
     NonNegativeInt,
     Timestamp,
 )
-from stream_server.web.http.idempotency import read_keyed_body, write_by_path_id
+from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.paging import IdsQuery, NumberedPageQuery, PageAnswer
 from stream_server.web.http.responses import (
     created_response,
@@ -153,28 +153,6 @@ class FavoriteState(msgspec.Struct):
     favorite: bool
 
 
-async def like(request: web.Request) -> web.Response:
-    """``PUT /v1/users/me/likes/{id}``: like a status; repeating has no effect."""
-    return encode_response(LikeCount(*await write_by_path_id(request, request.app[STORE].likes.like)))
-
-
-async def unlike(request: web.Request) -> web.Response:
-    """``DELETE /v1/users/me/likes/{id}``: remove the caller's like of a status; repeating has no effect."""
-    return encode_response(LikeCount(*await write_by_path_id(request, request.app[STORE].likes.unlike)))
-
-
-async def get_like(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/likes/{id}``: tell whether the caller likes a status."""
-    uid = request[CLAIMS].sub
-    return encode_response({"liked": await request.app[STORE].likes.has_liked(uid, query.read_path_id(request), uid)})
-
-
-async def get_favorite(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/favorites/{id}``: tell whether a status is a favorite of the caller."""
-    is_favorite = await request.app[STORE].favorites.is_favorite(request[CLAIMS].sub, query.read_path_id(request))
-    return encode_response({"favorite": is_favorite})
-
-
 _ORDERS = "newest first, or by the reactions of other users; a cursor of one order is invalid for the other"
 TimelineOrder = Annotated[Literal["time", "importance"], Meta(description=_ORDERS)]
 
@@ -197,12 +175,6 @@ async def home_timeline(request: web.Request) -> web.Response:
     timelines = request.app[STORE].timelines
     read = timelines.read_home_by_importance if asked.order == "importance" else timelines.read_home
     return page_response("statuses", await read(viewer, asked.page_request()))
-
-
-async def hashtag_timeline(request: web.Request) -> web.Response:
-    """``GET /v1/tags/{tag}/statuses``: list the recent statuses with a hashtag, newest first."""
-    read_tag, tag = request.app[STORE].timelines.read_tag, request.match_info["tag"]
-    return page_response("statuses", await read_tag(request[CLAIMS].sub, tag, paging.read_page_request(request)))
 
 
 TrendKind = Literal["tag", "word"]
@@ -250,61 +222,60 @@ async def get_trends(request: web.Request) -> web.Response:
     )  # fmt: skip
 
 
-def _timeline(path: str, name: str, summary: str, trips: int = 3) -> Route:
+def _timeline(path: str, name: str, summary: str, call: str = "") -> Route:
     """Return a row for reading one page of a timeline's statuses, by cursor or by number."""
-    return page(path, name, summary, StatusPage, trips, query=NumberedPageQuery)
+    return page(path, name, summary, StatusPage, call=call, query=NumberedPageQuery)
 
 
 # fmt: off
 ROWS: tuple[Route, ...] = (
-    Route("POST", "/v1/statuses", post, "write", body=NewStatus, response=Status, status=201, round_trips=FANOUT_TRIPS,
+    Route("POST", "/v1/statuses", post, "write", body=NewStatus, response=Status, status=201,
           limits=TEXT_LIMITS),
-    Route("GET", "/v1/statuses", get_statuses, "read", IdsQuery, response=StatusesById, name="statuses.get_many",
-          round_trips=read_trips(3)),
-    get("/v1/statuses/{id}", "statuses.get", "Read one status.", Status, trips=3),
-    write("DELETE", "/v1/statuses/{id}", "statuses.delete", "Delete one of the caller's own statuses.",
-          round_trips=FANOUT_TRIPS),
+    Route("GET", "/v1/statuses", get_statuses, "read", IdsQuery, response=StatusesById, name="statuses.get_many"),
+    get("/v1/statuses/{id}", "statuses.get", "Read one status.", Status),
+    write("DELETE", "/v1/statuses/{id}", "statuses.delete", "Delete one of the caller's own statuses."),
     page("/v1/statuses/{id}/likes", "likes.list_likers",
-         "List the users who like a status with the time of the like, newest first.", UserPage, trips=4),
-    Route("PUT", "/v1/users/me/likes/{id}", like, "write", response=LikeCount, name="likes.like"),
-    Route("DELETE", "/v1/users/me/likes/{id}", unlike, "write", response=LikeCount, name="likes.unlike"),
-    Route("GET", "/v1/users/me/likes/{id}", get_like, "read", response=LikeState, name="likes.get_like",
-          round_trips=read_trips(5)),
+         "List the users who like a status with the time of the like, newest first.", UserPage),
+    write("PUT", "/v1/users/me/likes/{id}", "likes.like", "Like a status; repeating has no effect.",
+          response=LikeCount),
+    write("DELETE", "/v1/users/me/likes/{id}", "likes.unlike",
+          "Remove the caller's like of a status; repeating has no effect.", response=LikeCount),
+    get("/v1/users/me/likes/{id}", "likes.get_like", "Tell whether the caller likes a status.", LikeState,
+        call="likes.has_liked"),
     write("PUT", "/v1/users/me/favorites/{id}", "favorites.add",
           "Add a status to the caller's favorites; other users do not see it.", FavoriteState(favorite=True)),
     write("DELETE", "/v1/users/me/favorites/{id}", "favorites.remove",
           "Remove a status from the caller's favorites, even a deleted status.", FavoriteState(favorite=False)),
-    Route("GET", "/v1/users/me/favorites/{id}", get_favorite, "read", response=FavoriteState,
-          name="likes.get_favorite", round_trips=read_trips(4)),
+    get("/v1/users/me/favorites/{id}", "likes.get_favorite",
+        "Tell whether a status is a favorite of the caller.", FavoriteState, call="favorites.is_favorite"),
     Route("POST", "/v1/statuses/{id}/comments", post_comment, "write", body=NewComment, response=Comment, status=201,
           limits=TEXT_LIMITS, name="comments.post"),
     page("/v1/statuses/{id}/comments", "comments.list_comments",
-         "List the comments, oldest first, without those of blocked and muted users.", CommentPage, trips=4),
-    get("/v1/comments/{id}", "comments.get", "Read one comment.", Comment, trips=4),
+         "List the comments, oldest first, without those of blocked and muted users.", CommentPage),
+    get("/v1/comments/{id}", "comments.get", "Read one comment.", Comment),
     write("DELETE", "/v1/comments/{id}", "comments.delete",
           "Delete a comment, as the author of the comment or of the status."),
     Route("GET", "/v1/timelines/home", home_timeline, "read", HomeTimelineQuery, response=StatusPage,
-          round_trips=read_trips(5), name="timelines.home_timeline"),
+          name="timelines.home_timeline"),
     _timeline("/v1/users/me/mentions", "timelines.read_mentions",
               "List the recent statuses that mention the caller, newest first."),
     _timeline("/v1/users/me/favorites", "timelines.read_favorites",
-              "List the caller's favorites that are still visible, last added first.", trips=4),
+              "List the caller's favorites that are still visible, last added first."),
     _timeline("/v1/users/{id}/statuses", "timelines.read_profile", "List the statuses of a user, newest first."),
     _timeline("/v1/users/{id}/likes", "timelines.read_liked",
-              "List the statuses that a user likes, the latest like first.", trips=5),
+              "List the statuses that a user likes, the latest like first."),
     _timeline("/v1/statuses/{id}/reposts", "timelines.read_reposts",
-              "List the reposts and quotes of a status, newest first.", trips=6),
+              "List the reposts and quotes of a status, newest first."),
     _timeline("/v1/statuses/{id}/replies", "timelines.read_replies",
-              "List the direct replies to a status, newest first.", trips=5),
+              "List the direct replies to a status, newest first."),
     _timeline("/v1/statuses/{id}/conversation", "timelines.read_conversation",
-              "List the thread to which a status belongs, oldest status first.", trips=7),
-    Route("GET", "/v1/trends", get_trends, "read", TrendsQuery, response=Trends, round_trips=NO_ROUND_TRIP,
+              "List the thread to which a status belongs, oldest status first."),
+    Route("GET", "/v1/trends", get_trends, "read", TrendsQuery, response=Trends,
           name="trends.get"),
-    Route("GET", "/v1/tags/{tag}/statuses", hashtag_timeline, "read", NumberedPageQuery, response=StatusPage,
-          name="timelines.hashtag_timeline", round_trips=read_trips(3)),
+    _timeline("/v1/tags/{tag}/statuses", "timelines.hashtag_timeline",
+              "List the recent statuses with a hashtag, newest first.", call="timelines.read_tag"),
     _timeline("/v1/lists/{id}/statuses", "timelines.read_list",
-              "List the statuses of the members of a list, newest first.", trips=4),
-    _timeline("/v1/groups/{id}/statuses", "timelines.read_group", "List the statuses posted in a group, newest first.",
-              trips=5),
+              "List the statuses of the members of a list, newest first."),
+    _timeline("/v1/groups/{id}/statuses", "timelines.read_group", "List the statuses posted in a group, newest first."),
 )
 # fmt: on

@@ -20,9 +20,7 @@ from stream_server.web.http.authentication import token_digest
 from stream_server.web.http.fields import Cursor, NonNegativeInt, Timestamp
 from stream_server.web.http.responses import encode_response
 from stream_server.web.limits.rate_limit import TICKETS
-from stream_server.web.route import RedisRoundTrips, Route
-
-STREAM_TRIPS = RedisRoundTrips(3, "none for a stream of this process; else two look-ups and the command to the other")
+from stream_server.web.route import Route
 
 
 class OpenStream(msgspec.Struct):
@@ -107,8 +105,7 @@ ROWS: tuple[Route, ...] = (
     Route("POST", "/v1/streams/ticket", issue_ticket, "stream", response=Ticket, status=201, is_write=False,
           limits=(TICKETS,), name="tickets.issue_ticket"),
     Route("GET", "/v1/streams", list_streams, "stream", response=OpenStreamList, name="streams.list_open"),
-    Route("DELETE", "/v1/streams/{connection}", close, "stream", status=204, round_trips=STREAM_TRIPS),
-    Route("POST", "/v1/streams/{connection}/token", prolong, "stream", response=ProlongedStream, is_write=False,
-          round_trips=STREAM_TRIPS),
+    Route("DELETE", "/v1/streams/{connection}", close, "stream", status=204),
+    Route("POST", "/v1/streams/{connection}/token", prolong, "stream", response=ProlongedStream, is_write=False),
 )
 # fmt: on

@@ -7,6 +7,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``front_door``           accepts connections, opens streams, hands other requests to aiohttp; stops a server
 ``connection``           one accepted socket: heads, deadlines, and its end
 ``stream_request``       reads the usual request for a stream without aiohttp
+``api_request``          reads the usual request of another route without aiohttp
 ``http_handler``         aiohttp's part of a connection, with the server's errors and its way to the routes
 ``chunks``               reads the chunks of a body, and makes fewer of them
 ``held_heads``           counts the bytes of heads that are not whole
@@ -15,9 +16,8 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``start_queue``          lets streams begin in turn, for a few milliseconds in each iteration of the event loop
 ``tcp_peer``           what the kernel knows of the client's machine: unacknowledged bytes, silence
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
-``authentication``     checks a bearer token or a ticket, and returns its claims
+``authentication``     checks a bearer token or a ticket; decides who may read metrics and the like
 ``request_limits``     applies the limits of a route to a request, and makes the ``RateLimit`` headers
-``operations_access``  who may read metrics, details of the readiness, and the version
 ``cors``               lets pages of other origins read and write
 ``query``              parses a query string into a msgspec struct
 ``line_reader``        reads the lines of a body while it arrives
@@ -27,7 +27,6 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``idempotency``        the ``Idempotency-Key`` header
 ``responses``          JSON answers and the one shape of errors
 ``paging``             the query parameters and answers of paged lists
-``random_ids``         random ids of requests and streams
 ``static_files``       the files of the console in memory
 ``app_keys``           typed keys of the values that an app and a request carry
 """

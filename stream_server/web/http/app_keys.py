@@ -67,6 +67,9 @@ SHUTDOWN = web.AppKey("shutdown", ReconnectSpread)
 UNPROVEN: web.AppKey[set[Callable[[], None]]] = web.AppKey("unproven")
 """Functions that close the WebSockets of this server process that have not sent a valid token yet."""
 
+BODY = web.RequestKey("body", bytes)
+"""The body of a request that the connection has read by itself. Absent if aiohttp reads it."""
+
 CLAIMS = web.RequestKey("claims", Claims)
 """Claims of the request's token. Present on every route that needs a token."""
 

@@ -1,5 +1,7 @@
-"""Authentication: checks a bearer token or, for a stream, a single-use ticket in the URL, and returns its claims."""
+"""Checks a bearer token or, for a stream, a single-use ticket in the URL. Decides who may read operational data."""
 
+import hmac
+import ipaddress
 import time
 from dataclasses import replace
 from hashlib import sha256
@@ -7,7 +9,8 @@ from hashlib import sha256
 import msgspec
 from aiohttp import hdrs, web
 
-from stream_server.errors import BadRequest, Forbidden, Unauthorized
+from stream_server.config.settings import Config
+from stream_server.errors import ApiError, BadRequest, Forbidden, Unauthorized
 from stream_server.security.tokens import Claims
 from stream_server.store.social.sessions import TokenId, TokenStatus
 from stream_server.web.http.app_keys import (
@@ -30,6 +33,14 @@ TICKET_PARAMETER = "ticket"
 
 MAX_KNOWN_SUBJECTS = 50_000
 """Number of users of another issuer whose ids a process remembers, about 10 MB."""
+
+FORWARDING_HEADERS = ("Forwarded", "X-Forwarded-For", "Via")
+"""Headers by which a proxy shows itself, beside the header of the settings.
+
+Behind a proxy on this machine every client seems to be on this machine.
+"""
+
+ADMIN_SCOPE = "admin"
 
 _decode_claims = msgspec.json.Decoder(Claims).decode
 
@@ -174,3 +185,41 @@ async def redeem_ticket(request: web.Request, ticket: str) -> Claims:
 def token_digest(token: str) -> str:
     """Return the SHA-256 of a ticket or a refresh token, in hexadecimal. The store keeps this digest, not the token."""
     return sha256(token.encode()).hexdigest()
+
+
+async def may_read_operations(request: web.Request) -> bool:
+    """Return whether :func:`require_operations` lets the caller read health details, metrics and the like."""
+    try:
+        await require_operations(request)
+    except ApiError:
+        return False
+    return True
+
+
+async def require_operations(request: web.Request) -> None:
+    """Raise Unauthorized or Forbidden unless the caller may read metrics, details of the readiness, and the version.
+
+    By default anybody may read them if the server listens on this machine only and no proxy stands before it. Otherwise
+    a request needs a token: the setting ``operations_token``, or a token with the scope ``admin``.
+    """
+    config = request.app[CONFIG]
+    if config.operations == "open" or (config.operations == "auto" and _is_local(config, request)):
+        return
+    if hdrs.AUTHORIZATION not in request.headers:
+        raise Unauthorized("this needs the operations token of the server, or a token with the scope admin")
+    token = read_bearer_token(request)
+    secret = config.operations_token
+    if secret and hmac.compare_digest(token.encode(), secret.encode()):
+        return
+    claims = await authenticate_token(request.app, token)
+    if ADMIN_SCOPE not in claims.scopes:
+        raise Forbidden("the token lacks the scope admin")
+
+
+def _is_local(config: Config, request: web.Request) -> bool:
+    if any(name in request.headers for name in (config.forwarded_header, *FORWARDING_HEADERS)):
+        return False
+    try:
+        return ipaddress.ip_address(config.host).is_loopback
+    except ValueError:
+        return config.host == "localhost"

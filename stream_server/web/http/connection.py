@@ -65,10 +65,9 @@ class Door(Protocol):
     table: ConnectionTable
     held_heads: HeldHeads
     connections: "set[Connection]"
-    stream_begins: tuple[bytes, ...]
 
-    def begin_in_turn(self, connection: "Connection", head: bytes) -> None:
-        """Let a stream begin, now or when its turn has come."""
+    def begin(self, connection: "Connection", head: bytes) -> None:
+        """Begin to handle a request, or let a stream wait until its turn has come."""
 
     def make_handler(self, connection: "Connection") -> HttpHandler:
         """Return a handler of aiohttp, whose transport the connection lends to it."""
@@ -255,19 +254,20 @@ class Connection(asyncio.Protocol):
         elif is_whole:
             head = bytes(held[:end])
             del held[:end]
-            self._begin(head)
+            self._phase, self._is_answered, self._is_reading_head, self._deadline = _BUSY, False, False, math.inf
+            self._door.begin(self, head)
             return True
         elif held[0] not in _FIRST_BYTES or held.find(b"\n\n", unseen) >= 0:
             self.refuse(NO_HTTP)
         return False
 
-    def _begin(self, head: bytes) -> None:
-        self._phase, self._is_answered, self._is_reading_head, self._deadline = _BUSY, False, False, math.inf
-        if head.startswith(self._door.stream_begins):
-            self.waiting_bytes = len(head)
-            self._door.begin_in_turn(self, head)
-        else:
-            self.pass_on(head)
+    def take_body(self, size: int) -> bytes | None:
+        """Remove a body of ``size`` bytes from the held bytes and return it. None if it has not come."""
+        if len(self._held) < size:
+            return None
+        body = bytes(self._held[:size])
+        del self._held[:size]
+        return body
 
     def pass_on(self, head: bytes) -> None:
         """Let aiohttp handle a request."""

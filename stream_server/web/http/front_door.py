@@ -12,6 +12,7 @@ from aiohttp import web
 from stream_server.runtime.fair_queue import Place
 from stream_server.runtime.tcp_keepalive import inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
+from stream_server.web.http.api_request import ApiRoutes
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
@@ -37,7 +38,6 @@ class FrontDoor:
     Attributes:
         connections: The connections that are not streams.
         held_heads: The bytes of heads that are not whole.
-        stream_begins: The possible first bytes of a request for a stream, which is opened without aiohttp.
         table: Limits the number of connections.
     """
 
@@ -50,7 +50,6 @@ class FrontDoor:
         ``timeouts`` returns those of each new connection.
         """
         self.connections: set[Connection] = set()
-        self.stream_begins: tuple[bytes, ...] = ()
         self.table = app[LIMITS].connections
         self.table.evict_idle = self._evict_idle
         self.held_heads = HeldHeads(self.table.hits)
@@ -82,12 +81,9 @@ class FrontDoor:
         await app.startup()
         dispatcher = Dispatcher(app)
         self._http = web.Server(dispatcher.answer, request_factory=dispatcher.make_request)
-        rows = app[ROUTES]
-        self._streams = StreamRoutes(app, {
-            path: found for (method, path), found in dispatcher.matches.items()
-            if method == "GET" and rows[found.route].is_streaming and rows[found.route].response is None
-        })  # fmt: skip
-        self.stream_begins = self._streams.begins
+        streams = [row for row in app[ROUTES].values() if row.is_streaming and row.response is None]
+        self._streams = StreamRoutes(app, {row.path: row for row in streams if row.method == "GET"})
+        self._requests = ApiRoutes(app, app[ROUTES])
         self._inherited = inherited_keepalive(listeners[0])
         self._acceptors = tuple(Acceptor(listener, self._make_connection) for listener in listeners)
         for listener in listeners:
@@ -120,11 +116,22 @@ class FrontDoor:
         """Return a handler of aiohttp, whose transport the connection lends to it."""
         return Handler(self._http, connection, self._loop)
 
-    def begin_in_turn(self, connection: Connection, head: bytes) -> None:
-        """Let a stream begin, now or when its turn has come. Until then its head stays bytes, which take the least."""
-        self._start_queue.begin_in_turn(partial(self._begin, connection, head))
+    def begin(self, connection: Connection, head: bytes) -> None:
+        """Begin to handle a request. aiohttp gets one that is unusual.
 
-    def _begin(self, connection: Connection, head: bytes) -> None:
+        A stream begins now or when its turn has come. Until then its head stays bytes, which take the least.
+        """
+        if head.startswith(self._streams.begins):
+            connection.waiting_bytes = len(head)
+            self._start_queue.begin_in_turn(partial(self._begin_stream, connection, head))
+            return
+        request = self._requests.read(connection, head)
+        if request is None:
+            connection.pass_on(head)
+        else:
+            connection.task = self._loop.create_task(self._answer(request))
+
+    def _begin_stream(self, connection: Connection, head: bytes) -> None:
         """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
         if connection.transport is None:
             return  # the client has left
@@ -164,22 +171,24 @@ class FrontDoor:
         return True
 
     async def _answer(self, request: StreamRequest) -> None:
-        """Open a stream by its route's handler, or send the handler's error response."""
+        """Send the answer of the request's route, or let it open a stream."""
         connection = request.connection
         try:
-            # It has every attribute of aiohttp's request that the functions for streams use.
-            response = await handle_request(cast("web.Request", request), request.match_info.handler)
+            # It has every attribute of aiohttp's request that the functions for its route use.
+            response = await handle_request(cast("web.Request", request), request.route)
+            if response is OPENED:
+                return
+            goes_on = request.keep_alive and response.keep_alive is not False
+            answer = partial(connection.answer, encode_answer(response, keep_alive=goes_on), goes_on=goes_on)
+            if asyncio.current_task() is None:  # many refused requests may come together: none begins inside another
+                self._loop.call_soon(answer)
+            else:
+                answer()
         except ConnectionError:
             connection.drop()  # the client has left
         except Exception:
-            logger.exception("a stream could not be opened")
+            logger.exception("a request could not be answered")
             connection.drop()
-        else:
-            if response is not OPENED:
-                goes_on = request.keep_alive and response.keep_alive is not False
-                data = encode_answer(response, keep_alive=goes_on)
-                # Not at once, because many requests may come together, and each would begin inside the one before.
-                self._loop.call_soon(partial(connection.answer, data, goes_on=goes_on))
 
     def stop_listening(self) -> None:
         """Accept no more connections."""

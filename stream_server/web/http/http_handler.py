@@ -16,11 +16,12 @@ from aiohttp.http_exceptions import LineTooLong
 from yarl import URL
 
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
+from stream_server.web.http.app_keys import FIXED_PATHS, ROUTES
 from stream_server.web.http.body import declared_length
 from stream_server.web.http.chunks import ChunkedBody, SizedBody
 from stream_server.web.http.connection import Connection
-from stream_server.web.http.middleware import handle_request
-from stream_server.web.http.responses import OPENED, JsonResponse, error_response, http_exception_to_api_error
+from stream_server.web.http.middleware import UNDECLARED, UNMATCHED, handle_request
+from stream_server.web.http.responses import OPENED, error_response, http_exception_to_api_error
 
 MAX_REQUEST_LINE_BYTES = 65_536
 """Longest request line in bytes. A stream's 400 track phrases do not fit into the usual 8 KiB."""
@@ -75,34 +76,19 @@ class TargetLimit:
 class HttpRequest(web.Request):
     """A request that aiohttp has parsed. :class:`Dispatcher` finds its route and notes it here."""
 
-    ATTRS = web.Request.ATTRS | frozenset({"app", "match_info"})
+    ATTRS = web.Request.ATTRS | frozenset({"app", "match_info", "route"})
     app: web.Application = cast("web.Application", None)  # set by the dispatcher; aiohttp has properties instead
     match_info: web.UrlMappingMatchInfo = cast("web.UrlMappingMatchInfo", None)
+    route = UNMATCHED
 
 
 class Dispatcher:
-    """Makes and answers the requests of aiohttp's handlers.
-
-    A route without parameters in its path is found by one look-up. aiohttp looks for each request at all resources
-    below its path, in several coroutines, and then builds its chain of middlewares.
-    """
+    """Makes and answers the requests of aiohttp's handlers."""
 
     def __init__(self, app: web.Application) -> None:
         self._app = app
         self._loop = asyncio.get_running_loop()
-        resources = list(app.router.resources())
-        self._target_limit = TargetLimit(resource.canonical for resource in resources)
-        plain = [each for each in resources if isinstance(each, web.PlainResource)]
-        self.matches = {(route.method, each.canonical): self._match(route) for each in plain for route in each}
-
-    def _match(self, route: web.AbstractRoute) -> web.UrlMappingMatchInfo:
-        """Return the match of a route without parameters. It is made once and shared by all requests for the route."""
-        return self._freeze(web.UrlMappingMatchInfo({}, route))
-
-    def _freeze(self, found: web.UrlMappingMatchInfo) -> web.UrlMappingMatchInfo:
-        found.add_app(self._app)
-        found.freeze()
-        return found
+        self._target_limit = TargetLimit(resource.canonical for resource in app.router.resources())
 
     def make_request(
         self, message: RawRequestMessage, payload: StreamReader, protocol: web.RequestHandler,
@@ -121,16 +107,19 @@ class Dispatcher:
         protocol = request.protocol
         assert isinstance(protocol, Handler)
         protocol.connection.task = asyncio.current_task()
-        found = self.matches.get((request.method, request.rel_url.raw_path))
-        if found is None:
-            found = self._freeze(await self._app.router.resolve(request))
-        request.match_info = found
+        request.match_info = found = await self._app.router.resolve(request)
+        found.add_app(self._app)
+        found.freeze()
         if hdrs.EXPECT in request.headers:
             answer = await found.expect_handler(request)
             await request.writer.drain()
             if isinstance(answer, web.StreamResponse):
                 return answer
-        return await handle_request(request, found.handler)
+        methods = self._app[FIXED_PATHS].get(request.path, (request.method,))  # a route with a parameter may match, too
+        if found.http_exception is not None or request.method not in methods:
+            return await handle_request(request, UNMATCHED)
+        request.route = self._app[ROUTES].get(found.route, UNDECLARED)
+        return await handle_request(request, request.route)
 
 
 class LentTransport(asyncio.Transport):
@@ -141,13 +130,11 @@ class LentTransport(asyncio.Transport):
         self._transport = transport
         self._connection = connection
         # The usual cases must not take a call more, so these are the transport's own methods.
+        self.is_closing = transport.is_closing  # type: ignore[method-assign]  # the transport's own
         self.write = transport.write  # type: ignore[method-assign]  # the transport's own
         self.writelines = transport.writelines  # type: ignore[method-assign]  # the transport's own
         self.get_extra_info = transport.get_extra_info  # type: ignore[method-assign]  # the transport's own
         self.get_write_buffer_size = transport.get_write_buffer_size  # type: ignore[method-assign]  # likewise
-
-    def is_closing(self) -> bool:
-        return self._transport.is_closing()
 
     def is_reading(self) -> bool:
         return self._transport.is_reading()
@@ -255,13 +242,6 @@ class Handler(web.RequestHandler):
         if isinstance(resp, web.HTTPException):
             refused = http_exception_to_api_error(request.method, resp)
             resp = error_response(refused or InternalError("internal error"))
-        if isinstance(resp, JsonResponse):
-            try:
-                if await resp.send(request):
-                    self.connection.end_request(goes_on=True)
-                    return resp, False
-            except ConnectionError:
-                return resp, True
         sent, has_left = await super().finish_response(request, resp, start_time)
         if not has_left:
             self.connection.end_request(goes_on=bool(sent.keep_alive))

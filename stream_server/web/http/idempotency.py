@@ -1,24 +1,17 @@
 """The `Idempotency-Key` header, which makes a repeated write take effect once, and how handlers of writes use it."""
 
 import re
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from aiohttp import web
 
 from stream_server.errors import BadRequest
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.http.app_keys import CLAIMS
-from stream_server.web.http.query import read_path_id
 from stream_server.web.http.validation import BodyType, read_body_as
 
 IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
 
 _KEY_PATTERN = re.compile(r"[A-Za-z0-9_\-.:]{1,64}")
-
-Result = TypeVar("Result")
-Write = Callable[[str, str, IdempotencyKey], Awaitable[Result]]
-"""A method of the store that takes the caller's user id, the id of an object, and the idempotency key."""
 
 
 def read_idempotency_key(request: web.Request, body: bytes = b"") -> IdempotencyKey:
@@ -40,8 +33,3 @@ async def read_keyed_body(body_type: type[BodyType], request: web.Request) -> tu
     """Return the request's body as a ``body_type``, and its idempotency key. Raises ApiError if either is invalid."""
     parsed, body = await read_body_as(body_type, request)
     return parsed, read_idempotency_key(request, body)
-
-
-async def write_by_path_id(request: web.Request, write: Write[Result]) -> Result:
-    """Call ``write`` with the caller's id, the id in the path and the idempotency key, and return its result."""
-    return await write(request[CLAIMS].sub, read_path_id(request), read_idempotency_key(request))

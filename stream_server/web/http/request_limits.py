@@ -19,7 +19,7 @@ from stream_server.errors import RateLimited, Unavailable
 from stream_server.monitoring.limit_hits import LimitHits
 from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store.rate_counters import RateCounters
-from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, ROUTES, SHUTDOWN, TURN
+from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
 from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.limits.client_address import TrustedProxies
@@ -29,6 +29,7 @@ from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, 
 from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
 from stream_server.web.limits.refusal_delay import RefusalDelay
 from stream_server.web.limits.turns import Turn, Turns
+from stream_server.web.route import Route
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
 """The rest of the tightest limit of the request, for the ``RateLimit`` headers. Absent if no limit applies."""
@@ -263,14 +264,12 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
     return RateLimited(message, limit=limit.name, retry_after=round(seconds, 3))
 
 
-def limit_headers(request: web.Request) -> dict[str, str]:
+def limit_headers(request: web.Request, route: Route) -> dict[str, str]:
     """Return the headers about the tightest limit of a request, as its protocol names them. Else nothing."""
     allowance = request.get(ALLOWANCE)
     if allowance is None:
         return {}
-    route = request.app[ROUTES].get(request.match_info.route)
-    dialect = None if route is None else route.dialect
-    return rate_limit_headers(allowance) if dialect is None else dialect.rate_limit_headers(allowance)
+    return rate_limit_headers(allowance) if route.dialect is None else route.dialect.rate_limit_headers(allowance)
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from aiohttp import HttpVersion11, hdrs, web
@@ -10,6 +11,7 @@ from multidict import CIMultiDict
 from stream_server.web.http.app_keys import OPENING
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.responses import date_header
+from stream_server.web.route import Route
 
 MAX_USUAL_HEAD_BYTES = 16_384
 """Longest head that is read here. aiohttp reads longer ones, and refuses lines and fields that are too long."""
@@ -17,11 +19,19 @@ MAX_USUAL_HEAD_BYTES = 16_384
 MAX_USUAL_FIELDS = 64
 
 _NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_FIELDS = rf"((?:{_NAME}:[\t ]*+[\t !-~]*+\r\n)*+)\r\n"
+FIELDS = rf"((?:{_NAME}:[\t ]*+[\t !-~]*+\r\n)*+)\r\n"
+"""The usual header fields, as one group, and the blank line behind them."""
+
 _FIELD = re.compile(rf"({_NAME}):([^\r]*+)\r\n")
 
 UNUSUAL_FIELDS = frozenset({"content-length", "transfer-encoding", "expect", "trailer", "te"})
 """Header fields of a request that aiohttp handles, because they announce a body or another answer before."""
+
+
+EMPTY_STATUSES = frozenset({204, 304})
+"""Statuses whose answers have neither a body nor a length of one (RFC 9110 §8.6)."""
+
+NO_PARAMETERS: Mapping[str, str] = {}
 
 
 class _NothingWritten(NamedTuple):
@@ -29,9 +39,15 @@ class _NothingWritten(NamedTuple):
 
 
 class _Target(NamedTuple):
-    """The part of a URL that checks of streams read. ``raw_query_string`` is percent-encoded."""
+    """The target of a request, percent-encoded, with the names of yarl's URL."""
 
+    raw_path: str
     raw_query_string: str
+
+    @property
+    def raw_path_qs(self) -> str:
+        """The path and the query."""
+        return f"{self.raw_path}?{self.raw_query_string}" if self.raw_query_string else self.raw_path
 
 
 class StreamRequest(dict[Any, Any]):
@@ -43,30 +59,34 @@ class StreamRequest(dict[Any, Any]):
         app: The app that serves the request.
         connection: The connection of the request.
         headers: The header fields, by their names in any case. No name occurs twice.
-        match_info: The route.
-        path: The path of the route.
-        rel_url: The query.
+        match_info: The parameters in the path.
+        method: The method, in capitals.
+        path: The path of the request.
+        rel_url: The path and the query.
+        route: The row of the URL table.
         transport: The transport of the connection.
     """
 
-    __slots__ = ("app", "connection", "headers", "match_info", "path", "rel_url", "transport")
+    __slots__ = ("app", "connection", "headers", "match_info", "method", "path", "rel_url", "route", "transport")
 
-    method = hdrs.METH_GET
     version = HttpVersion11
     body_exists = can_read_body = False
     writer = _NothingWritten()
 
     def __init__(
-        self, connection: Connection, app: web.Application, match_info: web.UrlMappingMatchInfo, path: str,
-        query_text: str, headers: CIMultiDict[str],
+        self, connection: Connection, app: web.Application, route: Route, path: str, query_text: str,
+        fields: dict[str, str], parameters: Mapping[str, str] = NO_PARAMETERS,
     ) -> None:  # fmt: skip
+        """``fields`` are the header fields, and ``parameters`` are those in the path."""
         super().__init__()
         self.app = app
         self.connection = connection
-        self.headers = headers
-        self.match_info = match_info
+        self.headers = CIMultiDict(fields)
+        self.match_info = parameters
+        self.method = route.method
         self.path = path
-        self.rel_url = _Target(query_text)
+        self.rel_url = _Target(path, query_text)
+        self.route = route
         self.transport = connection.transport
 
     @property
@@ -76,19 +96,19 @@ class StreamRequest(dict[Any, Any]):
         return "close" not in map(str.strip, options)
 
 
-def is_of_the_door(request: object) -> bool:
-    """Return whether the front door has read a request, and not aiohttp."""
-    return isinstance(request, StreamRequest)
+def is_stream_of_door(request: object) -> bool:
+    """Return whether a request is for a stream, and the front door has read it, and not aiohttp."""
+    return isinstance(request, StreamRequest) and request.route.is_streaming
 
 
 async def begin_to_ask(request: web.Request | None) -> None:
     """Wait for the turn of a stream that must ask Redis, or wait for anything else, before it can open.
 
     The front door lets a stream begin without a task, because most streams never wait. Each function that a stream
-    runs through awaits this one before it awaits anything that may take time. What is no request of the front door
-    passes at once. Raises Unavailable if the turn does not come in time.
+    runs through awaits this one before it awaits anything that may take time. Every other request passes at once.
+    Raises Unavailable if the turn does not come in time.
     """
-    if request is not None and is_of_the_door(request):
+    if request is not None and is_stream_of_door(request):
         if OPENING not in request:
             await asyncio.sleep(0)  # to the front door, which goes on in a task, with a place among those that ask
         await request[OPENING].__aenter__()
@@ -97,13 +117,13 @@ async def begin_to_ask(request: web.Request | None) -> None:
 class StreamRoutes:
     """The routes of streams, whose requests are read without aiohttp if they are as usual."""
 
-    def __init__(self, app: web.Application, routes: dict[str, web.UrlMappingMatchInfo]) -> None:
-        """``routes`` are the routes of streams by their paths."""
+    def __init__(self, app: web.Application, routes: dict[str, Route]) -> None:
+        """``routes`` are the rows of streams by their paths."""
         self._app = app
         self._routes = routes
         paths = "|".join(map(re.escape, sorted(routes)))
         self.begins = tuple(f"GET {path}{end}".encode() for path in routes for end in "? ")
-        self._head = re.compile(rf"GET ({paths})(?:\?([!\"$-~]*+))? HTTP/1\.1\r\n{_FIELDS}")
+        self._head = re.compile(rf"GET ({paths})(?:\?([!\"$-~]*+))? HTTP/1\.1\r\n{FIELDS}")
 
     def read(self, connection: Connection, head: bytes) -> StreamRequest | None:
         """Return the request of a whole head, or None if aiohttp must read it: it is unusual or invalid."""
@@ -112,13 +132,27 @@ class StreamRoutes:
         found = self._head.fullmatch(head.decode())
         if found is None:
             return None
-        fields = [(name, value.strip("\t ")) for name, value in _FIELD.findall(found[3])]
-        names = {name.lower() for name, _ in fields}
-        is_usual = len(names) == len(fields) <= MAX_USUAL_FIELDS and "host" in names
-        if not is_usual or not UNUSUAL_FIELDS.isdisjoint(names):
+        fields = read_fields(found[3], UNUSUAL_FIELDS)
+        if fields is None:
             return None
-        route, headers = self._routes[found[1]], CIMultiDict(fields)
-        return StreamRequest(connection, self._app, route, found[1], found[2] or "", headers)
+        return StreamRequest(connection, self._app, self._routes[found[1]], found[1], found[2] or "", fields)
+
+
+def read_fields(text: str, unusual: frozenset[str]) -> dict[str, str] | None:
+    """Return the header fields in a text of the pattern `FIELDS`, by their names in lower case.
+
+    None if aiohttp must read the head: it repeats a field, has one of the ``unusual`` ones, many, or no `Host`.
+    """
+    pairs = _FIELD.findall(text)
+    fields = {name.lower(): value.strip("\t ") for name, value in pairs}
+    is_usual = len(fields) == len(pairs) <= MAX_USUAL_FIELDS and "host" in fields
+    return fields if is_usual and unusual.isdisjoint(fields) else None
+
+
+def route_of(request: web.Request) -> Route:
+    """Return the row of a request, which the front door or our handler of aiohttp has found."""
+    route: Route = request.route  # type: ignore[attr-defined]  # both kinds of requests have it
+    return route
 
 
 def connection_of(request: web.Request) -> Connection:
@@ -132,7 +166,8 @@ def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
     body = response.body if isinstance(response, web.Response) else None
     text = body if isinstance(body, bytes) else b""
     headers = response.headers
-    headers[hdrs.CONTENT_LENGTH] = str(len(text))
+    if response.status not in EMPTY_STATUSES:
+        headers[hdrs.CONTENT_LENGTH] = str(len(text))
     headers.setdefault(hdrs.DATE, date_header())
     if not keep_alive:
         headers[hdrs.CONNECTION] = "close"

@@ -78,9 +78,7 @@ class ConnectionTable:
         hits: The limits that were met.
     """
 
-    def __init__(
-        self, config: Config, is_trusted_proxy: Callable[[str], bool], hits: LimitHits | None = None
-    ) -> None:
+    def __init__(self, config: Config, is_trusted_proxy: Callable[[str], bool], hits: LimitHits | None = None) -> None:
         """``is_trusted_proxy`` says whether an address is that of a trusted proxy, which has no limit of its own."""
         self._config = config
         self._is_trusted_proxy = is_trusted_proxy

@@ -13,6 +13,7 @@ from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.cors import cors_headers, merge_cors_headers
 from stream_server.web.http.request_limits import limit_headers
 from stream_server.web.http.responses import SAFETY_HEADERS, X_REQUEST_ID, date_header
+from stream_server.web.http.stream_request import route_of
 
 STREAM_HEADERS = {
     "Cache-Control": "no-store, no-transform",
@@ -37,7 +38,7 @@ def encode_head(request: web.Request, content_coding: str, content_type: str) ->
 
     It is a pattern of this second with its gaps filled: encoding a head anew takes five times as long.
     """
-    varies, limits = request.app[CONFIG].compress_streams == "on", limit_headers(request)
+    varies, limits = request.app[CONFIG].compress_streams == "on", limit_headers(request, route_of(request))
     cors = tuple(cors_headers(request).items())
     pattern = _pattern(request.version, content_type, content_coding, varies, cors, tuple(limits), date_header())
     return (pattern % (request[REQUEST_ID], *limits.values())).encode()

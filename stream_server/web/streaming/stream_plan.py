@@ -24,7 +24,7 @@ from stream_server.security.tokens import Claims
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.query import query_pairs
-from stream_server.web.http.random_ids import random_id
+from stream_server.web.http.responses import read_request_id
 from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.streaming.followed_names import resolve_followed
 from stream_server.web.streaming.parameters import LAST_EVENT_ID_PARAMETER, read_stream_parameters
@@ -216,7 +216,7 @@ def _make_plan(
     """Return the plan of a stream: a subscribe request with a random connection id, and the gap before the start."""
     claims = request[CLAIMS]
     subscribe_request = SubscribeRequest(
-        random_id(), claims.sub, stream_token(claims), bound.subscription, framing, position,
+        read_request_id(), claims.sub, stream_token(claims), bound.subscription, framing, position,
         viewer=bound.viewer, private_view=bound.private_view, rules_read_at=bound.rules_read_at,
         opened_ms=request.app[HUB].now_ms(), path=sys.intern(request.path), parameters=described,
     )  # fmt: skip

@@ -84,9 +84,7 @@ class WebSocketConnection(StreamConnection):
 
     receiver: Receiver
 
-    def __init__(
-        self, transport: asyncio.Transport, *, buffer_bytes: int, compresses: bool
-    ) -> None:
+    def __init__(self, transport: asyncio.Transport, *, buffer_bytes: int, compresses: bool) -> None:
         """``compresses`` is whether compression was agreed on. For the size see `StreamConnection`."""
         super().__init__(transport, chunked=False, buffer_bytes=buffer_bytes)
         self._compresses = compresses

@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant("a protected post is sent to all", "actor.protected and 'followers:' .. uid or PUBLIC", "PUBLIC", SEEING),
     Mutant(
         "a private group is open",
-        "(not kind or kind == 'private') and CLOSED or 0",
+        "(not kind or kind == 'private') and PRIVATE_GROUP or 0",
         "0",
         ("group_create", "group_post", "group_join"),
     ),

@@ -50,7 +50,7 @@ def test_builds_of_other_code_have_another_version(tmp_path: Path) -> None:
     for package in PACKAGES:
         shutil.copytree(root / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     assert full_version() == f"{stream_server.__version__}+{digest_of(tmp_path)}"
-    (tmp_path / "stream_server" / "store" / "lua" / "list.lua").write_text("-- another script\n")
+    (tmp_path / "stream_server" / "store" / "lua" / "circle.lua").write_text("-- another script\n")
     assert digest_of(tmp_path) not in full_version()
 
 

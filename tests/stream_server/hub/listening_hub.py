@@ -49,9 +49,7 @@ class ListeningHub:
     def start_stream(self, transport: asyncio.Transport) -> StreamConnection:
         """Start a stream, as the server does after the head of the response."""
         if self.send_buffer_bytes:
-            transport.get_extra_info("socket").setsockopt(
-                socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer_bytes
-            )
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.send_buffer_bytes)
         connection = StreamConnection(transport, chunked=True, buffer_bytes=self.world.hub.limits.buffer_bytes)
         connection.write = self._measured(transport)  # type: ignore[assignment]  # it is handed bytes only
         attach_stream(self.world.hub, StreamPlan(self.next_request(), None), connection, lambda: None)

@@ -47,8 +47,7 @@ def test_two_apps_do_not_share_metrics() -> None:
 def test_requests_are_counted_by_method_route_and_status_and_timed_by_route() -> None:
     metrics = Metrics()
     for seconds in (0.001, 0.005, 0.3, 60.0):
-        metrics.http.requests["GET", "/v1/x", 200] += 1
-        metrics.http.add_time("/v1/x", seconds)
+        metrics.http.count("GET", "/v1/x", 200, seconds)
     text = metrics.render().decode()
     assert 'stream_server_http_requests_total{method="GET",route="/v1/x",status="200",worker="1"} 4.0' in text
     bucket = r'^stream_server_http_request_duration_seconds_bucket\{le="(.*)",route="/v1/x",worker="1"\} (.*)$'

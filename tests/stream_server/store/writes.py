@@ -119,7 +119,7 @@ WRITES: dict[str, Write] = {
     "unfollow": Write(lambda s, x, r: s.follows.unfollow(x.bob, x.ann, r), 1),
     "ask": Write(lambda s, x, r: s.follows.follow(x.eli, x.dora, r), 2),
     "withdraw": Write(lambda s, x, r: s.follows.unfollow(x.dora, x.eli, r), 1),
-    "follow_request_approve": Write(lambda s, x, r: s.follow_requests.approve(x.eli, x.dora, r), 2),
+    "follow_request_answer": Write(lambda s, x, r: s.follow_requests.approve(x.eli, x.dora, r), 2),
     "follow_request_refuse": Write(lambda s, x, r: s.follow_requests.refuse(x.eli, x.dora, r), 1),
     "block": Write(lambda s, x, r: s.blocks.block(x.dora, x.eli, r), 2),
     "be_blocked": Write(lambda s, x, r: s.blocks.block(x.eli, x.dora, r), 2),
@@ -127,7 +127,7 @@ WRITES: dict[str, Write] = {
     "relation_change": Write(lambda s, x, r: s.mutes.mute(x.dora, x.eli, r), 1),
     "unmute": Write(lambda s, x, r: s.mutes.unmute(x.dora, x.fay, r), 1),
     "list_create": Write(lambda s, x, r: s.lists.create(x.ann, "b", "", True, r), 1),
-    "collection_update": Write(lambda s, x, r: s.lists.update(x.ann, x.list, {"name": "b", "private": True}, r), 1),
+    "circle_update": Write(lambda s, x, r: s.lists.update(x.ann, x.list, {"name": "b", "private": True}, r), 1),
     "list_delete": Write(lambda s, x, r: s.lists.delete(x.ann, x.list, r), 1),
     "list_change_member": Write(lambda s, x, r: s.lists.add_member(x.ann, x.list, x.carl, r), 1),
     "list_remove": Write(lambda s, x, r: s.lists.remove_member(x.ann, x.list, x.bob, r), 1),
@@ -153,7 +153,7 @@ WRITES: dict[str, Write] = {
 
 FORMS = frozenset({
     "repost", "ask", "withdraw", "be_blocked", "talk_open_several", "unblock", "unmute", "list_remove", "group_update",
-    "reinstate",
+    "reinstate", "follow_request_refuse",
 })  # fmt: skip
 """Rows that are another form of a script with a row."""
 

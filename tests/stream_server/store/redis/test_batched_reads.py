@@ -9,6 +9,7 @@ from stream_server.errors import Unavailable
 from stream_server.runtime import fair_queue
 from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.batched_reads import MAX_CALLS, MAX_QUESTIONS, BatchedReads
+from tests.stream_server.store.redis.budgets import budget
 
 
 class Oracle:
@@ -131,5 +132,5 @@ async def test_all_that_wait_are_refused_when_redis_is_down(oracle: Oracle, monk
 async def test_a_call_has_not_the_budget_of_the_request_that_asks(oracle: Oracle) -> None:
     reads = BatchedReads(oracle.read)
     oracle.open.set()
-    with timeout_budget.TimeoutBudget(0.0):
+    with budget(0.0):
         assert await reads.ask(3) == 9  # `Oracle.read` looks

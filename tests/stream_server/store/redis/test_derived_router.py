@@ -12,7 +12,8 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_topology import slot_of
 from stream_server.store.redis.derived import DerivedRouter
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.timeout_budget import CURRENT, TimeoutBudget
+from stream_server.store.redis.timeout_budget import CURRENT
+from tests.stream_server.store.redis.budgets import budget
 from tests.stream_server.store.redis.puppet_cluster import PuppetCluster
 from tests.waiting import PATIENCE, eventually
 
@@ -211,12 +212,12 @@ async def test_a_call_of_many_nodes_is_charged_once() -> None:
     async with opened() as (cluster, router):
         commands = [("GET", cluster.key_of(node)) for node in range(3)]
         await router.execute(*commands)
-        with TimeoutBudget(PATIENCE):
+        with budget(PATIENCE):
             await router.execute(*commands)
-            budget = CURRENT.get()
-            assert budget is not None
-            assert 0 < budget.remaining_seconds < PATIENCE
-            budget.remaining_seconds = 0
+            left = CURRENT.get()
+            assert left is not None
+            assert 0 < left.remaining_seconds < PATIENCE
+            left.remaining_seconds = 0
             cluster.seen.clear()
             with pytest.raises(Unavailable):
                 await router.execute(*commands)

@@ -156,8 +156,12 @@ async def test_both_attempts_of_a_write_share_one_timeout(monkeypatch: pytest.Mo
         ({"EVALSHA": [CUT, b"-NOSCRIPT No matching script.\r\n"], "SCRIPT": [CUT]}, OutcomeUnknown, 2),
     ],
     ids=[
-        "lost while it is given them", "given to another", "given to another after a loss",
-        "refused while it is given them", "lost behind it", "lost before it",
+        "lost while it is given them",
+        "given to another",
+        "given to another after a loss",
+        "refused while it is given them",
+        "lost behind it",
+        "lost before it",
     ],
 )
 async def test_outcome_when_redis_does_not_know_the_script(
@@ -210,7 +214,8 @@ async def test_a_write_without_its_replicas_has_an_unknown_outcome(how: str) -> 
 
 
 async def test_a_refused_write_does_not_need_replicas() -> None:
-    async with ScriptedRedis(EVALSHA=[b"-NOT_FOUND status\r\n"], WAIT=[b":0\r\n"]) as redis:
+    refusal = b"-REFUSED NOT_FOUND status script: 1f, on @user_script:1.\r\n"
+    async with ScriptedRedis(EVALSHA=[refusal], WAIT=[b":0\r\n"]) as redis:
         link = RedisClient(redis.url, PATIENCE)
         with pytest.raises(ApiError) as failure:
             await Scripts(link, SizeLimits(), 1).write("like", new_key())

@@ -8,7 +8,6 @@ import pytest
 
 from stream_server.errors import Conflict, OutcomeUnknown, Unavailable
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Lane
 from stream_server.store.redis.scripts import FIRST_ATTEMPT_SHARE, Scripts, SizeLimits
@@ -16,6 +15,7 @@ from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, new_key
+from tests.stream_server.store.redis.budgets import budget
 from tests.stream_server.store.redis.jumping_clock import FarRedis, JumpingClock
 from tests.stream_server.store.redis.scripted_redis import CUT, SILENCE, ScriptedRedis
 from tests.waiting import PATIENCE
@@ -47,7 +47,7 @@ async def link(redis: ScriptedRedis) -> AsyncIterator[RedisClient]:
 
 
 async def test_waiting_uses_up_the_budget(link: RedisClient, redis: ScriptedRedis) -> None:
-    with timeout_budget.TimeoutBudget(PATIENCE):
+    with budget(PATIENCE):
         with pytest.raises(Unavailable):
             await link.execute(("GET", "k"), max_seconds=SHORT)
         assert link.remaining_seconds == PATIENCE - SHORT
@@ -61,7 +61,7 @@ async def test_waiting_uses_up_the_budget(link: RedisClient, redis: ScriptedRedi
 
 
 async def test_only_waiting_for_redis_uses_up_the_budget(link: RedisClient) -> None:
-    with timeout_budget.TimeoutBudget(PATIENCE):
+    with budget(PATIENCE):
         await link.execute(("PING",))
         left = link.remaining_seconds
         await asyncio.sleep(0.05)  # time that the request spends without Redis
@@ -81,7 +81,7 @@ async def test_a_write_attempt_gets_a_share_of_the_remaining_budget(
         return await exchange(commands, timeout_seconds)  # type: ignore[arg-type]  # handed on as it is
 
     link.run_pipeline = noted  # type: ignore[method-assign]  # what the test looks at
-    with timeout_budget.TimeoutBudget(PATIENCE * left):
+    with budget(PATIENCE * left):
         await Scripts(link, SizeLimits()).write("like", new_key())
     assert given == [pytest.approx(PATIENCE * left * share)]
 
@@ -99,7 +99,7 @@ async def test_a_slow_redis_still_takes_writes(redis_server: RedisProcess, redis
     """
 
     async def post(number: int, reads: int) -> bytes:
-        with timeout_budget.TimeoutBudget(FAR_TIMEOUT_SECONDS):
+        with budget(FAR_TIMEOUT_SECONDS):
             for _ in range(reads):
                 await store.ping()
             return await store.statuses.create(
@@ -124,7 +124,7 @@ async def test_a_slow_redis_still_takes_writes(redis_server: RedisProcess, redis
 async def test_a_failed_read_after_a_write_has_an_unknown_outcome(link: RedisClient, redis: ScriptedRedis) -> None:
 
     async def request(*, writes: bool) -> None:
-        with timeout_budget.TimeoutBudget(PATIENCE):
+        with budget(PATIENCE):
             if writes:
                 await Scripts(link, SizeLimits()).write("like", new_key())
             await link.execute(("DEL", "k"))
@@ -140,7 +140,7 @@ async def test_a_failed_read_after_a_write_has_an_unknown_outcome(link: RedisCli
 async def test_other_errors_after_a_write_stay_as_they_are(link: RedisClient) -> None:
 
     async def request() -> None:
-        with timeout_budget.TimeoutBudget(PATIENCE):
+        with budget(PATIENCE):
             await Scripts(link, SizeLimits()).write("like", new_key())
             raise Conflict("no")
 
@@ -151,7 +151,7 @@ async def test_other_errors_after_a_write_stay_as_they_are(link: RedisClient) ->
 async def test_concurrent_requests_have_separate_budgets(link: RedisClient) -> None:
 
     async def request(name: str) -> float:
-        with timeout_budget.TimeoutBudget(PATIENCE):
+        with budget(PATIENCE):
             with suppress(Unavailable):
                 await link.execute((name, "k"), max_seconds=SHORT)
             return link.remaining_seconds

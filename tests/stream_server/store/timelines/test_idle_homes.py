@@ -12,13 +12,13 @@ from stream_server.jobs.upkeep import IdleHomesLoop
 from stream_server.store import keys
 from stream_server.store.jobs.queue import ClaimedJob
 from stream_server.store.pagination import PageRequest
-from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.scripts import ScriptArgument, SizeLimits
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from stream_server.store.timelines.home_visits import REMEMBERED_SECONDS, SLACK_SECONDS
 from tests.stream_server.store.job_queue import BY_JOBS, check_timelines, drain, home, job_workers, members, written
 from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.redis.budgets import budget
 from tests.stream_server.store.scenes import ids
 
 ASLEEP, VISITED, DUE = "{core}:asleep", "{core}:visited", "{core}:due"
@@ -189,7 +189,7 @@ async def test_a_return_during_the_removal_waits_for_a_second_refill(store: Stor
     (late,) = await store.job_queue.claim(1)
     late_pass = await store.job_queue.begin_pass(late)
     assert late_pass is not None
-    with timeout_budget.TimeoutBudget(0.3), pytest.raises(Unavailable):
+    with budget(0.3), pytest.raises(Unavailable):
         await _read(store, ada)
     raw.unlink(keys.home_timeline(ada))  # the late removal
     assert float(raw.zscore(ASLEEP, ada)) < 0
@@ -222,7 +222,7 @@ async def test_a_return_whose_job_is_parked_starts_it_again(store: Store, people
     for _ in range(10):
         await store.job_queue.record_failure(ClaimedJob(job, fence.decode()))
     assert await store.job_queue.list_parked() == [job]
-    with timeout_budget.TimeoutBudget(0.3), pytest.raises(Unavailable):
+    with budget(0.3), pytest.raises(Unavailable):
         await _read(store, ada)  # the old job may still write
     await drain(store, raw)
     assert await _read(store, ada) == [status["id"]]
@@ -254,7 +254,7 @@ async def test_sleeping_and_returning_among_other_writes_leaves_right_timelines(
                     await store.idle_homes.let_sleep([one], 5 * 86_400)
                 case _:
                     _forget_visits(store)
-                    with timeout_budget.TimeoutBudget(0.2):
+                    with budget(0.2):
                         try:
                             await _read(store, one)
                         except Unavailable:

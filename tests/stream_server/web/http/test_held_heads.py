@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server.web.http import app_keys, held_heads
+from stream_server.web.http import held_heads
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.held_heads import MAX_HEAD_BYTES, HeldHeads
 from stream_server.web.http.request_limits import LIMITS
+from tests.stream_server.web.world import replace_handler
 from tests.waiting import eventually
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -57,7 +58,7 @@ async def connect(runner: FrontDoor) -> AsyncIterator[Connect]:
 
 
 @asynccontextmanager
-async def waiting_health_check(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[asyncio.Event]:
+async def waiting_health_check(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[asyncio.Event]:
     """Let `/healthz` wait for the event."""
     go_on, began = asyncio.Event(), asyncio.Event()
 
@@ -66,8 +67,7 @@ async def waiting_health_check(app: web.Application, monkeypatch: pytest.MonkeyP
         await go_on.wait()
         return web.Response(text="at last")
 
-    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
-    monkeypatch.setattr(route, "_handler", wait)
+    replace_handler(monkeypatch, "/healthz", wait)
     yield go_on
     assert began.is_set()
 
@@ -142,7 +142,7 @@ async def test_a_client_that_sends_on_before_its_answer_is_not_read(
     connect: Connect, held: HeldHeads, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What waits behind a running request counts too, and a client that takes too much of it has no answer to lose."""
-    async with waiting_health_check(app, monkeypatch) as go_on:
+    async with waiting_health_check(monkeypatch) as go_on:
         reader, writer = await connect()
         writer.write(GET + b"HEAD /readyz HTTP/1.1\r\nHost: a\r\n\r\n" * 30_000 + CLOSE)
         await eventually(lambda: held.total > MAX_HEAD_BYTES)

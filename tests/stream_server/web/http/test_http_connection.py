@@ -22,7 +22,7 @@ from stream_server.web.http.held_heads import MAX_HEAD_BYTES
 from stream_server.web.http.request_limits import LIMITS
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
-from tests.stream_server.web.world import World
+from tests.stream_server.web.world import World, replace_handler
 from tests.waiting import eventually
 
 Address = tuple[str, int]
@@ -262,21 +262,19 @@ async def test_an_error_after_the_first_byte_breaks_the_answer_off(
         Broken.text()
         return response
 
-    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
-    monkeypatch.setattr(route, "_handler", late)
-    answer = await answer_to(address, HEALTH)
+    replace_handler(monkeypatch, "/healthz", late)
+    answer = await answer_to(address, HEALTH.replace(b"\r\n\r\n", b"\r\nTE: trailers\r\n\r\n"))
     assert answer.endswith(b"first\r\n")
     assert len([record for record in caplog.records if record.exc_info]) == 1
 
 
-def answer_health(app: web.Application, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def answer_health(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Let `/healthz` answer with so many bytes."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         return web.Response(body=b"x" * size)
 
-    route = next(route for route, row in app[app_keys.ROUTES].items() if row.path == "/healthz")
-    monkeypatch.setattr(route, "_handler", answer)
+    replace_handler(monkeypatch, "/healthz", answer)
 
 
 @pytest.fixture
@@ -295,10 +293,10 @@ async def small_buffers(app: web.Application) -> AsyncIterator[tuple[Address, Fr
     [(40_000, "keep-alive", False), (1_000_000, "keep-alive", True), (1_000_000, "close", False)],
 )
 async def test_an_answer_that_is_not_read_is_dropped(
-    small_buffers: tuple[Address, FrontDoor], app: web.Application, monkeypatch: pytest.MonkeyPatch, *,
+    small_buffers: tuple[Address, FrontDoor], monkeypatch: pytest.MonkeyPatch, *,
     size: int, manner: str, drips: bool,
 ) -> None:  # fmt: skip
-    answer_health(app, monkeypatch, size)
+    answer_health(monkeypatch, size)
     (host, port), server = small_buffers
     async with await RawClient.connect(f"http://{host}:{port}", receive_bytes=4096) as client:
         await client.send(f"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: {manner}\r\n\r\n".encode())
@@ -329,9 +327,9 @@ async def test_requests_wait_until_the_answers_before_them_are_taken(
 
 
 @pytest.fixture
-def long_answer(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> int:
+def long_answer(monkeypatch: pytest.MonkeyPatch) -> int:
     """Let `/healthz` answer with as many bytes as this says."""
-    answer_health(app, monkeypatch, 1_000_000)
+    answer_health(monkeypatch, 1_000_000)
     return 1_000_000
 
 

@@ -1,15 +1,16 @@
-"""A JSON answer is written in one go for a usual request, and in aiohttp's way for the others: both look the same."""
+"""The connection reads a usual request by itself, and aiohttp the others: the answers look the same."""
 
 import asyncio
+import re
 
 import pytest
-from aiohttp import web
 
-from stream_server.web.http.responses import JsonResponse
+from stream_server.web.http.connection import Connection
+from tests.stream_server.web.world import World
 
 Address = tuple[str, int]
 
-GET, NOT_FOUND = "GET / HTTP/1.1\r\nHost: a\r\n", "GET /nowhere HTTP/1.1\r\nHost: a\r\n"
+GET = "GET / HTTP/1.1\r\nHost: a\r\n"
 
 
 async def answers(address: Address, *requests: str) -> list[tuple[str, dict[str, str], bytes]]:
@@ -34,23 +35,23 @@ def shape(answer: tuple[str, dict[str, str], bytes]) -> tuple[str, set[str], byt
 
 
 @pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each JSON answer was written in one go."""
-    send, found = JsonResponse.send, list[bool]()
+def by_aiohttp(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The heads of the requests that aiohttp has got."""
+    pass_on, found = Connection.pass_on, list[bytes]()
 
-    async def noted(response: JsonResponse, request: web.BaseRequest) -> bool:
-        found.append(await send(response, request))
-        return found[-1]
+    def noted(connection: Connection, head: bytes) -> None:
+        found.append(head)
+        pass_on(connection, head)
 
-    monkeypatch.setattr(JsonResponse, "send", noted)
+    monkeypatch.setattr(Connection, "pass_on", noted)
     return found
 
 
-async def test_both_ways_of_writing_give_the_same_answer(
-    address: Address, written: list[bool], subtests: pytest.Subtests
+async def test_both_ways_give_the_same_answer(
+    address: Address, by_aiohttp: list[bytes], subtests: pytest.Subtests
 ) -> None:
     (plain,) = await answers(address, GET)
-    assert written == [True]
+    assert not by_aiohttp
     assert set(plain[1]) >= {
         "Date",
         "Server",
@@ -60,7 +61,8 @@ async def test_both_ways_of_writing_give_the_same_answer(
         "X-Content-Type-Options",
     }
     for request, connection in (
-        (GET + "Connection: close\r\n", "close"),
+        (GET + "TE: trailers\r\n", None),
+        (GET + "TE: trailers\r\nConnection: close\r\n", "close"),
         (GET + "Connection: upgrade\r\nUpgrade: websocket\r\n", None),
         (GET.replace("1.1", "1.0"), None),
         (GET.replace("1.1", "1.0") + "Connection: keep-alive\r\n", "keep-alive"),
@@ -69,7 +71,47 @@ async def test_both_ways_of_writing_give_the_same_answer(
             (other,) = await answers(address, request)
             assert shape(other) == shape(plain)
             assert other[1].get("Connection") == connection
-    assert written == [True, False, False, False, False]
+            assert by_aiohttp.pop().startswith(request.encode())
+    (last,) = await answers(address, GET + "Connection: close\r\n")
+    assert (shape(last), last[1]["Connection"]) == (shape(plain), "close")
+    assert not by_aiohttp
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/v1/statuses", b'{"message":"x","location":1}'),
+        ("POST", "/v1/statuses?x=1", b'{"message":"x"}'),
+        ("POST", "/v1/statuses", b'{"message":"x"}'),
+        ("POST", "/v1/statuses", b""),
+        ("GET", "/v1/users/me", b""),
+        ("GET", "/v1/users/1", b"a body"),
+        ("GET", "/v1/users/1/relationship/2", b""),
+        ("DELETE", "/v1/statuses/7", b""),
+        ("PUT", "/v1/users/me/favorites/7", b""),
+        ("PATCH", "/v1/users/me", b'{"bio":"x"}'),
+        ("DELETE", "/v1/sessions", b""),
+        ("DELETE", "/v1/groups/7", b""),
+        ("GET", "/2/tweets/search/stream/rules", b""),
+        ("POST", "/2/tweets/search/stream/rules", b'{"add":[]}'),
+        ("GET", "/openapi.json", b""),
+        ("GET", "/console/app.js", b""),
+    ],
+)
+async def test_both_ways_treat_a_request_alike(
+    world: World, by_aiohttp: list[bytes], method: str, path: str, body: bytes
+) -> None:
+    found = []
+    for header in ({}, {"TE": "trailers"}):
+        user = await world.user("ann" if header else "bob")
+        headers = {"Content-Type": "application/json", **header}
+        by_aiohttp.clear()
+        answer = await world.call(method, path, user, data=body, headers=headers)
+        assert bool(by_aiohttp) == (bool(header) or path.startswith("/console"))
+        length = len(answer.headers.get("Content-Length", ""))
+        text = re.sub(rb"[0-9]{2,}|ann|bob|Ann|Bob", b"#", answer.body)
+        found.append((answer.status, set(answer.headers), length, answer.headers.get("Content-Type"), text))
+    assert found[0] == found[1]
 
 
 async def test_a_head_request_gets_the_head_only(address: Address) -> None:

@@ -105,16 +105,6 @@ async def test_the_limit_ends_when_the_others_are_gone() -> None:
     assert len(crowd.running) == 19
 
 
-async def test_a_request_that_is_cancelled_while_it_waits_leaves_no_gap() -> None:
-    crowd = Crowd()
-    await crowd.share()
-    for nth in range(MAX_RUNNING + 2):
-        await crowd.start(str(nth))
-    crowd.tasks[str(MAX_RUNNING)].cancel()
-    await crowd.end("0")
-    assert crowd.running[-1] == str(MAX_RUNNING + 1)
-
-
 async def test_a_turn_that_comes_with_the_cancellation_goes_to_the_next() -> None:
     crowd = Crowd()
     await crowd.share()
