@@ -154,8 +154,10 @@ async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamRespo
     if not route.is_streaming:
         async with limits.turn(request):
             return await _handle_if_allowed(request, route)
-    if not is_stream_of_door(request) and not request.can_read_body:
-        request[OPENING] = await limits.openings.place().__aenter__()
+    if not is_stream_of_door(request):
+        place = request[OPENING] = limits.openings.place()
+        if not request.can_read_body:
+            await place.__aenter__()
     try:
         return await _handle_if_allowed(request, route)
     except Exception as error:

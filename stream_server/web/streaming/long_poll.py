@@ -64,8 +64,7 @@ async def poll_events(request: web.Request) -> web.Response:
     asked = plan.subscribe_request
     warnings = filter_warnings(asked.subscription, asked.position) if is_first else []
     limits = request.app[LIMITS]
-    if OPENING in request:
-        request[OPENING].give_back()
+    request[OPENING].give_back()
     with limits.running(request, limits.polls):
         polled = await poll.run(0 if warnings or request.method == hdrs.METH_HEAD else wait)
     headers = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8", hdrs.CACHE_CONTROL: "no-store"}

@@ -53,7 +53,7 @@ async def test_a_server_answers_on_each_of_its_addresses_and_leaves_all(
 ) -> None:
     """Several connections wait at each address, so that the server accepts some of them by itself."""
 
-    def listen(host: str, port: int) -> Listeners:
+    def listen(host: str, port: int, _: object) -> Listeners:
         first = listen_alone(host, port)
         return Listeners([*first.sockets, *listen_alone("::1", first.port).sockets])
 
