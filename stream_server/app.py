@@ -166,7 +166,7 @@ def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> S
 
 def _make_token_statuses(store: Store, hub: Hub, feed: Feed) -> TokenStatuses:
     """Return the memory of valid tokens. The log and the writes of this process report changed rights to it."""
-    statuses = TokenStatuses(store.sessions, feed.heard_log.until, lambda: MAX_UNHEARD_CANARIES * feed.canary_seconds)
+    statuses = TokenStatuses(store.sessions, feed.heard_log.until, MAX_UNHEARD_CANARIES * feed.canary_seconds)
     hub.on_rights_change = statuses.forget
     store.watch_rights(statuses.forget)
     return statuses

@@ -20,7 +20,7 @@ from stream_server.client import Client
 from stream_server.commands import setting_options
 from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
 from stream_server.config import config
-from stream_server.config.settings import Config
+from stream_server.config.settings import SETTINGS, Config
 from stream_server.errors import ApiError, Unavailable
 from stream_server.runtime import run_file
 from stream_server.security import signing_keys
@@ -57,6 +57,9 @@ def server_address(url: str | None, settings: Config) -> str:
 def with_server_redis(settings: Config, *, needs_key: bool = False) -> Config:
     """Return ``settings`` with a Redis URL. If the settings have none, take the running server's from its run file.
 
+    From there also come the settings that the command must share with the server, unless its own are not the defaults.
+    With a Redis URL nobody tells the command of them, so the person must give the same to both.
+
     Raises :class:`CommandFailure` if there is neither. The message names the options that would help: those for Redis
     and, with ``needs_key``, also those for the key that signs tokens.
     """
@@ -67,7 +70,12 @@ def with_server_redis(settings: Config, *, needs_key: bool = False) -> Config:
     running = run_file.read(settings.data_dir)
     if running is None:
         raise CommandFailure(f"no server is running on the data folder {settings.data_dir}", UNREACHABLE)
-    return replace(settings, redis=running.redis)
+    defaults = {setting.name: setting.default for setting in SETTINGS}
+    shared = {
+        name: value for name, value in running.settings.items()
+        if name in run_file.SHARED_SETTINGS and getattr(settings, name) == defaults[name]
+    }  # fmt: skip
+    return replace(settings, redis=running.redis, **shared)
 
 
 class ServerAccess:

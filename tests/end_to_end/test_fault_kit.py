@@ -6,16 +6,12 @@ import socket
 import time
 import warnings
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.api import Api
 from tests.end_to_end.faults.clients import RawClient, TcpInfo
 from tests.end_to_end.faults.proxy import Proxy
-from tests.end_to_end.faults.skewed_clock import MODULE, SKEW_FILE, ahead, jumped, skew
-from tests.end_to_end.server import Server
 from tests.listening import ACCEPT_STEPS
 from tests.waiting import eventually
 
@@ -177,21 +173,3 @@ async def test_a_client_that_vanishes_acknowledges_nothing(pair: Pair) -> None:
         client.socket.recv(1)
     with pytest.raises(BlockingIOError):
         server.recv(1)
-
-
-@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])
-async def test_the_clock_jumps(tmp_path: Path, workers: str) -> None:
-    """A server's heartbeats show the time that the file sets, also while a stream is open."""
-    file = tmp_path / "skew"
-    skew(file, 0)
-    flags = ("--heartbeat-seconds", "0.2", "--workers", workers)
-    async with (
-        Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server,
-        Api(server) as api,
-        await api.stream({"track": "x"}) as stream,
-    ):
-        assert abs(ahead(stream.messages[0]["at"])) < 60
-        await stream.until(lambda c: c.of("heartbeat"))  # else its token is an hour older when it begins
-        for seconds in (3600, -3600):
-            skew(file, seconds)
-            await stream.until(partial(jumped, seconds))

@@ -18,7 +18,7 @@ from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.many_streams import ManyStreams, RawStream
 from tests.end_to_end.server import Server
-from tests.processes import alive, children
+from tests.processes import alive
 from tests.redis_process import RedisProcess, free_port, private_redis
 from tests.waiting import eventually
 
@@ -310,37 +310,6 @@ async def test_repeated_signals_during_a_shutdown_change_nothing(
             await asyncio.sleep(0.001)  # the pace of the signals; the loop waits for the process
         await gone(server, since)
         assert sent > 1
-
-
-async def test_a_frozen_worker_does_not_prolong_the_shutdown(own_folder: Path) -> None:
-    """SIGSTOP freezes one of two workers. The supervisor kills it after the time for goodbyes, and no process is left.
-
-    That time is a quarter of the default here, because a busy machine needs the rest of the five seconds.
-    """
-    async with (
-        Server(own_folder, *FLAGS, "--workers", "2", "--shutdown-seconds", "1") as server,
-        Api(server) as api,
-        ManyStreams(server.address, mint(api.admin), 20, "firehose=true"),
-    ):
-        assert server.process is not None
-        started = children(server.process.pid)
-        workers = [pid for pid in started if is_worker(pid)]
-        assert len(workers) == 2
-        os.kill(workers[0], signal.SIGSTOP)
-        await eventually(lambda: state_of(workers[0]) == "T", what="a frozen worker")
-        await gone(server, told_to_go(server))
-        assert f"(pid {workers[0]}) does not stop: killing it" in server.log
-        assert not any(map(alive, started))
-
-
-def state_of(pid: int) -> str:
-    """Return the state of a process from Linux' /proc, for example T for stopped."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def is_worker(pid: int) -> bool:
-    """Whether a child of the supervisor is a worker rather than its Redis."""
-    return b"--supervised" in Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 async def test_sigterm_with_a_frozen_embedded_redis(own_folder: Path) -> None:

@@ -117,13 +117,10 @@ def _has_tls(binary: Path) -> bool:
 async def _serve_over_tls(folder: Path, port: int, certificate: Path) -> None:
     """Post through a server that trusts the certificate. A command that does not trust it must fail."""
     url = f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={certificate}"
-    server = Server(folder / "trusting", "--redis", url)
-    await asyncio.to_thread(server.start)
-    try:
-        async with Api(server) as api, await api.stream({"follow": api.admin}) as stream:
-            posted = await api.post(api.admin, "over TLS")
-            await stream.until(lambda s: s.received == [("post", posted["id"])])
-    finally:
-        await asyncio.to_thread(server.stop)
+    async with Server(folder / "trusting", "--redis", url) as server, Api(server) as api:
+        stream = await api.stream({"follow": api.admin})
+        posted = await api.post(api.admin, "over TLS")
+        await stream.until(lambda s: s.received == [("post", posted["id"])])
+        await stream.close()
     strange = await asyncio.to_thread(run, "repair", "--redis", f"rediss://127.0.0.1:{port}/0")
     assert strange.code == 3, "a certificate that nobody trusts"

@@ -3,9 +3,9 @@
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from functools import cache
 
 import pytest
 
@@ -81,9 +81,23 @@ class Scene:
         return await self.open("/v1/events?track=unheard&wait=60")
 
 
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], Server]]:
+    """Return what starts a server with so many workers, once. Each test leaves it as it was."""
+    with ExitStack() as stack:
+
+        @cache
+        def start(workers: int) -> Server:
+            flags = (*FLAGS, "--workers", str(workers))
+            return stack.enter_context(Server(tmp_path_factory.mktemp("server"), *flags))
+
+        yield start
+
+
 @pytest.fixture
-async def scene(own_folder: Path, workers: int) -> AsyncIterator[Scene]:
-    async with Server(own_folder, *FLAGS, "--workers", str(workers)) as server, Api(server) as api:
+async def scene(servers: Callable[[int], Server], workers: int) -> AsyncIterator[Scene]:
+    server = servers(workers)
+    async with Api(server) as api:
         made = Scene(server, api, workers)
         made.start, made.uid = await api.head(), await api.user()
         await asyncio.gather(*(made.post(POSTS // 10) for _ in range(10)))

@@ -77,8 +77,7 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
     Raises as :func:`authenticate` does. ``stream_request`` is the request if it opens a stream.
     """
     if claims.profile is not None:
-        await begin_to_ask(stream_request)
-        claims = await _to_own_user(app, claims)
+        claims = await _to_own_user(app, claims, stream_request)
     token, statuses = token_id(claims), app[TOKEN_STATUSES]
     token_status = statuses.get_known(token)
     if token_status is None:
@@ -86,7 +85,7 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
             await begin_to_ask(stream_request)
             _read_relations_meanwhile(stream_request, token.uid)
         token_status = await statuses.ask(token, shared=stream_request is not None)
-        refuse_invalid_token(token_status)  # only valid ones are remembered
+        refuse_invalid_token(token_status)  # only valid ones are known
     if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
         return replace(claims, scopes=claims.scopes | token_status.granted)
     return claims
@@ -120,12 +119,13 @@ def _read_relations_meanwhile(request: web.Request, uid: str) -> None:
         request[VIEWER_READ] = viewers.start_reading(uid)
 
 
-async def _to_own_user(app: web.Application, claims: Claims) -> Claims:
+async def _to_own_user(app: web.Application, claims: Claims, stream_request: web.Request | None) -> Claims:
     """Return the claims with this server's id of the user, whom another issuer calls by another id."""
     assert claims.profile is not None
     known = app[SUBJECTS]
     uid = known.get(claims.sub)
     if uid is None:
+        await begin_to_ask(stream_request)
         uid = await app[STORE].users.user_of_subject(claims.sub, *claims.profile)
         if len(known) >= MAX_KNOWN_SUBJECTS:
             known.clear()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
 
-from stream_server.web.http.app_keys import OPENING
+from stream_server.web.http.app_keys import BODY, OPENING
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.responses import date_header
 from stream_server.web.route import Route
@@ -38,25 +38,26 @@ class _NothingWritten(NamedTuple):
     output_size: int = 0
 
 
-class _Target(NamedTuple):
-    """The target of a request, percent-encoded, with the names of yarl's URL."""
+class Target(NamedTuple):
+    """The target of a request, percent-encoded. The names are those of yarl's URL."""
 
     raw_path: str
     raw_query_string: str
 
     @property
     def raw_path_qs(self) -> str:
-        """The path and the query."""
+        """The path, and the query behind a `?` if there is one."""
         return f"{self.raw_path}?{self.raw_query_string}" if self.raw_query_string else self.raw_path
 
 
 class StreamRequest(dict[Any, Any]):
-    """A `GET` request for a stream. It has those parts of aiohttp's request that checks and handlers of streams use.
+    """A request that the connection has read. It has those parts of aiohttp's request that checks and handlers use.
 
-    It is the mapping of its values, too.
+    It is the dict of the values that belong to the request, by their keys.
 
     Attributes:
         app: The app that serves the request.
+        body_exists: Whether the request has a body.
         connection: The connection of the request.
         headers: The header fields, by their names in any case. No name occurs twice.
         match_info: The parameters in the path.
@@ -67,25 +68,28 @@ class StreamRequest(dict[Any, Any]):
         transport: The transport of the connection.
     """
 
-    __slots__ = ("app", "connection", "headers", "match_info", "method", "path", "rel_url", "route", "transport")
+    __slots__ = (
+        "app", "body_exists", "connection", "headers", "match_info", "method", "path", "rel_url", "route", "transport",
+    )  # fmt: skip
 
     version = HttpVersion11
-    body_exists = can_read_body = False
+    can_read_body = False
     writer = _NothingWritten()
 
     def __init__(
         self, connection: Connection, app: web.Application, route: Route, path: str, query_text: str,
-        fields: dict[str, str], parameters: Mapping[str, str] = NO_PARAMETERS,
+        fields: dict[str, str], parameters: Mapping[str, str] = NO_PARAMETERS, body: bytes = b"",
     ) -> None:  # fmt: skip
-        """``fields`` are the header fields, and ``parameters`` are those in the path."""
-        super().__init__()
+        """``fields`` are the header fields, and ``parameters`` are those in the path. `BODY` has the ``body``."""
+        self[BODY] = body
+        self.body_exists = bool(body)
         self.app = app
         self.connection = connection
         self.headers = CIMultiDict(fields)
         self.match_info = parameters
         self.method = route.method
         self.path = path
-        self.rel_url = _Target(path, query_text)
+        self.rel_url = Target(path, query_text)
         self.route = route
         self.transport = connection.transport
 
@@ -171,5 +175,5 @@ def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
     headers.setdefault(hdrs.DATE, date_header())
     if not keep_alive:
         headers[hdrs.CONNECTION] = "close"
-    lines = [f"HTTP/1.1 {response.status} {response.reason}", *(f"{name}: {value}" for name, value in headers.items())]
-    return "\r\n".join([*lines, "", ""]).encode() + text
+    fields = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    return f"HTTP/1.1 {response.status} {response.reason}\r\n{fields}\r\n".encode() + text
