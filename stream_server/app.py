@@ -53,9 +53,7 @@ from stream_server.web.api.server import load_console
 from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming.framing import count_streams
-from stream_server.web.streaming.opener import StreamOpener
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
-from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +107,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters, lambda: services.write_guard.state.limit_bytes)
-    app[UNPROVEN] = UnprovenSockets()
+    app[app_keys.UNPROVEN] = set()
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
@@ -147,7 +145,7 @@ async def serve_application(
     ``workers`` sends questions to the other workers of the server.
     """
     async with running_application(config, workers) as app, app[app_keys.OPERATIONS].offered():
-        door = front_door.make_front_door(app, StreamOpener(app).open_known)
+        door = front_door.make_front_door(app)
         await door.open(listen().sockets, listening.LISTEN_BACKLOG)
         gc.freeze()  # existing objects live as long as the process, so no collection needs to visit them
         try:
