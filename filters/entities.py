@@ -258,7 +258,7 @@ def extract_entities(text: str) -> Entities:
         mentions=tuple(_find_mentions(text)) if "@" in text or "\uff20" in text else (),
         hashtags=tuple(_find_hashtags(text)) if "#" in text or "\uff03" in text else (),
         cashtags=tuple(_find_cashtags(text)) if "$" in text else (),
-        urls=tuple(_make_url(text, span.start, span.end, protocol=span.protocol) for span in find_urls(text)),
+        urls=tuple(_make_url(text, *span) for span in find_urls(text)) if "." in text else (),
     )
     return _without_overlaps(found) if found.urls and any(found[:3]) else found
 
@@ -303,7 +303,7 @@ def _find_cashtags(text: str) -> Iterator[Cashtag]:
     return (Cashtag(found.group(1), found.span()) for found in _CASHTAG.finditer(text))
 
 
-def _make_url(text: str, start: int, end: int, *, protocol: bool) -> Url:
+def _make_url(text: str, start: int, end: int, protocol: bool) -> Url:  # noqa: FBT001 - the parts of a `UrlSpan`
     url = text[start:end]
     return Url(url, to_display_url(url), url if protocol else f"http://{url}", (start, end))
 

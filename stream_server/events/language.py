@@ -56,6 +56,18 @@ class Guess(NamedTuple):
     score: float
 
 
+class _Output(ctypes.Structure):
+    """What CLD2 writes: three languages, their percentages and scores, and what it says of the text.
+
+    ``found`` is the bytes of text found, ``valid`` the number of valid bytes.
+    """
+
+    _fields_ = (
+        ("languages", ctypes.c_int * 3), ("percent", ctypes.c_int * 3), ("scores", ctypes.c_double * 3),
+        ("found", ctypes.c_int), ("valid", ctypes.c_int), ("reliable", ctypes.c_bool),
+    )  # fmt: skip
+
+
 Detect: TypeAlias = Callable[[str, bool], Guess | None]
 """A function from a text and whether a best guess is wanted to the answer; None for text with invalid characters."""
 
@@ -80,24 +92,21 @@ def _function(cld2: ctypes.CDLL, name: str) -> "ctypes._NamedFuncPointer | None"
 
 def _bound(detect: "ctypes._NamedFuncPointer", code: "ctypes._NamedFuncPointer") -> Detect:
     integer, pointer = ctypes.c_int, ctypes.c_void_p
-    # Inputs: the text, its length, whether it is plain, hints, flags. Outputs: three languages, their percentages and
-    # scores, chunks (NULL), the bytes of text found, whether the answer is reliable, the number of valid bytes.
+    # Inputs: the text, its length, whether it is plain, hints, flags. Outputs: those of `_Output`, and chunks (NULL).
     detect.argtypes = (ctypes.c_char_p, integer, ctypes.c_bool, pointer, integer, *[pointer] * 7)
     detect.restype = integer
     code.argtypes, code.restype = (integer,), ctypes.c_char_p
+    names = ("languages", "percent", "scores", "found", "reliable", "valid")
+    offsets = [getattr(_Output, name).offset for name in names]
 
     def answer(text: str, best: bool) -> Guess | None:  # noqa: FBT001 - a hot path; keyword calls cost time
-        data = text.encode("utf-8", "surrogatepass")
-        languages, percent, scores = (integer * 3)(), (integer * 3)(), (ctypes.c_double * 3)()
-        found, valid, reliable = integer(), integer(), ctypes.c_bool()
+        data, output = text.encode("utf-8", "surrogatepass"), _Output()
+        languages, percent, scores, *others = [ctypes.byref(output, offset) for offset in offsets]
         flags = _BEST_EFFORT if best else 0
-        detect(
-            data, len(data), _PLAIN_TEXT, None, flags, languages, percent, scores, None,
-            ctypes.byref(found), ctypes.byref(reliable), ctypes.byref(valid),
-        )  # fmt: skip
-        if valid.value < len(data):
+        detect(data, len(data), _PLAIN_TEXT, None, flags, languages, percent, scores, None, *others)
+        if output.valid < len(data):
             return None
-        return Guess(reliable.value, code(languages[0]).decode(), scores[0])
+        return Guess(output.reliable, code(output.languages[0]).decode(), output.scores[0])
 
     return answer
 
@@ -110,25 +119,18 @@ def library() -> Detect | None:
 
 def detect_language(text: str, entities: Entities) -> str:
     """Return the BCP 47 tag of the language of ``text``, ``und`` if unclear. Links, mentions and tags do not count."""
-    plain_text = blank_entities(text, entities).strip()
+    plain_text = (blank_entities(text, entities) if any(entities) else text).strip()
     detect = library()
-    if detect is None or not plain_text:
+    guess = detect(plain_text, False) if detect is not None and plain_text else None
+    if detect is None or guess is None:  # or the text has invalid characters, such as U+FFFE
         return UNDETERMINED
-    tag = _reliable_tag(detect, plain_text) or _guessed_tag(detect, plain_text)
+    tag = guess.code if guess.reliable and guess.code != "un" else _guessed_tag(detect, plain_text)
     return UNDETERMINED if tag in IGNORED_TAGS or tag.startswith("xx-") else RENAMED.get(tag, tag)
 
 
 def detect_nothing(text: str, entities: Entities) -> str:  # noqa: ARG001 - the signature of a detector
     """Return ``und`` for every text: the detector of a server with ``--detect-language off``."""
     return UNDETERMINED
-
-
-def _reliable_tag(detect: Detect, plain_text: str) -> str:
-    """Return the language if CLD2 is sure, else an empty text. Return ``un`` (unknown) for invalid characters."""
-    guess = detect(plain_text, False)
-    if guess is None:  # the text has invalid characters, such as U+FFFE
-        return "un"
-    return guess.code if guess.reliable and guess.code != "un" else ""
 
 
 def _guessed_tag(detect: Detect, plain_text: str) -> str:

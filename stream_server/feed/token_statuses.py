@@ -51,7 +51,7 @@ class TokenStatuses:
     """
 
     def __init__(
-        self, source: TokenSource, heard_until: Callable[[], float], max_unheard_seconds: Callable[[], float],
+        self, source: TokenSource, heard_until: Callable[[], float], max_unheard_seconds: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         """``heard_until`` returns the ``monotonic`` time up to which the process has received the log: see `HeardLog`.
@@ -79,7 +79,7 @@ class TokenStatuses:
         if tokens is None or known is None:
             return None
         now = self._monotonic()
-        if now >= known[1] or now - self._heard_until() > self._max_unheard_seconds():
+        if now >= known[1] or now - self._heard_until() > self._max_unheard_seconds:
             return None
         del self._users[token.uid]  # puts the user behind all that have sent nothing since
         self._users[token.uid] = tokens

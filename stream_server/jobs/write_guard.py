@@ -92,6 +92,6 @@ class WriteGuard:
         """Raise `Unavailable` if Redis was nearly full, or had too few replicas, at the last check."""
         if self.is_nearly_full:
             raise Unavailable("the data store is nearly full; nothing was written", retry_after=10)
-        if self.missing_replicas:
+        if self._lacking_checks >= LACKING_CHECKS:
             message = "the data store has fewer replicas than must confirm a write; nothing was written"
             raise Unavailable(message, retry_after=2)

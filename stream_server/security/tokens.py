@@ -2,12 +2,16 @@
 
 PyJWT checks the signature and this module checks the claims, which are all required. A server whose key does not fit
 its algorithm does not start. The module uses neither network nor clock: the caller passes the current time.
+
+The claims of verified tokens are remembered, because a client sends the same token with each request. The memory holds
+a digest and not the token. It says nothing about revocation: that is `stream_server.feed.token_statuses`.
 """
 
 import math
 import re
 import secrets
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import jwt
@@ -17,7 +21,7 @@ from stream_server.config.settings import Config, InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
 from stream_server.security import signing_keys
 from stream_server.security.external_identity import MAX_SUBJECT_CHARS, ExternalIdentity, Profile, token_id_of
-from stream_server.security.verified_tokens import KnownHeaders, VerifiedTokens
+from stream_server.security.known_headers import KnownHeaders
 
 LEEWAY_SECONDS = 10
 """Seconds by which the clock of another issuer may be ahead (``iat``, ``nbf``). ``exp`` has no leeway."""
@@ -27,6 +31,9 @@ MAX_TOKEN_SECONDS = 90 * 86_400
 
 MAX_TOKEN_BYTES = 8192
 """Longest token in bytes; the server does not look into a longer one."""
+
+MAX_REMEMBERED = 10_000
+"""Number of tokens whose claims are remembered, about 6 MB. The one that was unused for longest is forgotten first."""
 
 MAX_SESSION_ID_CHARS = 64
 """Longest id of a session in a token, in characters."""
@@ -110,7 +117,7 @@ class TokenAuthority:
             )
         self._keys_by_kid: dict[str, Any] | None = {} if config.jwt_jwks_url else None
         self._has_key_set = not config.jwt_jwks_url
-        self._verified: VerifiedTokens[Claims] = VerifiedTokens()
+        self._verified: dict[bytes, tuple[Claims, float, float]] = {}  # with the times of verification and end
         self._known_headers = KnownHeaders(self._public) if self.algorithm == "HS256" else None
 
     @property
@@ -147,12 +154,16 @@ class TokenAuthority:
         Raises :class:`Unauthorized`, with the code ``token_expired`` if only the expiry is wrong. The messages never
         repeat a part of the token.
         """
-        claims = self._verified.get(token, now)
-        if claims is None:
+        digest = sha256(token.encode(errors="surrogateescape")).digest()
+        known = self._verified.pop(digest, None)
+        if known is None or not known[1] <= now < known[2]:  # before: the clock was set back
             body, valid_until = self._verify_signature(token, now)
             claims = self._read_claims(token, body, now)
-            self._verified.put(token, claims, now, min(valid_until, claims.exp))
-        return claims
+            known = claims, now, min(valid_until, claims.exp)
+            if len(self._verified) >= MAX_REMEMBERED:
+                del self._verified[next(iter(self._verified))]
+        self._verified[digest] = known  # behind all that were not used since
+        return known[0]
 
     def _read_claims(self, token: str, body: bytes, now: float) -> Claims:
         """Return the claims in the payload of a token with a valid signature. Raises Unauthorized for wrong ones."""

@@ -45,7 +45,9 @@ class LaneConnections:
                 break
         if not self._connections:
             return None
-        best = self._connections[0] if len(self._connections) == 1 else min(self._connections, key=_load)
+        if self._max_connections == 1:
+            return self._connections[0]
+        best = min(self._connections, key=_load)
         return None if best.load and self._may_open else best
 
     async def open_another(self, deadline: float) -> PipelinedConnection:

@@ -9,16 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from redis.exceptions import NoScriptError, ResponseError
 
+from stream_server.config.settings import Config
 from stream_server.errors import InternalError, Unavailable
 from stream_server.events import bus_signature, visibility
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis import replies, timeout_budget
+from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.lua_library import LuaLibrary
@@ -29,6 +30,7 @@ from stream_server.store.redis.refusals import (
     unavailable_error,
     write_error_to_api_error,
 )
+from stream_server.store.redis.replies import parse_reply_position
 
 JOB_GRACE_MS = 3000
 """Delay in milliseconds until a new job is due. Until then the request that added the job may do its first pass."""
@@ -117,6 +119,14 @@ class SizeLimits(NamedTuple):
     adds_per_trim: int = 32
     foreign_subjects: bool = True
 
+    @classmethod
+    def of_settings(cls, config: Config) -> Self:
+        """Return the limits of a server, a job worker or another command with these settings."""
+        return cls(
+            timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
+            ask_strangers=config.consent == "on", foreign_subjects=config.ingest_subjects == "on",
+        )  # fmt: skip
+
     @property
     def foreign_users_key(self) -> str:
         """The Redis key of the hash with the own ids of users by foreign id."""
@@ -201,7 +211,7 @@ class Scripts:
             for name, key, arguments in writes
         ]  # fmt: skip
         try:
-            raw_replies = await self._run_with_retry(commands)
+            raw_replies = await self._run_twice(commands)
         finally:
             for script_name, _, arguments in writes:
                 if script_name in RIGHTS_SCRIPTS:
@@ -209,9 +219,8 @@ class Scripts:
                     self.on_rights_change(None if uid_at is None else str(arguments[uid_at]))
         replica_count = raw_replies.pop() if self._min_write_replicas else 0
         replies = [raw if isinstance(raw, ResponseError) else self._read_reply(raw) for raw in raw_replies]
-        made = [reply for reply in replies if not isinstance(reply, ResponseError)]
-        if made:
-            self._note_writes(made, replica_count)
+        if self._min_write_replicas and any(isinstance(reply, WriteReply) for reply in replies):
+            self._check_replicas(replica_count)
         return replies
 
     async def call(self, script_name: str, key: str, *arguments: ScriptArgument) -> Any:
@@ -223,7 +232,7 @@ class Scripts:
         """Call a Lua script once per argument tuple in one round trip; return the replies. Raises the first error."""
         commands = [self.call_command(script_name, key, arguments) for arguments in calls]
         try:
-            replies = await self._run_installing_missing(commands, time.monotonic() + self._redis.remaining_seconds)
+            replies = await self._run(commands, time.monotonic() + self._redis.remaining_seconds)
         except NoReply as lost:
             raise unavailable_error(TimeoutError()) from lost
         for reply in replies:
@@ -239,34 +248,27 @@ class Scripts:
         texts = [script.text for script in self._scripts.values() if script.sha1 in sha1s]
         await self._redis.execute(*(("SCRIPT", "LOAD", text) for text in texts), max_seconds=max_seconds)
 
-    def _note_writes(self, made: list[WriteReply], replica_count: int | ResponseError) -> None:
-        """Tell the request's timeout and trace of the writes. Raises `OutcomeUnknown` if too few replicas have them."""
-        budget = timeout_budget.CURRENT.get()
-        if budget is not None:
-            budget.has_written = True
-            if budget.trace is not None:
-                positions = [reply.position for reply in made if not reply.is_repeat]
-                known = [each for each in (budget.trace.written, *positions) if each is not None]
-                budget.trace.written = max(known, default=None)
+    def _check_replicas(self, count: int | ResponseError) -> None:
+        """Raise `OutcomeUnknown` if too few replicas have the writes."""
         # If Redis was demoted while it waited for its replicas, an error stands in the place of the number.
-        if isinstance(replica_count, ResponseError) or replica_count < self._min_write_replicas:
-            count = 0 if isinstance(replica_count, ResponseError) else replica_count
-            confirmed = f"{count} of the {self._min_write_replicas} replicas that must confirm it did so"
+        known = 0 if isinstance(count, ResponseError) else count
+        if known < self._min_write_replicas:
+            confirmed = f"{known} of the {self._min_write_replicas} replicas that must confirm it did so"
             raise outcome_unknown_error(f"the write was made, but {confirmed}, so a failover may lose it")
 
-    async def _run_with_retry(self, commands: list[Command]) -> list[Any]:
+    async def _run_twice(self, commands: list[Command]) -> list[Any]:
         """Run commands, and repeat them once if their replies were lost. Both attempts share one timeout."""
         start, total_seconds = time.monotonic(), self._redis.remaining_seconds
         # An attempt given up just before its reply is made again for nothing. So a short time is not split.
         has_time_for_two = total_seconds >= 2 * MIN_ATTEMPT_SHARE * self._redis.timeout_seconds
         first_deadline = start + total_seconds * (FIRST_ATTEMPT_SHARE if has_time_for_two else 1)
         try:
-            return await self._run_installing_missing(commands, first_deadline, self._min_write_replicas)
+            return await self._run(commands, first_deadline, self._min_write_replicas)
         except NoReply:
             pass
         # The retry is safe: if Redis ran the first attempt, it kept the reply under the idempotency key.
         try:
-            replies = await self._run_installing_missing(commands, start + total_seconds, self._min_write_replicas)
+            replies = await self._run(commands, start + total_seconds, self._min_write_replicas)
         except (NoReply, Unavailable) as lost:
             raise outcome_unknown_error() from lost
         for reply in replies:
@@ -274,9 +276,7 @@ class Scripts:
                 raise outcome_unknown_error() from reply  # Redis may have run the first attempt
         return replies
 
-    async def _run_installing_missing(
-        self, commands: list[Command], deadline: float, min_write_replicas: int = 0
-    ) -> list[Any]:
+    async def _run(self, commands: list[Command], deadline: float, min_write_replicas: int = 0) -> list[Any]:
         """Run calls of Lua scripts. If Redis does not know some scripts, load those and repeat the calls that failed.
 
         After a failover Redis knows none. All of them together would take a busy Redis longer than one write may take.
@@ -302,11 +302,19 @@ class Scripts:
         return replies
 
     def _read_reply(self, reply: list[Any] | bytes) -> WriteReply:
-        """Return the reply of a write: an array, or the text of an ingested line (``lua/ingest.lua``)."""
+        """Return the reply of a write: an array, or the text of an ingested line (``lua/ingest.lua``).
+
+        Tell the feed and the present request of the write.
+        """
         is_repeat, value, *extra = reply.split(b"\n") if isinstance(reply, bytes) else reply
-        position = replies.parse_reply_position(value)
+        position = parse_reply_position(value)
         if position is not None and position > self.last_written:
             self.last_written = position
+        budget = timeout_budget.CURRENT.get()
+        if budget is not None:
+            budget.has_written = True
+            if budget.trace is not None and position is not None and not int(is_repeat):
+                budget.trace.written = max(position, budget.trace.written or position)
         return WriteReply(bool(int(is_repeat)), value, extra, position)
 
 
@@ -347,22 +355,26 @@ def lua_constants(size_limits: SizeLimits, pads: tuple[str, str]) -> dict[str, s
     ``pads`` are the pads of the signature of published entries; both are empty without a signature.
     """
     names = {each.name: str(each.value) for each in (*visibility.VisibilityFact, *visibility.Visibility)}
-    return keys.lua_key_names() | names | {
-        "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",
-        "TIMELINE_MAX": str(size_limits.timeline_max),
-        "FANOUT_BATCH_SIZE": str(size_limits.fanout_batch_size),
-        "STEP_TIMELINES": str(size_limits.step_timelines),
-        "ADDS_PER_TRIM": str(size_limits.adds_per_trim),
-        "HOME_TIMELINE": f"'{keys.key_for('home')}'" if size_limits.step_timelines else "''",
-        "LIST_TIMELINE": f"'{keys.key_for('timeline')}'" if size_limits.step_timelines else "''",
-        "FOLLOWING_MAX": str(size_limits.following_max),
-        "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
-        "STORED_FORM": f"'{STORED_FORM}'",
-        "FOREIGN_USERS": f"'{size_limits.foreign_users_key}'",
-        "MAC_INNER_PAD": f"'{pads[0]}'",
-        "MAC_OUTER_PAD": f"'{pads[1]}'",
-        "JOB_GRACE_MS": str(JOB_GRACE_MS),
-        "JOB_LEASE_MS": str(JOB_LEASE_MS),
-        "REFILL_AUTHORS_PER_PASS": str(REFILL_AUTHORS_PER_PASS),
-        "VISIBILITY_TABLE": f"('{visibility.visibility_table()}')",
-    }
+    return (
+        keys.lua_key_names()
+        | names
+        | {
+            "LOG_MAX_ENTRIES": f"'{size_limits.log_max_entries}'",
+            "TIMELINE_MAX": str(size_limits.timeline_max),
+            "FANOUT_BATCH_SIZE": str(size_limits.fanout_batch_size),
+            "STEP_TIMELINES": str(size_limits.step_timelines),
+            "ADDS_PER_TRIM": str(size_limits.adds_per_trim),
+            "HOME_TIMELINE": f"'{keys.key_for('home')}'" if size_limits.step_timelines else "''",
+            "LIST_TIMELINE": f"'{keys.key_for('timeline')}'" if size_limits.step_timelines else "''",
+            "FOLLOWING_MAX": str(size_limits.following_max),
+            "ASK_STRANGERS": str(size_limits.ask_strangers).lower(),
+            "STORED_FORM": f"'{STORED_FORM}'",
+            "FOREIGN_USERS": f"'{size_limits.foreign_users_key}'",
+            "MAC_INNER_PAD": f"'{pads[0]}'",
+            "MAC_OUTER_PAD": f"'{pads[1]}'",
+            "JOB_GRACE_MS": str(JOB_GRACE_MS),
+            "JOB_LEASE_MS": str(JOB_LEASE_MS),
+            "REFILL_AUTHORS_PER_PASS": str(REFILL_AUTHORS_PER_PASS),
+            "VISIBILITY_TABLE": f"('{visibility.visibility_table()}')",
+        }
+    )

@@ -14,8 +14,8 @@ from stream_server.web.api.rows import get, page, send, write
 from stream_server.web.http import fields, paging, query
 from stream_server.web.http.app_keys import CLAIMS, OPERATIONS, STORE
 from stream_server.web.http.fields import Body, Id, Timestamp
-from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
+from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.limits.rate_limit import REPORTS, WRITE_BYTES, WRITES
 from stream_server.web.route import Route
 from stream_server.wire.objects import Status, User

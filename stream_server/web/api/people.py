@@ -22,7 +22,6 @@ from stream_server.web.http.fields import (
     Language,
     Login,
 )
-from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.paging import IdsQuery, PageAnswer
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import (
@@ -31,6 +30,7 @@ from stream_server.web.http.responses import (
     json_response,
     list_response,
 )
+from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.limits.rate_limit import FOLLOWS, LOOKUPS, SIGN_UPS
 from stream_server.web.route import NO_TOKEN, Route
 from stream_server.wire.objects import FollowState, ListedUser, OwnUser, User
@@ -120,7 +120,7 @@ async def sign_up(request: web.Request) -> web.Response:
     An Idempotency-Key has no effect, because keys belong to existing users. A repeated request gets ``login_taken``.
     """
     _refuse_without_sign_up(request)
-    new_user, _ = await validation.read_body_as(NewUser, request)
+    new_user = await validation.read_body_as(NewUser, request)
     users = request.app[STORE].users
     await request.app[LIMITS].use(request, SIGN_UPS)
     _refuse_taken(await users.check_available(new_user.login, new_user.email))

@@ -22,9 +22,9 @@ from stream_server.web.api.statuses import check_message_text
 from stream_server.web.http import query, validation
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, OPENING, STORE
 from stream_server.web.http.fields import Body, Id
-from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
+from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.limits.rate_limit import TRIALS
 from stream_server.web.route import Route
 from stream_server.web.streaming.framing import NDJSON, select_framing
@@ -138,7 +138,7 @@ async def delete_many(request: web.Request) -> web.Response:
 
 async def explain(request: web.Request) -> web.Response:
     """``POST /v1/rules/explain``: tell part by part why a rule matches a status, or why it does not."""
-    asked, _ = await validation.read_body_as(ExplainBody, request)
+    asked = await validation.read_body_as(ExplainBody, request)
     if isinstance(asked.status, TrialStatus):
         check_message_text(asked.status.message, request.app[CONFIG].message_max_chars, param="status.message")
     rule = await _parse_rule(request, asked.rule)
@@ -149,7 +149,7 @@ async def explain(request: web.Request) -> web.Response:
 
 async def preview(request: web.Request) -> web.Response:
     """``POST /v1/rules/preview``: count the statuses of the last ``minutes`` that a rule matches, and show examples."""
-    asked, _ = await validation.read_body_as(PreviewBody, request)
+    asked = await validation.read_body_as(PreviewBody, request)
     limits = request.app[LIMITS]
     request[OPENING].give_back()
     with limits.running(request, limits.previews):

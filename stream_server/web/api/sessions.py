@@ -121,7 +121,7 @@ async def log_in(request: web.Request) -> web.Response:
     """``POST /v1/sessions``: log in; the answer has an access token, a refresh token and the user."""
     if not request.app[AUTH].can_issue:
         raise NotFound("this server issues no tokens; ask its identity provider")
-    credentials, _ = await validation.read_body_as(NewSession, request)
+    credentials = await validation.read_body_as(NewSession, request)
     name = _read_login_name(credentials)
     if credentials.code is not None:
         return await _sign_in(request, credentials.code)
@@ -164,7 +164,7 @@ async def end(request: web.Request) -> web.Response:
 
 async def change_password(request: web.Request) -> web.Response:
     """``PUT /v1/users/me/password``: change the password; this ends all other sessions and tokens of the caller."""
-    body, _ = await validation.read_body_as(PasswordChange, request)
+    body = await validation.read_body_as(PasswordChange, request)
     claims, passwords, limits = request[CLAIMS], request.app[PASSWORDS], request.app[LIMITS]
     for limit in LOG_IN_LIMITS:
         await limits.use(request, limit, login=f"id {claims.sub}")

@@ -24,7 +24,6 @@ from stream_server.web.http.fields import (
     NonNegativeInt,
     Timestamp,
 )
-from stream_server.web.http.idempotency import read_keyed_body
 from stream_server.web.http.paging import IdsQuery, NumberedPageQuery, PageAnswer
 from stream_server.web.http.responses import (
     created_response,
@@ -32,6 +31,7 @@ from stream_server.web.http.responses import (
     list_response,
     page_response,
 )
+from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.route import Route
 from stream_server.wire.objects import Comment, LikeCount, Location, Media, Place, Status
 

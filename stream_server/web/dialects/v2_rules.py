@@ -27,8 +27,8 @@ from stream_server.web.http import validation
 from stream_server.web.http.app_keys import CLAIMS, STORE
 from stream_server.web.http.body import MAX_BODY_BYTES, read_json_body
 from stream_server.web.http.fields import Body
-from stream_server.web.http.idempotency import read_idempotency_key
 from stream_server.web.http.responses import encode_response
+from stream_server.web.http.validation import read_idempotency_key
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 RULES_BODY_FACTOR = 16

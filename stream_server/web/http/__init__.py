@@ -23,8 +23,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``line_reader``        reads the lines of a body while it arrives
 ``body``               reads a request body within limits of size, time and nesting
 ``fields``             types of body and answer members, with their limits
-``validation``         decodes a JSON body into a msgspec struct and names the invalid member
-``idempotency``        the ``Idempotency-Key`` header
+``validation``         decodes a JSON body, and names the invalid member; the ``Idempotency-Key`` header
 ``responses``          JSON answers and the one shape of errors
 ``paging``             the query parameters and answers of paged lists
 ``static_files``       the files of the console in memory

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from stream_server.web.http.app_keys import BODY
 from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.stream_request import FIELDS, MAX_USUAL_HEAD_BYTES, StreamRequest, read_fields
@@ -21,16 +20,6 @@ UNUSUAL_FIELDS = frozenset({"content-encoding", "expect", "te", "trailer", "tran
 _NUMBER = re.compile(r"(?<=/)[0-9]{1,20}(?![^/])")
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _LENGTH = re.compile(r"[0-9]{1,6}")
-
-
-class ApiRequest(StreamRequest):
-    """A request for a route that is no stream.
-
-    Attributes:
-        body_exists: Whether the request has a body. `BODY` has it.
-    """
-
-    __slots__ = ("body_exists",)
 
 
 class ApiRoutes:
@@ -47,7 +36,7 @@ class ApiRoutes:
         line = r"((?:GET|POST|PUT|PATCH|DELETE) (/[0-9A-Za-z/_.-]*+))(?:\?([!\"$-~]*+))? HTTP/1\.1\r\n"
         self._head = re.compile(line + FIELDS)
 
-    def read(self, connection: Connection, head: bytes) -> ApiRequest | None:
+    def read(self, connection: Connection, head: bytes) -> StreamRequest | None:
         """Return the request of a whole head and take its body. None if aiohttp must read it: nothing is taken then."""
         found = self._head.fullmatch(head.decode("latin-1")) if len(head) <= MAX_USUAL_HEAD_BYTES else None
         if found is None:
@@ -63,11 +52,9 @@ class ApiRoutes:
         if fields is None:
             return None
         length = fields.get("content-length", "0")
-        if _LENGTH.fullmatch(length) is None or int(length) > MAX_BODY_BYTES:
+        if _LENGTH.fullmatch(length) is None or int(length) > min(MAX_BODY_BYTES, len(connection.held)):
             return None
-        body = connection.take_body(int(length))
-        if body is None:
-            return None
-        request = ApiRequest(connection, self._app, known[0], path, found[3] or "", fields, parameters)
-        request[BODY], request.body_exists = body, bool(body)
-        return request
+        size, held = int(length), connection.held
+        body = bytes(held[:size])
+        del held[:size]
+        return StreamRequest(connection, self._app, known[0], path, found[3] or "", fields, parameters, body)

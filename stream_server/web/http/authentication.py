@@ -76,7 +76,7 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
         if stream_request is not None:
             _read_relations_meanwhile(stream_request, token.uid)
         token_status = await statuses.ask(token, shared=stream_request is not None)
-    refuse_invalid_token(token_status)
+        refuse_invalid_token(token_status)  # only valid ones are known
     if token_status.granted and (claims.session or app[CONFIG].external_subjects == "on"):
         return replace(claims, scopes=claims.scopes | token_status.granted)
     return claims

@@ -1,8 +1,8 @@
 """One accepted socket: the head of each request, the deadlines, the place in the table of connections.
 
-A connection reads the bytes of its client until a request head is whole. It opens the usual request for a stream by
-itself. All other requests go to aiohttp, which gets a transport that the connection lends to it. aiohttp gets one
-request at a time: half a head takes its bytes alone, where aiohttp would keep objects that take more.
+A connection reads the bytes of its client until a request head is whole, and gives it to the front door. An unusual
+request goes to aiohttp, which gets a transport that the connection lends to it. aiohttp gets one request at a time:
+half a head takes its bytes alone, where aiohttp would keep objects that take more.
 
 The connection ends if a head does not come in time (slowloris attack), if it has been idle for long, if the client
 takes nothing of a pending answer during one write deadline, or if the server needs room for others.
@@ -78,6 +78,7 @@ class Connection(asyncio.Protocol):
     """One accepted socket.
 
     Attributes:
+        held: The bytes that came and were not taken yet: the beginning of a head, or what follows a request.
         last_heard_at: Time of the loop at which the client connected or last sent bytes.
         task: The task that handles the present request, or None. It is cancelled if the client leaves.
         transport: The socket's transport. None before it is connected, and after it was lost or handed over.
@@ -85,9 +86,9 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_address", "_body", "_deadline", "_door", "_handler", "_held", "_is_answered", "_is_body_paused",
+        "_address", "_body", "_deadline", "_door", "_handler", "_is_answered", "_is_body_paused",
         "_is_paused", "_is_reading_head", "_keepalive", "_loop", "_phase", "_searched", "_timeouts", "_timer",
-        "_write_deadline", "last_heard_at", "task", "transport", "waiting_bytes",
+        "_write_deadline", "held", "last_heard_at", "task", "transport", "waiting_bytes",
     )  # fmt: skip
 
     def __init__(
@@ -102,7 +103,7 @@ class Connection(asyncio.Protocol):
         self._body: Body | None = None
         self._deadline = math.inf
         self._handler: HttpHandler | None = None
-        self._held = bytearray()
+        self.held = bytearray()
         self._is_answered = self._is_body_paused = self._is_paused = False
         self._is_reading_head = True
         self._phase = _IDLE
@@ -164,7 +165,7 @@ class Connection(asyncio.Protocol):
         """Give back what the connection has in the server. Return the bytes that it holds."""
         self._phase, self.transport, self._body = _ENDING, None, None
         self._door.connections.discard(self)
-        held, self._held = bytes(self._held), bytearray()
+        held, self.held = bytes(self.held), bytearray()
         self._door.held_heads.note(self, 0)
         self._stop_write_deadline()
         if self._timer is not None:
@@ -211,22 +212,22 @@ class Connection(asyncio.Protocol):
         if self._phase == _ENDING:
             return
         self.last_heard_at = self._loop.time()
-        self._held += data
+        self.held += data
         self._go_on()
         self._start_head_deadline()
 
     def _go_on(self) -> None:
         """Take what can be handled of the held bytes."""
-        while self._held and self._phase != _ENDING:
+        while self.held and self._phase != _ENDING:
             if self._body is not None:
                 if self._is_body_paused or not self._take_body(self._body):
                     break
             elif self._phase == _BUSY or not self._take_head():
                 break
         if self._phase != _ENDING:
-            self._door.held_heads.note(self, len(self._held) + self.waiting_bytes)
+            self._door.held_heads.note(self, len(self.held) + self.waiting_bytes)
             self._update_reading()
-            if self._held:
+            if self.held:
                 self._start_head_deadline()  # half a head that came with the request before it
 
     def _start_head_deadline(self) -> None:
@@ -237,7 +238,7 @@ class Connection(asyncio.Protocol):
 
     def _take_head(self) -> bool:
         """Take a whole head from the held bytes and begin its request. Return whether there was one."""
-        held = self._held
+        held = self.held
         if held[0] in BLANK_LINES:
             held[:] = held.lstrip(BLANK_LINES)  # parsing each pair of them would take as long as parsing a request
             return bool(held)
@@ -259,14 +260,6 @@ class Connection(asyncio.Protocol):
             self.refuse(NO_HTTP)
         return False
 
-    def take_body(self, size: int) -> bytes | None:
-        """Remove a body of ``size`` bytes from the held bytes and return it. None if it has not come."""
-        if len(self._held) < size:
-            return None
-        body = bytes(self._held[:size])
-        del self._held[:size]
-        return body
-
     def pass_on(self, head: bytes) -> None:
         """Let aiohttp handle a request."""
         self.waiting_bytes = 0
@@ -277,15 +270,15 @@ class Connection(asyncio.Protocol):
     def expect_body(self, body: Body | None) -> None:
         """Give ``body``, which the handler is about to read, the bytes that have come so far. None for no body."""
         self._body = body
-        if body is not None and self._held:
+        if body is not None and self.held:
             self._go_on()
 
     def _take_body(self, body: Body) -> bool:
         """Pass on a part of the body. Return whether anything can follow at once."""
         assert self._handler is not None
-        before = len(self._held)
+        before = len(self.held)
         try:
-            part = body.take(self._held)
+            part = body.take(self.held)
         except BadChunks:
             self._body = None
             self._phase = _ENDING  # bytes behind those that are not HTTP mean nothing
@@ -298,20 +291,20 @@ class Connection(asyncio.Protocol):
         if self._body is None:
             self._end_if_over()
             return True
-        if self._held and len(self._held) < before:
+        if self.held and len(self.held) < before:
             self._loop.call_soon(self._go_on)  # others have their turn before so many more chunks
         return False
 
     def set_body_paused(self, *, is_paused: bool) -> None:
         """Pause or continue giving the body to its handler. Paused, because the handler has not read what it got."""
         self._is_body_paused = is_paused
-        if not is_paused and self._held:
+        if not is_paused and self.held:
             self._go_on()
         self._update_reading()
 
     def _update_reading(self) -> None:
         """Read nothing from a client whose body is not read, or that sends many requests before it has its answers."""
-        must_pause = self._is_body_paused or len(self._held) > MAX_HEAD_BYTES
+        must_pause = self._is_body_paused or len(self.held) > MAX_HEAD_BYTES
         transport = self.transport
         if must_pause == self._is_paused or transport is None or transport.is_closing():
             return
@@ -342,7 +335,8 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer without a request handler, and close the connection. Do not answer while another answer is sent."""
-        if self._phase == _BUSY and not self._is_answered:
+        is_waiting = self.waiting_bytes and self.task is None  # its stream has not begun
+        if self._phase == _BUSY and not self._is_answered and not is_waiting:
             self.drop()
         elif self.transport is not None:
             self.transport.write(refusal.encode())
@@ -358,8 +352,8 @@ class Connection(asyncio.Protocol):
         transport = self.transport
         if transport is None or transport.is_closing():
             return
-        is_early = is_early or bool(self._held) or self._body is not None
-        self._phase, self._body, self._held = _ENDING, None, bytearray()
+        is_early = is_early or bool(self.held) or self._body is not None
+        self._phase, self._body, self.held = _ENDING, None, bytearray()
         self._door.held_heads.note(self, 0)
         if not is_early or not transport.can_write_eof():
             transport.close()

@@ -74,7 +74,7 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
     started_at = time.monotonic()
     app = request.app
     request[REQUEST_ID] = read_request_id(request.headers.get(X_REQUEST_ID))
-    trace = _begin_trace(request, route)
+    trace = _begin_trace(request, route) if TRACING in app else None
     budget = None
     if not route.is_streaming:
         budget = timeout_budget.TimeoutBudget(app[CONFIG].redis_timeout_seconds, trace)
@@ -124,7 +124,7 @@ async def _count_refusal(request: web.Request, error: Exception) -> Exception:
 
 def _begin_trace(request: web.Request, route: Route) -> TracedRequest | None:
     """Begin the trace of a request that writes, if it is sampled."""
-    if TRACING not in request.app or request.method == "GET" or not route.is_write or route.is_streaming:
+    if request.method == "GET" or not route.is_write or route.is_streaming:
         return None
     return request.app[TRACING].begin(request.method, route.path, request.headers)
 
@@ -133,8 +133,9 @@ def _complete_headers(request: web.Request, route: Route, response: web.StreamRe
     """Add the headers that every answer has, and those of the limit that is nearest."""
     headers, app = response.headers, request.app
     headers[X_REQUEST_ID] = request[REQUEST_ID]
-    for name, value in SAFETY_HEADERS:
-        headers.setdefault(name, value)
+    if hdrs.SERVER not in headers:  # JSON answers have them from the start
+        for name, value in SAFETY_HEADERS:
+            headers.setdefault(name, value)
     if app[CONFIG].cors_origins:
         add_cors_headers(request, headers)
     allowance = request.get(ALLOWANCE)
@@ -170,7 +171,7 @@ async def _check_and_handle(request: web.Request, route: Route) -> web.StreamRes
     """
     app, handler = request.app, route.handler
     limits = app[LIMITS]
-    if route.dialect is None:
+    if route.dialect is None and request.rel_url.raw_query_string:
         check_parameter_names(request, route)
     if route.is_streaming:
         reject_when_draining(request)  # before the request uses up its ticket

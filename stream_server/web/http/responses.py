@@ -92,7 +92,8 @@ OPENED = OpenedStream()
 
 def json_response(body: bytes, *, status: int = 200) -> web.Response:
     """Return an HTTP answer with JSON that is already encoded."""
-    return web.Response(body=keep_on_one_line(body), status=status, headers=JSON_HEADERS)
+    text = body if body.isascii() else keep_on_one_line(body)
+    return web.Response(body=text, status=status, headers=JSON_HEADERS)
 
 
 def created_response(body: bytes, path: str) -> web.Response:

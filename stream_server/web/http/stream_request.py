@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, cast
 
 from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
 
+from stream_server.web.http.app_keys import BODY
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.responses import date_header
 from stream_server.web.route import Route
@@ -37,59 +37,64 @@ class _NothingWritten(NamedTuple):
     output_size: int = 0
 
 
-class StreamRequest:
-    """A `GET` request for a stream. It has those parts of aiohttp's request that checks and handlers of streams use.
+class Target(NamedTuple):
+    """The target of a request, percent-encoded. The names are those of yarl's URL."""
+
+    raw_path: str
+    raw_query_string: str
+
+    @property
+    def raw_path_qs(self) -> str:
+        """The path, and the query behind a `?` if there is one."""
+        return f"{self.raw_path}?{self.raw_query_string}" if self.raw_query_string else self.raw_path
+
+
+class StreamRequest(dict[Any, Any]):
+    """A request that the connection has read. It has those parts of aiohttp's request that checks and handlers use.
+
+    It is the dict of the values that belong to the request, by their keys.
 
     Attributes:
         app: The app that serves the request.
+        body_exists: Whether the request has a body.
         connection: The connection of the request.
         fields: The header fields, by their names in lower case.
         match_info: The parameters in the path.
         method: The method, in capitals.
         path: The path of the request.
         query_text: The text behind the `?`, percent-encoded.
+        rel_url: The path and the query.
         route: The row of the URL table.
         transport: The transport of the connection.
     """
 
     __slots__ = (
-        "_headers", "_url", "_values", "app", "connection", "fields", "match_info", "method", "path", "query_text",
-        "route", "transport",
+        "_headers", "app", "body_exists", "connection", "fields", "match_info", "method", "path", "query_text",
+        "rel_url", "route", "transport",
     )  # fmt: skip
 
     version = HttpVersion11
-    body_exists = can_read_body = False
+    can_read_body = False
     writer = _NothingWritten()
 
     def __init__(
         self, connection: Connection, app: web.Application, route: Route, path: str, query_text: str,
-        fields: dict[str, str], parameters: Mapping[str, str] = NO_PARAMETERS,
+        fields: dict[str, str], parameters: Mapping[str, str] = NO_PARAMETERS, body: bytes = b"",
     ) -> None:  # fmt: skip
-        """``parameters`` are those in the path."""
-        self._values: dict[Any, Any] = {}
+        """``parameters`` are those in the path. `BODY` has the ``body``."""
+        self[BODY] = body
+        self.body_exists = bool(body)
         self.app = app
         self.connection = connection
         self.fields = fields
         self._headers: CIMultiDictProxy[str] | None = None
-        self._url: URL | None = None
         self.match_info = parameters
         self.method = route.method
         self.path = path
         self.query_text = query_text
+        self.rel_url = Target(path, query_text)
         self.route = route
         self.transport = connection.transport
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._values[key]
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._values[key] = value
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._values
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        return self._values.get(key, default)
 
     def as_aiohttp(self) -> web.Request:
         """Return this request, typed as aiohttp's, for functions that are written for that.
@@ -104,13 +109,6 @@ class StreamRequest:
         if self._headers is None:
             self._headers = CIMultiDictProxy(CIMultiDict(self.fields))
         return self._headers
-
-    @property
-    def rel_url(self) -> URL:
-        """The path and the query."""
-        if self._url is None:
-            self._url = URL.build(path=self.path, query_string=self.query_text, encoded=True)
-        return self._url
 
     @property
     def keep_alive(self) -> bool:
@@ -170,5 +168,5 @@ def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
     headers.setdefault(hdrs.DATE, date_header())
     if not keep_alive:
         headers[hdrs.CONNECTION] = "close"
-    lines = [f"HTTP/1.1 {response.status} {response.reason}", *(f"{name}: {value}" for name, value in headers.items())]
-    return "\r\n".join([*lines, "", ""]).encode() + text
+    fields = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
+    return f"HTTP/1.1 {response.status} {response.reason}\r\n{fields}\r\n".encode() + text

@@ -1,5 +1,7 @@
 """Reads a JSON body as one of the API's structs. If the body is invalid, names the invalid member and the reason.
 
+It also reads the `Idempotency-Key`, which makes a repeated write take effect once.
+
 msgspec checks the body. This module turns msgspec's message into an API error that names the member and says in words
 of JSON what the member must be: "`password` must have at least 8 characters". Messages never repeat what the client
 sent.
@@ -14,12 +16,17 @@ import msgspec
 from aiohttp import web
 
 from stream_server.errors import ApiError, BadRequest, TooLarge
+from stream_server.store.idempotency import IdempotencyKey
+from stream_server.web.http.app_keys import CLAIMS
 from stream_server.web.http.body import MAX_BODY_BYTES, normalise_json, read_json_body
 
 BodyType = TypeVar("BodyType", bound=msgspec.Struct)
 
 Json = dict[str, Any]
 
+IDEMPOTENCY_KEY_HEADER = "Idempotency-Key"
+
+_KEY_PATTERN = re.compile(r"[A-Za-z0-9_\-.:]{1,64}")
 _MEMBER_PATH = re.compile(r"(?P<text>.*) - at `\$\.?(?P<path>[^`]*)`\Z", re.DOTALL)
 _UNKNOWN_MEMBER = re.compile(r"Object contains unknown field `(.*)`\Z", re.DOTALL)
 _MISSING_MEMBER = re.compile(r"Object missing required field `(.*)`\Z", re.DOTALL)
@@ -43,10 +50,30 @@ _json_schema = cache(msgspec.json.schema)
 _BOUND_NAMES = {">=": "at least ", "<=": "at most ", None: ""}
 
 
-async def read_body_as(body_type: type[BodyType], request: web.Request) -> tuple[BodyType, bytes]:
-    """Return the request's JSON body as a ``body_type``, and its bytes. Raises ApiError for an invalid body."""
+async def read_body_as(body_type: type[BodyType], request: web.Request) -> BodyType:
+    """Return the request's JSON body as a ``body_type``. Raises ApiError for an invalid body."""
+    return decode_body(body_type, await read_json_body(request, MAX_BODY_BYTES))
+
+
+def read_idempotency_key(request: web.Request, body: bytes = b"") -> IdempotencyKey:
+    """Return the key of the `Idempotency-Key` header, or a new random key if the request has no such header.
+
+    A client's key belongs to one request: Redis refuses the key if the same user sends it with another method, URL or
+    body. Raises BadRequest if the header is invalid.
+    """
+    key = request.headers.get(IDEMPOTENCY_KEY_HEADER)
+    if key is None:
+        return IdempotencyKey.generate()
+    if not _KEY_PATTERN.fullmatch(key):
+        raise BadRequest("1 to 64 letters, digits or _-.:", param=IDEMPOTENCY_KEY_HEADER)
+    target = f"{request.method} {request.rel_url.raw_path_qs}\n".encode("utf-8", "surrogateescape")
+    return IdempotencyKey.from_client(request[CLAIMS].sub, key, target + body)
+
+
+async def read_keyed_body(body_type: type[BodyType], request: web.Request) -> tuple[BodyType, IdempotencyKey]:
+    """Return the request's body as a ``body_type``, and its idempotency key. Raises ApiError if either is invalid."""
     body = await read_json_body(request, MAX_BODY_BYTES)
-    return decode_body(body_type, body), body
+    return decode_body(body_type, body), read_idempotency_key(request, body)
 
 
 def decode_body(body_type: type[BodyType], body: bytes) -> BodyType:

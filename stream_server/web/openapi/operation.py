@@ -8,7 +8,7 @@ import msgspec
 
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.fields import Id, Login
-from stream_server.web.http.idempotency import IDEMPOTENCY_KEY_HEADER
+from stream_server.web.http.validation import IDEMPOTENCY_KEY_HEADER
 from stream_server.web.openapi import stream_parameters
 from stream_server.web.openapi.stream_parameters import Json
 from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, Route

@@ -49,7 +49,7 @@ class Memory:
     def __init__(self) -> None:
         self.redis = Redis()
         self.now = self.heard = 100.0
-        self.statuses = TokenStatuses(self.redis, lambda: self.heard, lambda: BOUND, lambda: self.now)
+        self.statuses = TokenStatuses(self.redis, lambda: self.heard, BOUND, lambda: self.now)
 
     async def asks(self, token: TokenId = ANN) -> bool:
         """Get the status of a token, and return whether Redis was asked for it."""
@@ -177,7 +177,7 @@ def test_every_script_that_takes_rights_is_known() -> None:
 def remembering(node: Node, clock: Callable[[], float] | None = None) -> TokenStatuses:
     """Wire a memory of tokens to a node as the server does, with a bound that a busy machine does not reach."""
     more = () if clock is None else (clock,)
-    statuses = TokenStatuses(node.store.sessions, node.feed.heard_log.until, lambda: 2 * NEVER, *more)
+    statuses = TokenStatuses(node.store.sessions, node.feed.heard_log.until, 2 * NEVER, *more)
     node.hub.on_rights_change = statuses.forget
     node.store.watch_rights(statuses.forget)
     return statuses

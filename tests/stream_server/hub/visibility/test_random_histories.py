@@ -94,9 +94,7 @@ async def until_all_live(play: RandomHistory) -> int:
     """Unblock all sockets and wait until their streams are live. Returns the number of entries read again."""
     for _, socket, _ in play.listeners:
         socket.unblock()
-    await eventually(
-        lambda: all(stream.is_live for _, _, stream in play.listeners), what="live again"
-    )
+    await eventually(lambda: all(stream.is_live for _, _, stream in play.listeners), what="live again")
     again = 0
     for ours, socket, _ in play.listeners:
         slow = cast("SlowStreamModel", ours)

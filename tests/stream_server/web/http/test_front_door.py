@@ -52,7 +52,7 @@ def early(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def remembering(app: web.Application, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the server believe its memory of tokens, as it does while it hears the log."""
     monkeypatch.setattr(app[app_keys.TOKEN_STATUSES], "_heard_until", time.monotonic)
-    monkeypatch.setattr(app[app_keys.TOKEN_STATUSES], "_max_unheard_seconds", lambda: math.inf)
+    monkeypatch.setattr(app[app_keys.TOKEN_STATUSES], "_max_unheard_seconds", math.inf)
 
 
 class Gate:
