@@ -121,9 +121,10 @@ async def read_rows(redis: RedisClient, ids: Sequence[bytes]) -> list[StatusRow 
 
 
 async def _read_values(redis: RedisClient, ids: Sequence[bytes]) -> list[Values]:
-    if len(ids) <= MAX_ROWS:
-        return await redis.execute(*_READ.commands(ids)) if ids else []
-    return [*await _read_values(redis, ids[:MAX_ROWS]), *await _read_values(redis, ids[MAX_ROWS:])]
+    found: list[Values] = []
+    for at in range(0, len(ids), MAX_ROWS):
+        found += await redis.execute(*_READ.commands(ids[at : at + MAX_ROWS]))
+    return found
 
 
 def row_command(status_id: bytes) -> Command:
