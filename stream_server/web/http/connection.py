@@ -13,7 +13,7 @@ import math
 import sys
 from typing import Protocol, cast
 
-from stream_server.runtime.tcp_keepalive import TcpKeepalive
+from stream_server.runtime.listening import TcpKeepalive
 from stream_server.web.http.chunks import BadChunks, ChunkedBody, SizedBody
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts, WriteDeadline
 from stream_server.web.http.held_heads import HEAD_TOO_LARGE, MAX_HEAD_BYTES, NO_HTTP, HeldHeads
