@@ -23,12 +23,10 @@ from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
 from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.limits.client_address import TrustedProxies
-from stream_server.web.limits.concurrency import Concurrency
 from stream_server.web.limits.connections import ConnectionTable
 from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES, RateLimit, Subject
 from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
-from stream_server.web.limits.refusal_delay import RefusalDelay
-from stream_server.web.limits.turns import Turns
+from stream_server.web.limits.turns import Concurrency, RefusalDelay, Turns
 from stream_server.web.route import Route
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
