@@ -28,10 +28,6 @@ from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenRecheck
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
-from stream_server.jobs.expiry_loop import ExpiryLoop, make_expiry_loop
-from stream_server.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoop
-from stream_server.jobs.workers import JobWorkers
-from stream_server.jobs.write_guard import WriteGuard
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.recent_errors import RecentErrors
@@ -43,10 +39,14 @@ from stream_server.runtime.loop_watch import LoopWatch
 from stream_server.security import signing_keys, tokens
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
+from stream_server.store.jobs.expiry import ExpiryLoop, make_expiry_loop
+from stream_server.store.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoop
+from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.redis.cluster_check import ClusterWatch
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
+from stream_server.store.write_guard import WriteGuard
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
 from stream_server.web.api.server import load_console
@@ -197,7 +197,7 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
     return BackgroundServices(
         JobWorkers(store.job_queue, store.job_runner, jitter),
         RepairLoop(store.repair, jitter),
-        make_expiry_loop(store.expiry, config, jitter),
+        make_expiry_loop(store.expiry, config.status_max_days, config.status_archive_dir, jitter),
         IdleHomesLoop(store.idle_homes, config.home_idle_days, jitter),
         LogTrimmer(store.retention, RetentionLimits(config.log_max_seconds, config.log_max_bytes), jitter),
         LoopWatch(),

@@ -1,6 +1,5 @@
 """Lists over HTTP: requests, permissions and answers."""
 
-
 import pytest
 
 from tests.stream_server.web.world import Refusal, World
