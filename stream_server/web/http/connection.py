@@ -166,7 +166,8 @@ class Connection(asyncio.Protocol):
         self._door.connections.discard(self)
         held, self.held = bytes(self.held), bytearray()
         self._door.held_heads.note(self, 0)
-        self._stop_write_deadline()
+        if self._write_deadline is not None:
+            self._stop_write_deadline()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
