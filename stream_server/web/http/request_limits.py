@@ -23,12 +23,10 @@ from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
 from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.limits.client_address import TrustedProxies
-from stream_server.web.limits.concurrency import Concurrency
 from stream_server.web.limits.connections import ConnectionTable
 from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES, RateLimit, Subject
 from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
-from stream_server.web.limits.refusal_delay import RefusalDelay
-from stream_server.web.limits.turns import Turns
+from stream_server.web.limits.turns import Concurrency, RefusalDelay, Turns
 from stream_server.web.route import Route
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
@@ -167,7 +165,7 @@ class RequestLimits:
 
         Raises `RateLimited` if the client's address has as many streams as the settings allow.
         """
-        address = self.address_of(request)
+        address = self.proxies.request_address(request)
         of_address = self._config.streams_per_address
         if self.are_on and of_address and self.streams[address] >= of_address:
             message = f"at most {of_address} open streams from one address"
@@ -265,11 +263,9 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
 
 
 def limit_headers(request: web.Request, route: Route) -> dict[str, str]:
-    """Return the headers about the tightest limit of a request, as its protocol names them. Else nothing."""
-    allowance = request.get(ALLOWANCE)
-    if allowance is None:
-        return {}
-    return rate_limit_headers(allowance) if route.dialect is None else route.dialect.rate_limit_headers(allowance)
+    """Return the headers about the tightest limit of a request, in `ALLOWANCE`, as its protocol names them."""
+    make_headers = rate_limit_headers if route.dialect is None else route.dialect.rate_limit_headers
+    return make_headers(request[ALLOWANCE])
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:

@@ -8,8 +8,6 @@ for each process. The setting ``limits`` turns all of them off.
 ``rate_limit``       the table of rate limits: what each counts, of whom, in which time
 ``rate_limiter``     counts the uses of one limit by one subject
 ``client_address``   the address of a client, also behind trusted proxies
-``concurrency``      how many requests of one user run at the same time
-``turns``            how many requests of one address run at the same time; the others wait
-``refusal_delay``    slows down a client that is refused again and again
+``turns``            how many requests of one address or user run at the same time, and how often one is refused
 ``connections``      how many connections a process holds, in total and per address
 """
