@@ -33,7 +33,7 @@ class Noun:
         return await read_page(self._redis, key, page_request, show, oldest_first=oldest_first, gate=gate, admit=admit)
 
     async def _own_user(self, reply: WriteReply, uid: str) -> bytes:
-        """Return a user as JSON with the e-mail address, by the row in a write's reply. A repetition has none: read it."""
+        """Return a user as JSON with the e-mail address: the row in a write's reply, or the present one."""
         if reply.first_time_extra:
             return UserRow(*reply.first_time_extra[0]).own_json()
         return await read_own(self._redis, uid)
