@@ -4,7 +4,7 @@ import asyncio
 import math
 from typing import NamedTuple
 
-from stream_server.runtime.tcp_keepalive import TcpKeepalive
+from stream_server.runtime.listening import TcpKeepalive
 from stream_server.web.http.tcp_peer import TcpPeer
 
 HEADER_TIMEOUT_SECONDS = 15.0
