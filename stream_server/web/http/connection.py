@@ -106,13 +106,12 @@ class Connection(asyncio.Protocol):
         self._is_answered = self._is_body_paused = self._is_paused = False
         self._is_reading_head = True
         self._phase = _IDLE
-        self._searched = 0
+        self._searched = self.waiting_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._write_deadline: WriteDeadline | None = None
         self.last_heard_at = 0.0
         self.task: asyncio.Task[object] | None = None
         self.transport: asyncio.Transport | None = None
-        self.waiting_bytes = 0
 
     @property
     def is_busy(self) -> bool:
@@ -338,8 +337,7 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer without a request handler, and close the connection. Do not answer while another answer is sent."""
-        is_waiting = self.waiting_bytes and self.task is None  # its stream has not begun
-        if self._phase == _BUSY and not self._is_answered and not is_waiting:
+        if self._phase == _BUSY and not self._is_answered and (self.task is not None or not self.waiting_bytes):
             self.drop()
         elif self.transport is not None:
             self.transport.write(refusal.encode())
