@@ -163,11 +163,7 @@ async def serve_application(
 def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> Store:
     return Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
-        min_write_replicas=config.write_replicas,
-        size_limits=SizeLimits(
-            timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
-            ask_strangers=config.consent == "on", foreign_subjects=config.ingest_subjects == "on",
-        ),
+        min_write_replicas=config.write_replicas, size_limits=SizeLimits.from_config(config),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=verify_feed, bus_key=signing_keys.to_bus_key(config.bus_secret) if config.bus_secret else b"",
     )  # fmt: skip

@@ -108,11 +108,7 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
     """Open the store (the data in Redis) for the block. Raises :class:`CommandFailure` if the Redis is unusable."""
     opened = Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, min_write_replicas=config.write_replicas,
-        size_limits=SizeLimits(
-            timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
-            ask_strangers=config.consent == "on", foreign_subjects=config.ingest_subjects == "on",
-        ),
-        bus_key=_bus_key(config),
+        size_limits=SizeLimits.from_config(config), bus_key=_bus_key(config),
     )  # fmt: skip
     try:
         await opened.open()

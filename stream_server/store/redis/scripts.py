@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from redis.exceptions import NoScriptError, ResponseError
 
+from stream_server.config.settings import Config
 from stream_server.errors import InternalError, Unavailable
 from stream_server.events import bus_signature, visibility
 from stream_server.events.position import LOG_START, Position
@@ -117,6 +118,14 @@ class SizeLimits(NamedTuple):
     step_timelines: int = 100
     adds_per_trim: int = 32
     foreign_subjects: bool = True
+
+    @classmethod
+    def from_config(cls, config: Config) -> Self:
+        """Return the sizes that the settings say."""
+        return cls(
+            timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
+            ask_strangers=config.consent == "on", foreign_subjects=config.ingest_subjects == "on",
+        )  # fmt: skip
 
     @property
     def foreign_users_key(self) -> str:
