@@ -142,6 +142,17 @@ def longitude_spans(west: float, east: float) -> tuple[tuple[float, float], ...]
     return ((west, east),) if west <= east else ((west, 180.0), (-180.0, east))
 
 
+def split_at_date_line(box: Box) -> list[Box]:
+    """Return the box, or the two parts of a box that crosses the date line."""
+    west, south, east, north = box
+    return [(left, south, right, north) for left, right in longitude_spans(west, east)]
+
+
+def boxes_overlap(box: Box, other: Box) -> bool:
+    """Whether two boxes have a point in common, edges included. Neither may cross the date line."""
+    return box[0] <= other[2] and other[0] <= box[2] and box[1] <= other[3] and other[1] <= box[3]
+
+
 def box_in_range(west: float, south: float, east: float, north: float) -> bool:
     """Whether the longitudes are within ±180 degrees and the latitudes within ±90 degrees. False if one is NaN."""
     return abs(west) <= 180 and abs(east) <= 180 and abs(south) <= 90 and abs(north) <= 90

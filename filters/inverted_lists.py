@@ -13,7 +13,7 @@ from collections.abc import Collection, Hashable, Iterator
 from typing import Generic, TypeAlias, TypeVar
 
 from filters.event import Event
-from filters.index_keys import Box, Clause, Key, estimate_rarity, filter_box_squares, longitude_spans
+from filters.index_keys import Box, Clause, Key, estimate_rarity, filter_box_squares, split_at_date_line
 
 T = TypeVar("T", bound=Hashable)
 H = TypeVar("H", bound=Hashable)
@@ -170,21 +170,16 @@ def _event_boxes(event: Event) -> list[Box]:
     """Return the event's point as a box of size zero. If there is no point, return the boxes of the event's place."""
     if event.point is not None:
         return [event.point + event.point]
-    return [] if event.box is None else _split_at_date_line(event.box)
+    return [] if event.box is None else split_at_date_line(event.box)
 
 
 def _squares_of_boxes(item: T, boxes: Collection[Box]) -> Iterator[tuple[ItemBox[T], Key, bool]]:
     """Yield each square that a box touches, as box with item, index key, and whether the box covers the square."""
     for box in boxes:
-        for part in _split_at_date_line(box):
+        for part in split_at_date_line(box):
             entry = (*part, item)  # one tuple for all squares, so that they share the memory
             for square, covered in filter_box_squares(part):
                 yield entry, square, covered
-
-
-def _split_at_date_line(box: Box) -> list[Box]:
-    west, south, east, north = box
-    return [(left, south, right, north) for left, right in longitude_spans(west, east)]
 
 
 def _discard_item(lists: dict[Key, CompactSet[H]], square: Key, item: H) -> None:

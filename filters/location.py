@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from filters.base import Filter, MatchedItem, Role
 from filters.error import ParameterError, split_list
 from filters.event import Event
-from filters.index_keys import Box, IndexTerms, box_contains, box_in_range, longitude_spans
+from filters.index_keys import Box, IndexTerms, box_contains, box_in_range, boxes_overlap, split_at_date_line
 
 MAX_BOXES = 25  # of one filter
 
@@ -45,7 +45,10 @@ class Location(Filter):
     def matches(self, event: Event) -> bool:
         if event.point is not None:
             return any(box_contains(box, *event.point) for box in self.boxes)
-        return event.box is not None and any(_boxes_overlap(box, event.box) for box in self.boxes)
+        places = () if event.box is None else split_at_date_line(event.box)
+        return any(
+            boxes_overlap(part, place) for box in self.boxes for part in split_at_date_line(box) for place in places
+        )
 
     def explain(self, event: Event) -> list[MatchedItem]:
         """Return a JSON object for each matching box. It says whether the event's point or its place matched."""
@@ -72,10 +75,3 @@ def _make_box(west: float, south: float, east: float, north: float) -> Box:
 
 def _format_degrees(degrees: float) -> str:
     return repr(degrees).removesuffix(".0")
-
-
-def _boxes_overlap(box: Box, place: Box) -> bool:
-    if box[3] < place[1] or place[3] < box[1]:
-        return False
-    spans, others = longitude_spans(box[0], box[2]), longitude_spans(place[0], place[2])
-    return any(left <= east and west <= right for left, right in spans for west, east in others)

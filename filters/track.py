@@ -91,7 +91,7 @@ class Track(Filter):
                 message = f"a phrase of track must have 1 to {MAX_PHRASE_BYTES} bytes, not {size}"
                 raise ParameterError(message, param="track")
         if _PLAIN_PHRASES.fullmatch(value):
-            return cls([frozenset(text.lower().split()) for text in texts])
+            return cls([frozenset(fold(text).split()) for text in texts])
         phrases = [frozenset(map(_fold_term, text.split())) for text in texts]
         unmatchable = {term for text in texts for term in text.split() if _is_unmatchable(term)}
         unmatchable.update(text.strip() for text, phrase in zip(texts, phrases, strict=True) if not _has_word(phrase))

@@ -37,7 +37,7 @@ from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.recent_errors import RecentErrors
 from stream_server.monitoring.tracing import start_export
 from stream_server.monitoring.worker_sockets import WorkerSockets
-from stream_server.runtime import listening, logs
+from stream_server.runtime import listening
 from stream_server.runtime.listening import Listeners
 from stream_server.runtime.loop_watch import LoopWatch
 from stream_server.security import signing_keys, tokens
@@ -74,9 +74,6 @@ MIN_BUFFER_BYTES = 4096
 
 ONLY_PROCESS = WorkerSockets()
 """The sockets of a server of one process, which has no other workers."""
-
-APPLY_SETTINGS: "web.AppKey[Callable[[Config], None]]" = web.AppKey("apply_settings")
-"""The function that lets the running server use reloaded settings."""
 
 
 @asynccontextmanager
@@ -121,7 +118,6 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     services = _make_background_services(store, config, hub, directory)
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services)
     app[app_keys.REFUSE_WRITES], app[app_keys.TRENDS] = services.write_guard.refuse_writes, services.trends
-    app[APPLY_SETTINGS] = lambda newer: _apply_settings(app, newer)
     _add_operations(app, feed, services, workers)
     routes.add_routes(app)
     hub.start()
@@ -163,7 +159,8 @@ async def serve_application(
 def _make_store(config: Config, verify_feed: Callable[[], Awaitable[None]]) -> Store:
     return Store(
         config.redis, timeout_seconds=config.redis_timeout_seconds, replica_url=config.redis_read,
-        min_write_replicas=config.write_replicas, size_limits=SizeLimits.from_config(config),
+        min_write_replicas=config.write_replicas,
+        size_limits=SizeLimits.of_settings(config),
         detect_language=detect_language if config.detect_language == "on" else detect_nothing,
         verify_feed=verify_feed, bus_key=signing_keys.to_bus_key(config.bus_secret) if config.bus_secret else b"",
     )  # fmt: skip
@@ -216,19 +213,15 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
 
 async def _run_background_services(services: BackgroundServices, config: Config) -> None:
     """Run all services until cancelled; with ``--job-workers 0``, without job workers and the loops beside them."""
+    beside_jobs = (services.repair_loop, services.expiry_loop, services.idle_homes_loop)
+    loops = (
+        *(beside_jobs if config.job_workers else ()), services.trimmer, services.loop_watch, services.directory,
+        services.token_recheck, services.write_guard, services.trends, services.cluster_watch,
+    )  # fmt: skip
     async with asyncio.TaskGroup() as group:
-        group.create_task(services.job_workers.run(config.job_workers), name="job workers")
-        if config.job_workers:
-            group.create_task(services.repair_loop.run(), name="repair loop")
-            group.create_task(services.expiry_loop.run(), name="expiry of statuses")
-            group.create_task(services.idle_homes_loop.run(), name="idle home timelines")
-        group.create_task(services.trimmer.run(), name="trimmer")
-        group.create_task(services.loop_watch.run(), name="loop watch")
-        group.create_task(services.directory.run(), name="directory of streams")
-        group.create_task(services.token_recheck.run(), name="recheck of tokens")
-        group.create_task(services.write_guard.run(), name="guard of writes")
-        group.create_task(services.trends.run(), name="trends")
-        group.create_task(services.cluster_watch.run(), name="watch of the cluster")
+        group.create_task(services.job_workers.run(config.job_workers), name="JobWorkers")
+        for loop in loops:
+            group.create_task(loop.run(), name=type(loop).__name__)
 
 
 async def _fill_memory(log: LogReader, hub: Hub, services: BackgroundServices) -> None:
@@ -244,12 +237,6 @@ async def _wait_for_feed(feed: Feed, feed_task: "asyncio.Task[None]") -> None:
     ready.cancel()
     if feed_task.done():
         feed_task.result()
-
-
-def _apply_settings(app: web.Application, newer: Config) -> None:
-    """Copy reloaded settings into the config, which request handlers read at each use, and set the log's level."""
-    app[app_keys.CONFIG].apply_reloadable(newer)
-    logs.set_level(newer.log_level)
 
 
 def _client_limits(config: Config) -> HubLimits:

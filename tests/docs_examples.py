@@ -19,10 +19,10 @@ from tests.end_to_end.server import ROOT, SECRET, Server
 DOCUMENTED_ADDRESS = "http://127.0.0.1:8000"
 """The address in the documentation. It is replaced by that of the server under test."""
 
-STREAM_SECONDS = 2
+STREAM_SECONDS = 1
 """A block may read a stream for this many seconds."""
 
-PROGRAM_SECONDS = 4
+PROGRAM_SECONDS = 3
 """A program that still runs after this many seconds reads a stream without an error."""
 
 _FENCE = re.compile(

@@ -1,15 +1,9 @@
 """A certificate authority that lives as long as a test run, and a TLS proxy before a server or a Redis."""
 
-import asyncio
 import datetime as dt
 import ipaddress
 import ssl
-from asyncio import StreamReader, StreamWriter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Self
-from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -17,8 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
 from cryptography.x509.oid import NameOID
 
-from tests.listening import stop_listening
-from tests.redis_process import RedisProcess
+from tests.end_to_end.faults.proxy import Proxy, Target
 
 
 class Authority:
@@ -85,78 +78,13 @@ def _key_pem(key: EllipticCurvePrivateKey) -> bytes:
     )
 
 
-class TlsProxy:
-    """Takes TLS on a free port of localhost and forwards the plain bytes to ``server``."""
+class TlsProxy(Proxy):
+    """Takes TLS on a free port of localhost and forwards the plain bytes to ``target``. Clients trust ``ca``."""
 
-    def __init__(self, server: str, authority: Authority) -> None:
-        behind = urlsplit(server)
-        self._behind = (behind.hostname, behind.port)
-        self._context = authority.context()
-        self._talks: set[asyncio.Task[None]] = set()
-        self.ca: Path = authority.ca
-        self.port = 0
+    def __init__(self, target: Target, authority: Authority) -> None:
+        super().__init__(target, tls=authority.context())
+        self.ca = authority.ca
 
     @property
     def netloc(self) -> str:
-        return f"localhost:{self.port}"
-
-    @property
-    def address(self) -> str:
-        return f"https://{self.netloc}"
-
-    async def __aenter__(self) -> Self:
-        self._front = await asyncio.start_server(self._talk, "127.0.0.1", 0, ssl=self._context)
-        self.port = self._front.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await stop_listening(self._front)
-        for talk in list(self._talks):
-            talk.cancel()
-        await asyncio.gather(*self._talks, return_exceptions=True)
-
-    async def _talk(self, reader: StreamReader, writer: StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._talks.add(task)
-        server_reader, server_writer = await asyncio.open_connection(*self._behind)
-        ways = [asyncio.create_task(pump(reader, server_writer)), asyncio.create_task(pump(server_reader, writer))]
-        try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
-            server_writer.close()
-            writer.close()
-            self._talks.discard(task)
-
-
-async def pump(reader: StreamReader, writer: StreamWriter) -> None:
-    with suppress(ConnectionError, ssl.SSLError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-
-
-@asynccontextmanager
-async def tls_in_front_of(target: RedisProcess, folder: Path) -> AsyncIterator[tuple[int, Path]]:
-    """Accept TLS connections and forward them to a Redis. Yields the port, and the authority to trust."""
-    authority = Authority(folder)
-
-    async def forward(reader: StreamReader, writer: StreamWriter) -> None:
-        other_reader, other_writer = await asyncio.open_unix_connection(str(target.socket))
-        await asyncio.gather(_copy(reader, other_writer), _copy(other_reader, writer), return_exceptions=True)
-
-    listening = await asyncio.start_server(forward, "127.0.0.1", 0, ssl=authority.context())
-    try:
-        yield listening.sockets[0].getsockname()[1], authority.ca
-    finally:
-        await stop_listening(listening)
-
-
-async def _copy(reader: StreamReader, writer: StreamWriter) -> None:
-    try:
-        await pump(reader, writer)
-    finally:
-        writer.close()
+        return f"localhost:{self.address[1]}"

@@ -79,38 +79,21 @@ def _skip_blanks(text: str, at: int) -> int:
 def _read_token(text: str, at: int) -> Token:
     if kind := _PUNCTUATION.get(text[at]):
         return Token(kind, at + 1, at + 2)
-    if text[at] == '"':
-        return _read_phrase(text, at)
-    if name := _NAME.match(text, at):
-        return _read_named(text, at, name)
-    bare = _BARE.match(text, at)
-    end = bare.end() if bare else at + 1
-    _check_quote(text, end)
-    return Token("bare", at + 1, end + 1, text[at:end], value_column=at + 1)
-
-
-def _read_phrase(text: str, at: int) -> Token:
-    phrase, end = _read_quoted(text, at)
-    reach = _DISTANCE.match(text, end)
-    if reach:
-        end = reach.end()
-    _check_blank_after(text, end)
-    number = reach.group(1) if reach else None
-    return Token("quoted", at + 1, end + 1, phrase, value_column=at + 1, quoted=True, distance=number)
-
-
-def _read_named(text: str, at: int, name: re.Match[str]) -> Token:
-    start = name.end()
-    quoted = text.startswith('"', start)
-    if quoted:
+    found = _NAME.match(text, at)
+    start, name = (found.end(), found.group(1).lower()) if found else (at, "")
+    if text.startswith('"', start):
         value, end = _read_quoted(text, start)
-        _check_blank_after(text, end)
-    else:
-        found = _VALUE.match(text, start)
-        end = found.end() if found else start
-        value = text[start:end]
-        _check_quote(text, end)
-    return Token("named", at + 1, end + 1, value, name.group(1).lower(), start + 1, quoted)
+        reach = None if name else _DISTANCE.match(text, end)
+        end = reach.end() if reach else end
+        if end < len(text) and not text[end].isspace() and text[end] not in "()":
+            raise RuleError("a word follows the quote without a space", column=end + 1, expected="a blank")
+        distance = reach.group(1) if reach else None
+        return Token("named" if name else "quoted", at + 1, end + 1, value, name, start + 1, True, distance)
+    bare = (_VALUE if name else _BARE).match(text, start)
+    end = bare.end() if bare else start
+    if text.startswith('"', end):
+        raise RuleError("a quote begins inside a word", column=end + 1, expected="a blank before the quote")
+    return Token("named" if name else "bare", at + 1, end + 1, text[start:end], name, start + 1)
 
 
 def _read_quoted(text: str, at: int) -> tuple[str, int]:
@@ -123,16 +106,6 @@ def _read_quoted(text: str, at: int) -> tuple[str, int]:
         if unicodedata.category(character) == "Cc":
             raise RuleError("the quotes contain a control character", column=at + 2 + place, expected="text")
     return _ESCAPED.sub(r"\1", inside), found.end()
-
-
-def _check_quote(text: str, end: int) -> None:
-    if text.startswith('"', end):
-        raise RuleError("a quote begins inside a word", column=end + 1, expected="a blank before the quote")
-
-
-def _check_blank_after(text: str, end: int) -> None:
-    if end < len(text) and not text[end].isspace() and text[end] not in "()":
-        raise RuleError("a word follows the quote without a space", column=end + 1, expected="a blank")
 
 
 def _check_characters(text: str) -> None:

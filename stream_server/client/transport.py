@@ -12,7 +12,7 @@ import random
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, TypeVar, Unpack
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -103,29 +103,6 @@ class ClientOptions(TypedDict, total=False):
     """Delays between attempts; by default about 0.1 s, doubling up to 5 s."""
 
 
-class Request(NamedTuple):
-    """One request, the same in all its attempts. ``data`` is the JSON of the body; a read has an empty ``key``."""
-
-    method: str
-    path: str
-    query: Mapping[str, str] | None
-    data: bytes | None
-    token: str | None
-    key: str
-    seconds: float
-    attempts: int
-    is_once: bool
-
-    def headers(self, token: str) -> dict[str, str]:
-        """Return the headers of an attempt with this token; an empty token sends none."""
-        found = {"Authorization": f"Bearer {token}"} if token else {}
-        if self.key:
-            found["Idempotency-Key"] = self.key
-        if self.data is not None:
-            found["Content-Type"] = "application/json"
-        return found
-
-
 class Transport:
     """The HTTP connections of one client, and its token.
 
@@ -176,52 +153,51 @@ class Transport:
         return decode_answer(answer, Any) if answer else None
 
     async def request_raw(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
-        """Send a request, and return the body of its answer."""
-        return await self._send(self._build(method, path, options))
-
-    def _build(self, method: str, path: str, options: RequestOptions) -> Request:
-        body = options.get("body")
-        return Request(
-            method, path, options.get("query"), None if body is None else msgspec.json.encode(body),
-            options.get("token"), _key_of(method, options),
-            options.get("seconds", self._seconds), options.get("attempts", self._attempts),
-            options.get("is_once", False),
-        )  # fmt: skip
-
-    async def _send(self, request: Request) -> bytes:
-        """Send the request until it succeeds, is refused, or has had its attempts."""
+        """Send a request until it succeeds, is refused, or has had its attempts. Return the body of its answer."""
+        is_read, body = method == "GET" or options.get("is_read", False), options.get("body")
+        key = "" if is_read else options.get("key") or uuid.uuid4().hex
+        headers = {"Idempotency-Key": key} if key else {}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        data = None if body is None else msgspec.json.encode(body)
         failures, may_have_happened, is_renewed = 0, False, False
         while True:
-            token = await self.tokens.get() if request.token is None else request.token
+            own_token = options.get("token")
+            token = await self.tokens.get() if own_token is None else own_token
             try:
-                return await self._send_once(request, token)
+                return await self._send(
+                    method, path, headers | ({"Authorization": f"Bearer {token}"} if token else {}), data, options
+                )
             except (RequestRefused, Unreachable) as error:
-                if self._can_renew(request, error) and not is_renewed:
+                can_renew = own_token is None and self.tokens.can_renew and not is_renewed
+                if can_renew and isinstance(error, RequestRefused) and error.code == "token_expired":
                     is_renewed = True  # the server refused the token before it did anything
                     self.tokens.discard(token)
                     continue
                 may_have_happened = may_have_happened or error.may_have_happened
                 failures += 1
-                if failures < request.attempts and _may_repeat(request, error, may_have_happened=may_have_happened):
+                may_repeat = error.is_temporary and not (options.get("is_once", False) and may_have_happened)
+                is_soon = (error.retry_after or 0.0) <= MAX_WAIT_SECONDS
+                if failures < options.get("attempts", self._attempts) and may_repeat and is_soon:
                     self.repeats += 1
                     await asyncio.sleep(self._backoff.delay(failures - 1, error.retry_after))
-                elif request.key and may_have_happened and not error.is_about_request:
-                    raise OutcomeUnknown(request.key, error) from error
+                elif key and may_have_happened and not error.is_about_request:
+                    raise OutcomeUnknown(key, error) from error
                 else:
                     raise
 
-    def _can_renew(self, request: Request, error: RequestRefused | Unreachable) -> bool:
-        is_expired = isinstance(error, RequestRefused) and error.code == "token_expired"
-        return is_expired and request.token is None and self.tokens.can_renew
-
-    async def _send_once(self, request: Request, token: str) -> bytes:
+    async def _send(
+        self, method: str, path: str, headers: dict[str, str], data: bytes | None, options: RequestOptions
+    ) -> bytes:
+        """Make one attempt."""
         if self._calls is None:
             raise RuntimeError("open the client with `async with` first")
-        timeout = aiohttp.ClientTimeout(total=request.seconds, connect=min(CONNECT_SECONDS, request.seconds))
+        seconds = options.get("seconds", self._seconds)
+        timeout = aiohttp.ClientTimeout(total=seconds, connect=min(CONNECT_SECONDS, seconds))
         try:
             async with self._calls.request(
-                request.method, self.url + request.path, headers=request.headers(token), data=request.data,
-                params=request.query, allow_redirects=False, timeout=timeout,
+                method, self.url + path, headers=headers, data=data, params=options.get("query"),
+                allow_redirects=False, timeout=timeout,
             ) as response:  # fmt: skip
                 answer = await response.read()
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
@@ -251,16 +227,6 @@ def check_address(url: str) -> str:
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise InvalidAddress(f"{shown} has a user, a query or a fragment: write it as http://127.0.0.1:8000")
     return url.rstrip("/")
-
-
-def _key_of(method: str, options: RequestOptions) -> str:
-    is_read = method == "GET" or options.get("is_read", False)
-    return "" if is_read else options.get("key") or uuid.uuid4().hex
-
-
-def _may_repeat(request: Request, error: RequestRefused | Unreachable, *, may_have_happened: bool) -> bool:
-    is_soon = (error.retry_after or 0.0) <= MAX_WAIT_SECONDS
-    return error.is_temporary and is_soon and not (request.is_once and may_have_happened)
 
 
 def decode_answer(answer: bytes, kind: Any, member: str = "") -> Any:

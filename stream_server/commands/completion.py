@@ -1,5 +1,7 @@
 """The command ``completion``: print a script by which the shell completes commands, options and their values."""
 
+import glob
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -55,12 +57,7 @@ def _server_folders(incomplete: str) -> list[Path]:
     start = Path(incomplete)
     folder, prefix = (start, "") if incomplete.endswith("/") or not incomplete else (start.parent, start.name)
     try:
-        names = [path for path, _ in zip(folder.glob(f"{_literal(prefix)}*"), range(MAX_FOLDERS), strict=False)]
-        return sorted(path for path in names if (path / RUN_FILE_NAME).is_file())
+        found = islice(folder.glob(f"{glob.escape(prefix)}*"), MAX_FOLDERS)
+        return sorted(path for path in found if (path / RUN_FILE_NAME).is_file())
     except OSError:
         return []
-
-
-def _literal(prefix: str) -> str:
-    """Return a glob pattern that matches exactly this text."""
-    return "".join(f"[{character}]" if character in "*?[" else character for character in prefix)

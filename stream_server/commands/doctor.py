@@ -95,8 +95,8 @@ async def _check_redis(settings: Config, url: str) -> list[CheckResult]:
     seconds = settings.redis_timeout_seconds
     results = await doctor_redis.check_sentinels(url, seconds)
     results += await check_cluster_setup(url, seconds, settings.write_replicas)
-    results += await doctor_redis.check_redis(url, seconds)
-    return results + await doctor_redis.check_replicas(settings, url) + await doctor_redis.check_expiry(url, seconds)
+    read_url, write_replicas = settings.redis_read, settings.write_replicas
+    return results + await doctor_redis.check_redis(url, seconds, read_url=read_url, write_replicas=write_replicas)
 
 
 def _embedded_redis_url(settings: Config, *, is_served: bool) -> str:

@@ -1,9 +1,10 @@
 """The checks of ``doctor`` for a Redis: whether it takes writes, its settings, Sentinels and replicas."""
 
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from stream_server.commands.doctor_machine import CheckResult, advice, broken, good
-from stream_server.config.settings import Config
 from stream_server.errors import ApiError
 from stream_server.jobs.write_guard import ALARM_SHARE
 from stream_server.store import keys
@@ -42,21 +43,39 @@ NODE_OF_A_CLUSTER = broken(
 )
 
 
-async def check_redis(url: str, timeout_seconds: float) -> list[CheckResult]:
-    """Check the Redis at ``url``: version, clock and configuration. The results never contain the URL's password."""
-    client = RedisClient(url, timeout_seconds)
+@asynccontextmanager
+async def opened(url: str, timeout_seconds: float, *, replica: bool = False) -> AsyncIterator[RedisClient]:
+    """Yield a client of the Redis at ``url``, or of a replica of it, and close it after the block."""
+    client = RedisClient(url, timeout_seconds, replica=replica)
     try:
-        started = time.time()
-        answer, (seconds, micros) = await client.execute(("INFO",), ("TIME",))
-        skew = _check_clock_skew(float(seconds) + float(micros) / 1e6, started, time.time())
-        info = parse_info(answer)
-        mode = [NODE_OF_A_CLUSTER] if is_cluster_node(info) and parse_cluster_url(url) is None else []
-        writes = await _check_writes(client, info)
-        return [_check_version(info), skew, *mode, *writes, *await _check_configuration(client, info)]
-    except ApiError as error:
-        return [broken(f"Redis {describe_for_operator(error)}")]
+        yield client
     finally:
         await client.close()
+
+
+async def check_redis(
+    url: str, timeout_seconds: float, *, read_url: str = "", write_replicas: int = 0
+) -> list[CheckResult]:
+    """Check the Redis at ``url``: version, clock, configuration, replicas. No result contains the URL's password.
+
+    ``read_url`` names the replica of ``--redis-read``, and ``write_replicas`` is that setting.
+    """
+    async with opened(url, timeout_seconds) as client:
+        try:
+            started = time.time()
+            answer, (seconds, micros) = await client.execute(("INFO",), ("TIME",))
+            skew = _check_clock_skew(float(seconds) + float(micros) / 1e6, started, time.time())
+            info = parse_info(answer)
+            mode = [NODE_OF_A_CLUSTER] if is_cluster_node(info) and client.topology is None else []
+            found = [_check_version(info), skew, *mode, *await _check_writes(client, info)]
+            found += await _check_configuration(client, info)
+            if read_url:
+                async with opened(read_url, timeout_seconds, replica=True) as near:
+                    found.append(await _check_replica(client, near))
+            found += _check_write_replicas(write_replicas, count_replicas(info))
+            return found + await _check_expiry(client)
+        except ApiError as error:
+            return [broken(f"Redis {describe_for_operator(error)}")]
 
 
 async def _check_writes(client: RedisClient, info: dict[str, str]) -> list[CheckResult]:
@@ -89,42 +108,22 @@ async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]
     return [*found, good("the Sentinels that answer agree on the primary")]
 
 
-async def check_expiry(url: str, timeout_seconds: float) -> list[CheckResult]:
+async def _check_expiry(client: RedisClient) -> list[CheckResult]:
     """Check whether old statuses could leave at the last attempt. Return [] if none failed."""
-    client = RedisClient(url, timeout_seconds)
-    try:
-        (failure,) = await client.execute(("HGET", keys.key_for("expiry"), "failure"))
-    except ApiError:
-        return []  # another check already reports that Redis does not answer
-    finally:
-        await client.close()
+    (failure,) = await client.execute(("HGET", keys.key_for("expiry"), "failure"))
     return [broken(f"no status leaves because of its age: {failure.decode()}")] if failure else []
 
 
-async def check_replicas(settings: Config, url: str) -> list[CheckResult]:
-    """Check if the replica of ``--redis-read`` works and the primary has at least ``--write-replicas`` replicas."""
-    seconds = settings.redis_timeout_seconds
-    primary, near = RedisClient(url, seconds), None
-    found = []
-    try:
-        answers, n = await primary.execute(("INFO", "replication"), ("HGET", keys.META, "n"))
-        if settings.redis_read:
-            near = ReplicaRouter(primary, RedisClient(settings.redis_read, seconds, replica=True))
-            found.append(REPLICA_KEEPS_UP if await near.try_replica(int(n or 0)) else REPLICA_UNUSABLE)
-        connected = count_replicas(parse_info(answers))
-        wanted = settings.write_replicas
-        if wanted > connected:
-            fault = f"writes wait for {wanted} replicas, but only {connected} are connected"
-            found.append(broken(f"{fault}: writes are refused"))
-        elif wanted:
-            found.append(good(f"{connected} replicas are connected; writes wait for {wanted}"))
-    except ApiError:
-        return found  # another check already reports that Redis does not answer
-    finally:
-        if near is not None:
-            await near.close()
-        await primary.close()
-    return found
+async def _check_replica(primary: RedisClient, near: RedisClient) -> CheckResult:
+    (n,) = await primary.execute(("HGET", keys.META, "n"))
+    return REPLICA_KEEPS_UP if await ReplicaRouter(primary, near).try_replica(int(n or 0)) else REPLICA_UNUSABLE
+
+
+def _check_write_replicas(wanted: int, connected: int) -> list[CheckResult]:
+    if wanted > connected:
+        fault = f"writes wait for {wanted} replicas, but only {connected} are connected"
+        return [broken(f"{fault}: writes are refused")]
+    return [good(f"{connected} replicas are connected; writes wait for {wanted}")] if wanted else []
 
 
 async def _check_configuration(client: RedisClient, info: dict[str, str]) -> list[CheckResult]:

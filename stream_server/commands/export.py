@@ -17,12 +17,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from stream_server.client import Backoff, Client, RequestRefused, StreamEnded, Unreachable
 from stream_server.client.connection import fits_in_url
-from stream_server.commands import server_access, setting_options
+from stream_server.commands import server_access
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.export_files import ExportFile, open_export
 from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.commands.tail import STREAM_SCOPES, filter_options, filter_parameters
-from stream_server.config import config
 
 BASES = ("track", "follow", "locations", "rule", "rules", "sample")
 """The filters that select events. Without one of them, and without `--param`, the export is the firehose."""
@@ -199,9 +198,7 @@ def export(
         end = parse_until(until, datetime.now(UTC))
     except (ValueError, OverflowError):
         raise CommandFailure(f"--until {until}: give `now`, a time such as 2026-12-31T18:00Z, or -15m", USAGE) from None
-    settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
-    token = server_access.token_source(given, settings, STREAM_SCOPES)
-    client = Client(server_access.server_address(given["url"], settings), token)
+    client = server_access.open_client(given, STREAM_SCOPES)
     summary = ExportSummary(str(target))
     with open_export(target) as file:
         asyncio.run(_export(client, parameters, since, end, file, summary))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from stream_server.commands.exit_codes import USAGE, CommandFailure
+from stream_server.commands.output import member
 from stream_server.events.one_line import encode_json
 
 if TYPE_CHECKING:
@@ -53,21 +54,16 @@ class EventRow(NamedTuple):
 
 def row_of(event: dict[str, Any]) -> EventRow:
     """Return the row of an event."""
-    text = _member(event, "comment") or _member(event, "status")
-    person = _member(event, "source") or _member(event, "user")
+    text = member(event, "comment") or member(event, "status")
+    person = member(event, "source") or member(event, "user")
     author = person if person and event["kind"] != "post" else {"id": text.get("uid"), "login": text.get("login")}
-    location, entities = _member(text, "location"), _member(text, "entities")
+    location, entities = member(text, "location"), member(text, "entities")
     return EventRow(
         text.get("id"), datetime.fromisoformat(event["at"]), event["kind"], author.get("id"), author.get("login"),
         text.get("message"), text.get("lang"), location.get("lon"), location.get("lat"),
         [tag["text"] for tag in entities.get("hashtags", ())], [one["login"] for one in entities.get("mentions", ())],
         encode_json(event).decode(),
     )  # fmt: skip
-
-
-def _member(event: dict[str, Any], name: str) -> dict[str, Any]:
-    found = event.get(name)
-    return found if isinstance(found, dict) else {}
 
 
 MAX_GROUP_ROWS = 20_000

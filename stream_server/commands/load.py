@@ -55,31 +55,23 @@ processors with the server, so its figures are lower bounds.
 """
 
 
-GROWTH = 1.02
-"""Ratio of the bounds of a bucket, so that a quantile is exact to one percent."""
-
-MIN_SECONDS = 1e-6
-
-
 class LatencyHistogram:
-    """Latencies in buckets that are two percent wide. An hour and a microsecond are 1,100 buckets apart."""
+    """Latencies in milliseconds, each rounded to three digits, so that their memory is bounded."""
 
     def __init__(self) -> None:
-        self._buckets: Counter[int] = Counter()
-        self.count = 0
+        self._counts: Counter[float] = Counter()
 
     def add(self, seconds: float) -> None:
-        """Count a latency; one below a microsecond counts as one."""
-        self._buckets[math.floor(math.log(max(seconds, MIN_SECONDS), GROWTH))] += 1
-        self.count += 1
+        """Count a latency."""
+        self._counts[float(f"{seconds * 1000:.3g}")] += 1
 
     def quantile_ms(self, share: float) -> float | None:
         """Return the latency in milliseconds below which ``share`` (0 to 1) of them lie; None if there are none."""
-        rank, seen = share * self.count, 0
-        for bucket in sorted(self._buckets):
-            seen += self._buckets[bucket]
+        rank, seen = share * self._counts.total(), 0
+        for latency in sorted(self._counts):
+            seen += self._counts[latency]
             if seen >= rank:
-                return round(math.pow(GROWTH, bucket + 0.5) * 1000, 3)
+                return latency
         return None
 
     def summary(self) -> dict[str, float | None]:

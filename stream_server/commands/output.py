@@ -110,11 +110,11 @@ def render_message(data: dict[str, Any], spans: Iterable[Span] = ()) -> Text:
 
 
 def _render_post(data: dict[str, Any], spans: Iterable[Span]) -> Text:
-    status = _member(data, "status")
+    status = member(data, "status")
     line = Text.assemble((f"@{_text(status, 'login')}", "bold cyan"), " ")
     if status.get("origin"):
         verb, end = ("quotes", ": ") if status.get("message") else ("reposts", " ")
-        line.append(f"{verb} @{_text(_member(status, 'original'), 'login')}{end}", style="green")
+        line.append(f"{verb} @{_text(member(status, 'original'), 'login')}{end}", style="green")
     message = _status_text(status)
     text = Text(escape_controls(message))
     for pattern, style in HIGHLIGHTS:
@@ -127,24 +127,24 @@ def _render_post(data: dict[str, Any], spans: Iterable[Span]) -> Text:
 
 def _status_text(status: dict[str, Any]) -> str:
     """Return the message of the status; for a repost without a comment, the message of the reposted status."""
-    return str(status.get("message") or _member(status, "original").get("message") or "")
+    return str(status.get("message") or member(status, "original").get("message") or "")
 
 
 def _status_place(status: dict[str, Any]) -> str:
     point = status.get("location")
-    place = _text(_member(status, "place"), "name")
+    place = _text(member(status, "place"), "name")
     if isinstance(point, dict):
         place = f"{place} {point.get('lat')}, {point.get('lon')}".strip()
     return f"  ({escape_controls(place)})" if place else ""
 
 
 def _render_delete(data: dict[str, Any]) -> Text:
-    return Text(f"status {_text(_member(data, 'status'), 'id')} was deleted", style="red")
+    return Text(f"status {_text(member(data, 'status'), 'id')} was deleted", style="red")
 
 
 def _relation_renderer(verb: str) -> Callable[[dict[str, Any]], Text]:
     def render_relation(data: dict[str, Any]) -> Text:
-        source, target = _text(_member(data, "source"), "login"), _text(_member(data, "target"), "login")
+        source, target = _text(member(data, "source"), "login"), _text(member(data, "target"), "login")
         return Text.assemble((f"@{source}", "bold cyan"), f" {verb} ", (f"@{target}", "cyan"))
 
     return render_relation
@@ -161,7 +161,7 @@ def _render_other(data: dict[str, Any]) -> Text:
     return Text(escape_controls(json.dumps(shown, ensure_ascii=False)), style="dim")
 
 
-def _member(data: dict[str, Any], name: str) -> dict[str, Any]:
+def member(data: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the member ``name`` of a JSON object; {} if it is missing or is not an object itself."""
     found = data.get(name)
     return found if isinstance(found, dict) else {}

@@ -16,12 +16,13 @@ from typing import Any, TypeVar
 
 import click
 
+from stream_server.client import Client
 from stream_server.commands import setting_options
 from stream_server.commands.exit_codes import UNREACHABLE, USAGE, CommandFailure
-from stream_server.config.settings import Config
+from stream_server.config import config
+from stream_server.config.settings import SETTINGS, Config
 from stream_server.errors import ApiError, Unavailable
 from stream_server.runtime import run_file
-from stream_server.runtime.sign_in_link import make_sign_in_link
 from stream_server.security import signing_keys
 from stream_server.security.signing_keys import load_or_create_secret
 from stream_server.security.tokens import TokenAuthority
@@ -47,26 +48,34 @@ _NO_KEY_NAMED = (
 )
 
 
-def server_address(url: str | None, config: Config) -> str:
+def server_address(url: str | None, settings: Config) -> str:
     """Return the URL of the server: ``url``, else the one in the run file, else that of the settings' host and port."""
-    running = run_file.read(config.data_dir) if config.data_dir else None
-    return url or (run_file.server_url(config) if running is None else running.url)
+    running = run_file.read(settings.data_dir) if settings.data_dir else None
+    return url or (run_file.server_url(settings) if running is None else running.url)
 
 
-def with_server_redis(config: Config, *, needs_key: bool = False) -> Config:
-    """Return ``config`` with a Redis URL. If the settings have none, take the running server's from its run file.
+def with_server_redis(settings: Config, *, needs_key: bool = False) -> Config:
+    """Return ``settings`` with a Redis URL. If the settings have none, take the running server's from its run file.
+
+    From there also come the settings that the command must share with the server, unless its own are not the defaults.
+    With a Redis URL nobody tells the command of them, so the person must give the same to both.
 
     Raises :class:`CommandFailure` if there is neither. The message names the options that would help: those for Redis
     and, with ``needs_key``, also those for the key that signs tokens.
     """
-    if config.redis:
-        return config
-    if not config.data_dir:
+    if settings.redis:
+        return settings
+    if not settings.data_dir:
         raise CommandFailure(_NO_KEY_NAMED if needs_key else _NO_SERVER_NAMED, USAGE)
-    running = run_file.read(config.data_dir)
+    running = run_file.read(settings.data_dir)
     if running is None:
-        raise CommandFailure(f"no server is running on the data folder {config.data_dir}", UNREACHABLE)
-    return replace(config, redis=running.redis)
+        raise CommandFailure(f"no server is running on the data folder {settings.data_dir}", UNREACHABLE)
+    defaults = {setting.name: setting.default for setting in SETTINGS}
+    shared = {
+        name: value for name, value in running.settings.items()
+        if name in run_file.SHARED_SETTINGS and getattr(settings, name) == defaults[name]
+    }  # fmt: skip
+    return replace(settings, redis=running.redis, **shared)
 
 
 class ServerAccess:
@@ -81,34 +90,37 @@ class ServerAccess:
         return self._authority.issue(user_id, scopes, ttl_seconds, time.time())[0]
 
     async def make_sign_in_link(self, user_id: str, scopes: frozenset[str], address: str) -> str:
-        """Return a link that signs the user in to the console of the server at ``address``, once.
+        """Return a link that signs the user in to the console of the server at ``address``, once, within 15 minutes.
 
         Raises :class:`CommandFailure` for a server that cannot sign the tokens of the session.
         """
         if not self._authority.can_issue:
             raise CommandFailure("a server without a private key has no sign-in: its users bring their tokens", USAGE)
-        return await make_sign_in_link(self._store, address, SignIn(user_id, scopes))
+        # The code is in the fragment, which a browser sends to no server.
+        return f"{address}/#code={await self._store.sign_ins.issue(SignIn(user_id, scopes))}"
 
     async def find_user(self, login: str, *, create: bool = False) -> str:
-        """Return the id of the user with ``login``. If the account is missing and ``create`` is true, create it.
-
-        Raises :class:`CommandFailure` if the account is missing and ``create`` is false.
-        """
+        """Return the id of the user with ``login``. If the account is missing and ``create`` is true, create it."""
         if create:
             created = await self._store.users.create_many([(login, login)], IdempotencyKey.generate())
             return created[0][0]
-        found = await self._store.users.resolve_logins([login])
-        if login.lower() not in found:
-            raise CommandFailure(f"unknown login {login}; `stream-server token --create` creates the account")
-        return found[login.lower()]
+        return await find_user(self._store, login)
+
+
+async def find_user(store: Store, login: str) -> str:
+    """Return the id of the user with ``login``. Raises :class:`CommandFailure` if there is none."""
+    found = await store.users.resolve_logins([login])
+    if login.lower() not in found:
+        raise CommandFailure(f"unknown login {login}; `stream-server token --create` creates the account")
+    return found[login.lower()]
 
 
 @asynccontextmanager
-async def open_store(config: Config) -> AsyncIterator[Store]:
+async def open_store(settings: Config) -> AsyncIterator[Store]:
     """Open the store (the data in Redis) for the block. Raises :class:`CommandFailure` if the Redis is unusable."""
     opened = Store(
-        config.redis, timeout_seconds=config.redis_timeout_seconds, min_write_replicas=config.write_replicas,
-        size_limits=SizeLimits.from_config(config), bus_key=_bus_key(config),
+        settings.redis, timeout_seconds=settings.redis_timeout_seconds, min_write_replicas=settings.write_replicas,
+        size_limits=SizeLimits.of_settings(settings), bus_key=_bus_key(settings),
     )  # fmt: skip
     try:
         await opened.open()
@@ -122,33 +134,33 @@ async def open_store(config: Config) -> AsyncIterator[Store]:
 
 
 @asynccontextmanager
-async def open_server_access(config: Config) -> AsyncIterator[ServerAccess]:
+async def open_server_access(settings: Config) -> AsyncIterator[ServerAccess]:
     """Yield the :class:`ServerAccess`. Raises :class:`CommandFailure` without a usable Redis or signing key."""
-    config = with_server_redis(config, needs_key=True)
-    authority = TokenAuthority(config, _signing_secret(config))
-    async with open_store(config) as store:
+    settings = with_server_redis(settings, needs_key=True)
+    authority = TokenAuthority(settings, _signing_secret(settings))
+    async with open_store(settings) as store:
         yield ServerAccess(store, authority)
 
 
-def _bus_key(config: Config) -> bytes:
+def _bus_key(settings: Config) -> bytes:
     """Return the key that signs published entries, or no bytes. Without it servers confirm them against the log."""
-    file = Path(config.data_dir) / "jwt.secret" if config.data_dir else None
+    file = Path(settings.data_dir) / "jwt.secret" if settings.data_dir else None
     secret = file.read_text(encoding="ascii").strip() if file is not None and file.exists() else ""
-    found = signing_keys.derive_bus_secret(config, secret)
+    found = signing_keys.derive_bus_secret(settings, secret)
     return signing_keys.to_bus_key(found) if found else b""
 
 
-def _signing_secret(config: Config) -> str:
+def _signing_secret(settings: Config) -> str:
     """Return the HS256 key in the data folder; empty if the settings already give the key or use another algorithm.
 
     Raises :class:`CommandFailure` if the key is needed and the folder has none.
     """
-    if config.jwt_secret or config.jwt_algorithm != "HS256":
+    if settings.jwt_secret or settings.jwt_algorithm != "HS256":
         return ""
-    if not config.data_dir or not (Path(config.data_dir) / "jwt.secret").exists():
+    if not settings.data_dir or not (Path(settings.data_dir) / "jwt.secret").exists():
         advice = "give the server's jwt_secret, --data-dir, --settings-file, or --jwt-algorithm and --jwt-key-file"
         raise CommandFailure(f"the key that signs tokens is missing: {advice}", USAGE)
-    return load_or_create_secret(config.data_dir)
+    return load_or_create_secret(settings.data_dir)
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -170,19 +182,20 @@ def credential_options(command: Command) -> Command:
     return command
 
 
-def token_source(given: Mapping[str, Any], settings: Config, scopes: frozenset[str]) -> str | Callable[[], str]:
-    """Return the given token; for ``--user``, return a function that signs a new token with ``scopes`` at each call.
+def open_client(given: Mapping[str, Any], scopes: frozenset[str]) -> Client:
+    """Return a client with the server and the token of the options. For ``--user`` it signs tokens with ``scopes``.
 
     Raises :class:`CommandFailure` unless exactly one of ``--token``, ``--token-file`` and ``--user`` is given.
     """
-    chosen = [name for name in ("token", "token_file", "user") if given[name]]
-    if len(chosen) != 1:
+    settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
+    if sum(bool(given[name]) for name in ("token", "token_file", "user")) != 1:
         raise CommandFailure("no credential: give exactly one of --token, --token-file and --user", USAGE)
-    if given["token"]:
-        return str(given["token"]).strip()
-    if given["token_file"]:
-        return str(given["token_file"].read()).strip()
-    return asyncio.run(_make_signer(settings, given["user"], scopes))
+    token: str | Callable[[], str]
+    if given["user"]:
+        token = asyncio.run(_make_signer(settings, given["user"], scopes))
+    else:
+        token = (given["token"] or given["token_file"].read()).strip()
+    return Client(server_address(given["url"], settings), token)
 
 
 async def _make_signer(settings: Config, login: str, scopes: frozenset[str]) -> Callable[[], str]:

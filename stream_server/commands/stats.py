@@ -11,9 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from stream_server.client import Client
-from stream_server.commands import server_access, setting_options
+from stream_server.commands import server_access
 from stream_server.commands.output import JSON_OPTION, OutputConsole, escape_controls, print_json
-from stream_server.config import config
 from stream_server.monitoring.operations import HostState, WorkerState
 
 Rows = list[tuple[str, ...]]
@@ -52,9 +51,7 @@ def stats(*, every: float | None, once: bool, as_json: bool, **given: Any) -> No
     second, lag, longest hold of its event loop in the last minute, memory, and processor time. Rates are computed from
     two answers of the server, so the first table has none.
     """
-    settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
-    token = server_access.token_source(given, settings, STATS_SCOPES)
-    client = Client(server_access.server_address(given["url"], settings), token)
+    client = server_access.open_client(given, STATS_SCOPES)
     console = OutputConsole()
     seconds = EVERY_SECONDS if every is None else every
     if as_json:

@@ -16,7 +16,7 @@ from rich.status import Status
 
 from stream_server.client import Client, Event, Gap, Stream
 from stream_server.client.connection import Framing
-from stream_server.commands import server_access, setting_options
+from stream_server.commands import server_access
 from stream_server.commands.exit_codes import USAGE, CommandFailure
 from stream_server.commands.output import (
     JSON_OPTION,
@@ -25,7 +25,6 @@ from stream_server.commands.output import (
     escape_json_controls,
     render_message,
 )
-from stream_server.config import config
 from stream_server.wire.messages import Effective, Goodbye, Hello, StreamWarning
 
 FILTER_OPTIONS = {
@@ -93,13 +92,10 @@ def tail(
     matched are marked, and the last line shows the rate and the median age of the events of the last ten seconds.
     """
     parameters = filter_parameters(given, more) | ({"firehose": "true"} if firehose else {})
-    settings = config.load({name: given[name] for name in setting_options.ACCESS_SETTINGS})
-    token = server_access.token_source(given, settings, STREAM_SCOPES)
-    url = server_access.server_address(given["url"], settings)
+    client = server_access.open_client(given, STREAM_SCOPES)
     view = TailOutput(as_json=as_json)
     if explain or (view.marks_matches and parameters.keys() & EXPLAINED):
         parameters["explain"] = "true"
-    client = Client(url, token)
     stream = client.stream(
         more=parameters, since=since, framing=framing, control=True, on_connection_change=view.show_connection
     )

@@ -38,13 +38,19 @@ def parse_duration(text: str) -> int:
     return seconds
 
 
+SCOPE_OPTION = click.option(
+    "--scope", default="read write stream", show_default=True, help=f"Blank-separated: {' '.join(SCOPES)}."
+)
+CREATE_OPTION = click.option("--create", is_flag=True, help="Create the account, without a password, if it is missing.")
+
+
 @click.command(epilog=EPILOG)
 @click.option("--user", "login", required=True, metavar="LOGIN", help="User of the token.")
-@click.option("--scope", default="read write stream", show_default=True, help=f"Blank-separated: {' '.join(SCOPES)}.")
+@SCOPE_OPTION
 @click.option(
     "--ttl", metavar="DURATION", default="1h", show_default=True, help="Lifetime: 90 (seconds), 15m, 1h, 30d."
 )
-@click.option("--create", is_flag=True, help="Create the account, without a password, if it is missing.")
+@CREATE_OPTION
 @JSON_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
 def token(*, login: str, scope: str, ttl: str, create: bool, as_json: bool, **flags: Any) -> None:
@@ -85,8 +91,8 @@ Examples:
 
 @click.command("sign-in", epilog=SIGN_IN_EPILOG)
 @click.option("--user", "login", required=True, metavar="LOGIN", help="User whom the link signs in.")
-@click.option("--scope", default="read write stream", show_default=True, help=f"Blank-separated: {' '.join(SCOPES)}.")
-@click.option("--create", is_flag=True, help="Create the account, without a password, if it is missing.")
+@SCOPE_OPTION
+@CREATE_OPTION
 @click.option("--url", metavar="URL", help="Address of the server as the browser reaches it, if it is another one.")
 @JSON_OPTION
 @setting_options.options(*setting_options.ACCESS_SETTINGS)
@@ -131,7 +137,5 @@ def admin(*, login: str, remove: bool, as_json: bool, **flags: Any) -> None:
 
 async def _grant(settings: Config, login: str, scopes: str) -> None:
     async with server_access.open_store(settings) as store:
-        found = await store.users.resolve_logins([login])
-        if login.lower() not in found:
-            raise CommandFailure(f"unknown login {login}")
-        await store.users.grant_scopes("", found[login.lower()], scopes, IdempotencyKey.generate())
+        user_id = await server_access.find_user(store, login)
+        await store.users.grant_scopes("", user_id, scopes, IdempotencyKey.generate())

@@ -41,8 +41,8 @@ Examples:
   stream-server worker --data-dir ./data          beside the server on that folder
 
 \b
-Give it the same --timeline-max, --fanout-batch-size, --log-max-…, --status-…
-and --home-idle-days as the servers.
+With --data-dir it takes --timeline-max, --fanout-batch-size, --log-max-… and --home-idle-days
+from the server. With --redis, give it those of the servers. Always give it their --status-….
 """
 
 
@@ -64,22 +64,18 @@ def worker(*, as_json: bool, **flags: Any) -> None:
 async def run_worker(settings: Config, console: OutputConsole) -> dict[str, int]:
     """Run job workers and the trimmer until SIGTERM or SIGINT, and show the progress. Return the counts at the end."""
     async with server_access.open_store(settings) as store:
-        job_workers = JobWorkers(store.job_queue, store.job_runner, random.Random())
+        jitter, loop = random.Random(), asyncio.get_running_loop()
+        job_workers = JobWorkers(store.job_queue, store.job_runner, jitter)
         limits = RetentionLimits(settings.log_max_seconds, settings.log_max_bytes)
-        trimmer = LogTrimmer(store.retention, limits, random.Random())
-        progress_task = asyncio.create_task(_show_progress(job_workers, console), name="worker progress")
-        tasks = [
-            asyncio.create_task(job_workers.run(settings.job_workers or 1), name="job workers"),
-            asyncio.create_task(trimmer.run(), name="trimmer"),
-            asyncio.create_task(
-                IdleHomesLoop(store.idle_homes, settings.home_idle_days, random.Random()).run(), name="idle homes"
-            ),
-            asyncio.create_task(make_expiry_loop(store.expiry, settings, random.Random()).run(), name="expiry"),
-            progress_task,
-        ]
-        loop = asyncio.get_running_loop()
+        work = (
+            _show_progress(job_workers, console), job_workers.run(settings.job_workers or 1),
+            LogTrimmer(store.retention, limits, jitter).run(),
+            IdleHomesLoop(store.idle_homes, settings.home_idle_days, jitter).run(),
+            make_expiry_loop(store.expiry, settings, jitter).run(),
+        )  # fmt: skip
+        tasks = [asyncio.create_task(each) for each in work]
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, progress_task.cancel)
+            loop.add_signal_handler(number, tasks[0].cancel)
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in tasks:
             task.cancel()
@@ -122,7 +118,7 @@ Examples:
 
 \b
 Exit codes: 0 no faults, 1 faults, repaired or not. Every server does the same automatically every
-hour. Give this command the --timeline-max and --fanout-batch-size of the servers.
+hour. With --redis, give this command the --timeline-max and --fanout-batch-size of the servers.
 """
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from stream_server.config.settings import Config, InvalidSetting
+from stream_server.runtime import logs
 
 logger = logging.getLogger(__name__)
 
@@ -25,36 +26,44 @@ class SettingsReloader:
     """
 
     def __init__(self, config: Config, read: Callable[[], Config]) -> None:
-        self._current = replace(config)  # a copy, because `apply` may change the object that the caller passed
+        self._known = replace(config)  # a copy, because a reload changes the object that the caller passed
         self._read = read
         self._requested = asyncio.Event()
         self._had_terminal = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN and _has_terminal()
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._on_sighup)
 
-    async def run(self, apply: Callable[[Config], None], *, is_worker: bool = False) -> None:
-        """Reload at each SIGHUP until cancelled: pass the new settings to ``apply``, and log what has changed.
+    async def run(
+        self, config: Config, *, is_worker: bool = False, on_reload: Callable[[], None] = lambda: None
+    ) -> None:
+        """Reload at each SIGHUP until cancelled, and call ``on_reload`` after each.
 
-        A worker does not log that, because its supervisor does. It has also got settings that are in no file.
+        The objects of this process read their settings from ``config`` at each use. A worker does not log what has
+        changed, because its supervisor does. It has also got settings that are in no file.
         """
         while True:
             await self._requested.wait()
             self._requested.clear()
-            self.reload_now(apply, is_worker=is_worker)
+            if self.reload_now(config, is_worker=is_worker):
+                on_reload()
 
-    def reload_now(self, apply: Callable[[Config], None], *, is_worker: bool = False) -> None:
-        """Read the settings again, pass them to ``apply`` and log what has changed. Invalid settings change nothing."""
+    def reload_now(self, config: Config, *, is_worker: bool = False) -> bool:
+        """Read the settings again, copy the reloadable ones into ``config``, and log what has changed.
+
+        Return False if the settings are invalid, which changes nothing.
+        """
         try:
             newer = self._read()
         except InvalidSetting as error:
             logger.warning("nothing was reloaded: %s", error)
-            return
-        apply(newer)
-        if is_worker:
-            return
-        later = self._current.settings_needing_restart(newer)
-        changes = [f"{name}: {old} -> {getattr(newer, name)}" for name, old in self._current.apply_reloadable(newer)]
-        restart = f"; these settings need a restart: {', '.join(later)}" if later else ""
-        logger.info("reloaded %s%s", ", ".join(changes) or "the settings: none has changed", restart)
+            return False
+        config.apply_reloadable(newer)
+        logs.set_level(newer.log_level)
+        later = self._known.settings_needing_restart(newer)
+        changes = [f"{name}: {old} -> {getattr(newer, name)}" for name, old in self._known.apply_reloadable(newer)]
+        if not is_worker:
+            restart = f"; these settings need a restart: {', '.join(later)}" if later else ""
+            logger.info("reloaded %s%s", ", ".join(changes) or "the settings: none has changed", restart)
+        return True
 
     def _on_sighup(self) -> None:
         """Request a reload or, if SIGHUP came because the terminal has closed, also end the process by SIGTERM."""

@@ -187,13 +187,12 @@ function runs(samples) {
 function drawRun(context, run, x, y, height) {
   const first = run[0];
   const last = run[run.length - 1];
-  context.beginPath();
-  context.moveTo(x(first), height);
-  run.forEach((sample) => context.lineTo(x(sample), y(sample)));
-  context.lineTo(x(last), height);
-  context.fill();
-  context.beginPath();
-  run.forEach((sample, at) => (at ? context.lineTo(x(sample), y(sample)) : context.moveTo(x(sample), y(sample))));
-  if (run.length === 1) context.arc(x(first), y(first), 1.5, 0, 2 * Math.PI);
-  context.stroke();
+  const line = new Path2D();
+  run.forEach((sample) => line.lineTo(x(sample), y(sample)));
+  if (run.length === 1) line.arc(x(first), y(first), 1.5, 0, 2 * Math.PI);
+  const area = new Path2D(line);
+  area.lineTo(x(last), height);
+  area.lineTo(x(first), height);
+  context.fill(area);
+  context.stroke(line);
 }

@@ -2,6 +2,7 @@
 // A post as a row: who, when, the text with its links and matched words, and why it matched.
 
 import { fill, h, icon, isolate, time } from "./dom.js";
+import { place, quote } from "./people/post.js";
 import { textNodes } from "./people/text.js";
 import { explain } from "./forms.js";
 
@@ -35,8 +36,7 @@ export function postRow(record, app, column) {
         status.lang && status.lang !== "und" && h("span", { class: "muted small" }, status.lang),
         time(status.posted)),
       h("p", { class: "text", dir: "auto" }, textNodes(shown.message, shown.entities, record.reasons.flatMap((reason) => reason.indices ?? []))),
-      shown === status && status.original && quote(status.original),
-      status.place && h("p", { class: "place muted" }, icon("pin"), isolate(status.place.name)),
+      quote(status, time), place(status),
       h("footer", {},
         act("reply", "Reply (r)", () => app.compose({ in_reply_to: status.id, reply_to: status.login })),
         act("heart", "Like (l)", (button) => like(button, status, app)),
@@ -64,10 +64,6 @@ async function like(button, status, app) {
   if (app.undo.takeBack(path)) return;
   const answer = await app.attempt(() => app.client.request("PUT", path));
   if (answer) show(true, answer);
-}
-
-function quote(original) {
-  return h("blockquote", { dir: "auto" }, isolate(`@${original.login} `, { class: "muted" }), original.message);
 }
 
 /** @param {HTMLElement} toggle @param {HTMLElement} why @param {Record} record @param {any} app @param {{rule: string, why: string}} column */

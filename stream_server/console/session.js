@@ -1,7 +1,7 @@
 // @ts-check
 // The console's session: kept for all tabs of the browser, begun by a sign-in link or a password, refreshed by one tab.
 
-import { Client } from "./client.js";
+import { Client, memoryStore } from "./client.js";
 import { fill, h } from "./dom.js";
 import { form, problemBox } from "./forms.js";
 
@@ -24,17 +24,17 @@ export function scopesOf(token) {
  * claim in the storage, which the holder renews and others may take over after five seconds.
  */
 export function tabStore() {
-  /** @type {any} */ let kept = null;
+  const memory = memoryStore();
   let shared = true;
   const load = () => {
     try {
-      return shared ? JSON.parse(localStorage.getItem(KEY) ?? "null") : kept;
+      return shared ? JSON.parse(localStorage.getItem(KEY) ?? "null") : memory.load();
     } catch {
-      return kept;
+      return memory.load();
     }
   };
   const save = (session) => {
-    kept = session;
+    memory.save(session);
     try {
       if (session) localStorage.setItem(KEY, JSON.stringify(session));
       else localStorage.removeItem(KEY);
@@ -54,7 +54,7 @@ export function tabStore() {
         await shelve(load());
       }
     };
-    return navigator.locks ? navigator.locks.request(LOCK, agreed) : inTurn(shared ? () => withClaim(agreed) : agreed);
+    return navigator.locks ? navigator.locks.request(LOCK, agreed) : memory.lock(shared ? () => withClaim(agreed) : agreed);
   };
   return { load, save, lock };
 }
@@ -82,13 +82,6 @@ function transact(mode, ask) {
 const shelved = () => transact("readonly", (store) => store.get(KEY));
 
 const shelve = (session) => transact("readwrite", (store) => (session ? store.put(session, KEY) : store.delete(KEY)));
-
-/** @type {Promise<any>} */ let last = Promise.resolve();
-
-/** One work of this tab after the other. @param {() => Promise<any>} work */
-function inTurn(work) {
-  return (last = last.then(work, work));
-}
 
 /** @param {() => Promise<any>} work */
 async function withClaim(work) {

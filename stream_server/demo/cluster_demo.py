@@ -27,17 +27,13 @@ from stream_server.errors import ApiError
 from stream_server.runtime.child_processes import ChildProcesses
 from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
 from stream_server.runtime.private_folder import PrivateFolder
-from stream_server.runtime.sign_in_link import make_first_link
-from stream_server.security.tokens import TokenAuthority
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_nodes import parse_rows
 from stream_server.store.redis.cluster_topology import CORE_SLOT
 from stream_server.store.redis.replies import parse_info
-from stream_server.store.social.sign_ins import SignIn
 
 HOST = "127.0.0.1"
 SERVERS = 2
-TOKEN_SECONDS = 86_400
 REDIS_TIMEOUT_SECONDS = 10.0
 
 SLOTS = ((CORE_SLOT, CORE_SLOT), (0, 8191), (8192, CORE_SLOT - 1, CORE_SLOT + 1, 16_383))
@@ -167,7 +163,7 @@ async def run(port: int, print_text: PrintText) -> None:
             servers = await _start_servers(settings, processes)
             address = await _start_front(processes, port, servers, print_text)
             print_text(_guide(address, servers, names, core_pid))
-            await _run_content(settings, address, print_text)
+            await walkthrough.run_demo(settings, address, print_text)
             await asyncio.Event().wait()
     print_text("stopped")
 
@@ -320,18 +316,6 @@ async def _accepts(port: int) -> bool:
         return False
     writer.close()
     return True
-
-
-async def _run_content(settings: Config, address: str, print_text: PrintText) -> None:
-    authority = TokenAuthority(settings, settings.jwt_secret)
-
-    def sign_token(user_id: str, scopes: frozenset[str]) -> str:
-        return authority.issue(user_id, scopes, TOKEN_SECONDS, time.time())[0]
-
-    async def make_link(user_id: str, scopes: frozenset[str]) -> str:
-        return await make_first_link(settings, address, SignIn(user_id, scopes))
-
-    await walkthrough.run_demo(address, sign_token, make_link, print_text)
 
 
 def _guide(address: str, servers: list[int], names: list[str], core_pid: int) -> str:

@@ -10,7 +10,7 @@ import logging
 import random
 import secrets
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import count, cycle, islice
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +18,8 @@ from rich.console import Console
 from rich.text import Text
 
 from stream_server.client import Client, ClientFailure, RequestRefused
+from stream_server.commands.server_access import open_server_access
+from stream_server.config.settings import Config
 
 logger = logging.getLogger(__name__)
 
@@ -214,32 +216,33 @@ async def _create_lists(actions: DemoActions) -> None:
 
 POST_INTERVAL_SECONDS = 2.0
 
+TOKEN_SECONDS = 86_400
+"""Lifetime of the tokens that the demo signs."""
+
 SCOPES = frozenset({"read", "write", "stream", "firehose"})  # of the token that the guide prints
 CONSOLE_SCOPES = SCOPES | {"admin"}
 """Scopes of the session that the guide's link begins, so that the console also shows the view for operators."""
 
-MakeLink = Callable[[str, frozenset[str]], Awaitable[str]]
-"""Makes a link that signs a user, given by id, in to the console once, with these scopes."""
 
+async def run_demo(settings: Config, base_url: str, print_text: Callable[[str], None]) -> None:
+    """Create or find the demo content, print the guide, and post until cancelled. If the setup fails, print why.
 
-async def run_demo(
-    base_url: str, sign_token: SignToken, make_link: MakeLink, print_text: Callable[[str], None]
-) -> None:
-    """Create or find the demo content, print the guide, and post until cancelled. If the setup fails, print why."""
-    async with Client(base_url) as api:
+    ``settings`` are those of the server, with its Redis and its key of tokens.
+    """
+    async with Client(base_url) as api, open_server_access(settings) as access:
+
+        def sign_token(user_id: str, scopes: frozenset[str]) -> str:
+            return access.sign_token(user_id, scopes, TOKEN_SECONDS)
+
         try:
             world = await find_or_create_world(api, sign_token)
         except ClientFailure as error:
             print_text(f"The demo could not be set up: {error}")
             return
-        print_text(_browser_line(await make_link(world.user_ids[LOGIN], CONSOLE_SCOPES)))
+        link = await access.make_sign_in_link(world.user_ids[LOGIN], CONSOLE_SCOPES, base_url)
+        print_text(f"\nOpen this in a browser: {link}")  # first, because it needs no terminal
         print_text(usage_guide(base_url, sign_token(world.user_ids[LOGIN], SCOPES), world))
         await _keep_posting(api, world, sign_token)
-
-
-def _browser_line(link: str) -> str:
-    """Return the line with the link to the console. It comes before all commands, because it needs no terminal."""
-    return f"\nOpen this in a browser: {link}"
 
 
 def usage_guide(base_url: str, token: str, world: DemoWorld) -> str:

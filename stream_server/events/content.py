@@ -11,7 +11,8 @@ import msgspec
 
 from filters.entities import NO_ENTITIES, Cashtag, Entities, Hashtag, Mention, Url, extract_entities
 from filters.event import Event
-from stream_server.events.entry_fields import EntitiesFields, EntryFacts, MalformedEntry, StatusFields, WireFields
+from stream_server.events.entry_fields import EntryFacts, MalformedEntry, StatusFields, WireFields
+from stream_server.wire.objects import StatusEntities
 
 _NO_MEDIA: frozenset[str] = frozenset()
 
@@ -234,7 +235,7 @@ def _check_numeric_id(subject: str) -> None:
         raise MalformedEntry("the id of a status or comment must be a decimal number")
 
 
-def _to_entities(found: EntitiesFields) -> Entities:
+def _to_entities(found: StatusEntities) -> Entities:
     if not (found.mentions or found.hashtags or found.cashtags or found.urls):
         return NO_ENTITIES
     return Entities(

@@ -2,63 +2,11 @@
 
 import msgspec
 
+from stream_server.wire.objects import Location, Media, Place, StatusEntities
+
 
 class MalformedEntry(ValueError):
     """Raised for bytes from a Redis channel or the log that are not a valid entry. The server counts and skips them."""
-
-
-class MentionFields(msgspec.Struct):
-    """A mention ``@login`` in a text. ``id`` is the id of the user with this login, or None if no user has it."""
-
-    login: str
-    indices: tuple[int, int]
-    id: str | None = None
-
-
-class TagFields(msgspec.Struct):
-    """A hashtag or cashtag in a text. ``text`` does not include the sign ``#`` or ``$``."""
-
-    text: str
-    indices: tuple[int, int]
-
-
-class UrlFields(msgspec.Struct):
-    """A link in a text: as written, as displayed (without protocol and ``www.``), and in full."""
-
-    url: str
-    display_url: str
-    expanded_url: str
-    indices: tuple[int, int]
-
-
-class EntitiesFields(msgspec.Struct):
-    """The mentions, hashtags, cashtags and links in a text. ``indices`` are start and end in code points."""
-
-    mentions: list[MentionFields] = []
-    hashtags: list[TagFields] = []
-    cashtags: list[TagFields] = []
-    urls: list[UrlFields] = []
-
-
-class LocationFields(msgspec.Struct):
-    """A point on the map: longitude and latitude in degrees."""
-
-    lon: float
-    lat: float
-
-
-class PlaceFields(msgspec.Struct):
-    """A named place. ``box`` is its area: the west, south, east and north limits in degrees."""
-
-    name: str | None = None
-    country: str | None = None
-    box: tuple[float, float, float, float] | None = None
-
-
-class MediaFields(msgspec.Struct):
-    """One media attachment of a status. ``type`` is ``image``, ``video``, ``gif`` or ``audio``."""
-
-    type: str
 
 
 class StatusFields(msgspec.Struct):
@@ -69,10 +17,10 @@ class StatusFields(msgspec.Struct):
     login: str | None = None
     message: str = ""
     lang: str | None = None
-    entities: EntitiesFields = msgspec.field(default_factory=EntitiesFields)
-    location: LocationFields | None = None
-    place: PlaceFields | None = None
-    media: list[MediaFields] = []
+    entities: StatusEntities = StatusEntities()
+    location: Location | None = None
+    place: Place | None = None
+    media: tuple[Media, ...] = ()
     conversation: str | None = None
     in_reply_to_uid: str | None = None
     origin: str | None = None
@@ -93,7 +41,7 @@ class CommentFields(msgspec.Struct):
     uid: str
     login: str | None = None
     message: str = ""
-    entities: EntitiesFields | None = None
+    entities: StatusEntities | None = None
 
 
 class OwnerFields(msgspec.Struct):

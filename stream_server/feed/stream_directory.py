@@ -92,7 +92,7 @@ class StreamDirectory:
         self._hub = hub
         self._streams = streams
         self._streams_per_user = streams_per_user
-        self._changed: dict[str, tuple[OpenStream, bool]] = {}
+        self._changed: dict[str, Client | OpenStream] = {}  # by connection: an open stream, or the row of a closed one
         self._has_changed = asyncio.Event()
         self._next_lease = self._next_repeat = 0.0
         self._has_failed = False
@@ -128,7 +128,7 @@ class StreamDirectory:
         if now >= self._next_repeat:
             for client in self._hub.registry.list_clients():
                 if not client.is_poll:
-                    self._changed.setdefault(client.connection_id, (self._row(client), True))
+                    self._changed.setdefault(client.connection_id, client)
             self._next_repeat = now + REPEAT_SECONDS
         has_failed = False
         changes = list(self._changed.items())
@@ -145,7 +145,7 @@ class StreamDirectory:
 
         The number of open ones is limited anyway.
         """
-        closed = [connection for connection, (_, is_open) in self._changed.items() if not is_open]
+        closed = [connection for connection, change in self._changed.items() if isinstance(change, OpenStream)]
         for connection in closed[: max(0, len(closed) - MAX_KEPT_CLOSED)]:
             del self._changed[connection]
 
@@ -160,13 +160,14 @@ class StreamDirectory:
         if not was_alive:
             self._next_repeat = now  # the others may have forgotten the streams of this process
 
-    async def _record_some(self, changes: list[tuple[str, tuple[OpenStream, bool]]]) -> bool:
+    async def _record_some(self, changes: list[tuple[str, Client | OpenStream]]) -> bool:
         """Record some opened and closed streams in Redis, and keep those that failed. Return whether none failed."""
-        recorded = await self._streams.record(
-            [row for _, (row, is_open) in changes if is_open], [row for _, (row, is_open) in changes if not is_open]
-        )
+        opened = [self._row(change) for _, change in changes if isinstance(change, Client)]
+        closed = [change for _, change in changes if isinstance(change, OpenStream)]
+        recorded = await self._streams.record(opened, closed)
+        failed = {row.connection for row in (*opened, *closed) if row.uid in recorded.failed_users}
         for connection, change in changes:
-            if change[0].uid not in recorded.failed_users and self._changed.get(connection) is change:
+            if connection not in failed and self._changed.get(connection) is change:
                 del self._changed[connection]
         await self._close_surplus(recorded.counts)
         return not recorded.failed_users
@@ -180,7 +181,7 @@ class StreamDirectory:
 
         If its user has too many streams in this process, close the oldest ones.
         """
-        self._changed[client.connection_id] = (self._row(client), is_open)
+        self._changed[client.connection_id] = client if is_open else self._row(client)
         self._has_changed.set()
         maximum = self._streams_per_user()
         if not is_open or not maximum or self._hub.registry.count_of(client.user_id) <= maximum:

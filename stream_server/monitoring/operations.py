@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from heapq import nlargest
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -116,25 +116,11 @@ class ErrorState(msgspec.Struct):
     count: int
 
 
-class SharedState(msgspec.Struct):
-    """The part of a worker's report about Redis, the log, the jobs, the clients, the limits and the errors."""
-
-    redis: RedisState
-    log: LogState
-    jobs: JobState
-    slow_clients: Annotated[list[SlowClient], Meta(description="the 20 that are furthest behind")]
-    limits: list[LimitState]
-    errors: Annotated[list[ErrorState], Meta(description="the 20 newest")]
-
-
-class WorkerReport(SharedState):
-    """The report that one worker sends to the worker that answers ``GET /v1/admin/operations``."""
-
-    state: WorkerState
-
-
 class HostState(msgspec.Struct):
-    """The state of a server: of all its worker processes, of Redis, of the log and of the jobs."""
+    """The state of a server: of all its worker processes, of Redis, of the log and of the jobs.
+
+    A worker that another one asks answers with the state of itself alone.
+    """
 
     at: Time
     workers: list[WorkerState]
@@ -144,9 +130,6 @@ class HostState(msgspec.Struct):
     slow_clients: Annotated[list[SlowClient], Meta(description="the 20 that are furthest behind")]
     limits: list[LimitState]
     errors: Annotated[list[ErrorState], Meta(description="the 20 newest")]
-
-
-Report = TypeVar("Report")
 
 
 class Operations:
@@ -184,7 +167,7 @@ class Operations:
         if question == METRICS:
             return self._metrics.render()
         if question == REPORT:
-            return msgspec.json.encode(await self._own_report())
+            return msgspec.json.encode(await self._own_state())
         return b""
 
     async def render_metrics(self) -> bytes:
@@ -195,16 +178,16 @@ class Operations:
     async def read_state(self) -> HostState:
         """Return the state of all workers. One that does not answer in time is shown as not ready."""
         others = await self._sockets.ask_others(REPORT)
-        own = await self._own_report()
-        reports = [own, *(report for answer in others.values() if (report := _decode(answer, WorkerReport)))]
-        states = {report.state.worker: report.state for report in reports}
+        own = await self._own_state()
+        reports = [own, *(report for answer in others.values() if (report := _decode(answer)))]
+        states = {worker.worker: worker for report in reports for worker in report.workers}
         workers = [states.get(slot) or WorkerState(slot) for slot in sorted({*states, *others})]
         return HostState(
-            format_iso_time(time.time_ns() // 1_000_000), workers, _merge_redis(reports), _merge_log(reports),
+            own.at, workers, _merge_redis(reports), _merge_log(reports),
             _merge_jobs(reports), _merge_slow(reports), _merge_limits(reports), _merge_errors(reports),
         )  # fmt: skip
 
-    async def _own_report(self) -> WorkerReport:
+    async def _own_state(self) -> HostState:
         value, slot = self._value, self._sockets.slot
         redis = RedisState(
             int(value("redis_memory_bytes")), int(value("redis_memory_limit_bytes")), bool(value("memory_alarm")),
@@ -213,12 +196,13 @@ class Operations:
         log = LogState(
             int(value("log_number")), int(value("log_entries")), int(value("log_bytes")), value("log_age_seconds")
         )
-        return WorkerReport(
-            redis, log, JobState(int(value("jobs_due")), int(value("jobs_parked"))),
-            await find_slow_clients(self._hub, slot), self._own_limits(), self._own_errors(), self._own_state(),
+        return HostState(
+            format_iso_time(time.time_ns() // 1_000_000), [self._worker_state()], redis, log,
+            JobState(int(value("jobs_due")), int(value("jobs_parked"))), await find_slow_clients(self._hub, slot),
+            self._own_limits(), self._own_errors(),
         )  # fmt: skip
 
-    def _own_state(self) -> WorkerState:
+    def _worker_state(self) -> WorkerState:
         value, http, usage = self._value, self._metrics.http, read_usage()
         live = self._hub.count_live_clients()
         return WorkerState(
@@ -248,34 +232,34 @@ class Operations:
         return value
 
 
-def _decode(answer: bytes | None, kind: type[Report]) -> Report | None:
+def _decode(answer: bytes | None) -> HostState | None:
     try:
-        return None if answer is None else msgspec.json.decode(answer, type=kind)
+        return None if answer is None else msgspec.json.decode(answer, type=HostState)
     except msgspec.MsgspecError:
         return None  # of another version of this program, which is being replaced
 
 
-def _merge_redis(reports: list[WorkerReport]) -> RedisState:
+def _merge_redis(reports: list[HostState]) -> RedisState:
     reconnects = sum(report.redis.reconnects for report in reports)
     is_raised = any(report.redis.memory_alarm for report in reports)
     return msgspec.structs.replace(reports[0].redis, reconnects=reconnects, memory_alarm=is_raised)
 
 
-def _merge_log(reports: list[WorkerReport]) -> LogState:
+def _merge_log(reports: list[HostState]) -> LogState:
     return msgspec.structs.replace(reports[0].log, number=max(report.log.number for report in reports))
 
 
-def _merge_jobs(reports: list[WorkerReport]) -> JobState:
+def _merge_jobs(reports: list[HostState]) -> JobState:
     """Return the greatest counts: each worker counts the jobs of all servers, and one without job workers counts 0."""
     return JobState(max(report.jobs.due for report in reports), max(report.jobs.parked for report in reports))
 
 
-def _merge_slow(reports: list[WorkerReport]) -> list[SlowClient]:
+def _merge_slow(reports: list[HostState]) -> list[SlowClient]:
     found = (client for report in reports for client in report.slow_clients)
     return nlargest(MAX_CLIENTS, found, key=lambda client: (client.behind, client.unsent_bytes, client.connection))
 
 
-def _merge_limits(reports: Iterable[WorkerReport]) -> list[LimitState]:
+def _merge_limits(reports: Iterable[HostState]) -> list[LimitState]:
     """Return one row for each limit that was met in any worker, the last met first."""
     merged: dict[str, LimitState] = {}
     for limit in (limit for report in reports for limit in report.limits):
@@ -285,7 +269,7 @@ def _merge_limits(reports: Iterable[WorkerReport]) -> list[LimitState]:
     return sorted(merged.values(), key=lambda limit: limit.last, reverse=True)
 
 
-def _merge_errors(reports: Iterable[WorkerReport]) -> list[ErrorState]:
+def _merge_errors(reports: Iterable[HostState]) -> list[ErrorState]:
     found = (error for report in reports for error in report.errors)
     return nlargest(MAX_ERRORS, found, key=lambda error: error.at)
 

@@ -22,7 +22,7 @@ SOCKET_NAME_BYTES = len("worker-999.sock")
 """Length in bytes of the longest name of a socket."""
 
 REPORT, METRICS = "report", "metrics"
-"""The questions to a worker: its `WorkerReport` as JSON, and its metrics as text."""
+"""The questions to a worker: its `HostState` as JSON, and its metrics as text."""
 
 Answer = Callable[[str], Awaitable[bytes]]
 """Returns the answer to a question, which is a word."""

@@ -12,7 +12,6 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``private_folder``  temporary folders, which the next server removes if their process was killed
 ``child_processes`` processes that never outlive this one
 ``run_file``        ``server.json`` in the data folder: where a running server is
-``sign_in_link``    the link that signs a user in to the console
 ``loop_watch``      measures how long the event loop is blocked
 ``fair_queue``        lets a limited number of things happen at once, and the others wait in their order
 ``iteration_budget``  limits how long work of one kind takes in one iteration of the event loop

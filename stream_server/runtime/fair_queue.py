@@ -5,9 +5,11 @@ than the timeout of each, and most would fail. So a limited number opens at once
 """
 
 import asyncio
+import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Self
 
 from stream_server.errors import Unavailable
@@ -15,114 +17,156 @@ from stream_server.errors import Unavailable
 MAX_WAIT_SECONDS = 20.0
 """Longest wait in seconds for a place. Clients give up soon after that, and they try again anyway."""
 
-
 DOWN_AFTER_SECONDS = 3.0
 """Seconds without a success after which Redis counts as down. All who wait then fail at once."""
+
+MAX_REFUSED_AT_ONCE = 50
+"""Most who are refused in one iteration of the event loop, because each refusal is an answer to a client."""
+
+
+def _has_no_more() -> bool:
+    return False
 
 
 class FairQueue:
     """Limits how many may do something at the same time. The others wait for a place, in the order of their arrival."""
 
-    def __init__(self, places: int, busy_message: str) -> None:
-        """``busy_message`` tells a client that it has waited for too long."""
+    def __init__(
+        self, places: int, busy_message: str, max_wait_seconds: float = MAX_WAIT_SECONDS,
+        *, heeds_failures: bool = True, has_more: Callable[[], bool] = _has_no_more,
+    ) -> None:  # fmt: skip
+        """``busy_message`` tells a client that it has waited for longer than ``max_wait_seconds``.
+
+        With ``heeds_failures``, all who wait fail when those with a place have failed for a while: see `is_down`.
+        ``has_more`` returns whether there are more places than ``places`` at present.
+        """
+        self.busy_message = busy_message
         self._free = places
+        self._max_wait_seconds = max_wait_seconds
+        self._heeds_failures = heeds_failures
+        self._has_more = has_more
         self._failing_since: float | None = None
-        self._busy_message = busy_message
-        self._waiting: deque[asyncio.Future[None] | Callable[[Place], bool]] = deque()
+        self._waiting: deque[tuple[float, Callable[[Place], bool]]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def _is_down(self) -> bool:
+    def is_down(self) -> bool:
         """Whether all have failed for a while, because Redis does not answer. Then few try, and the others fail."""
         since = self._failing_since
         return since is not None and time.monotonic() - since >= DOWN_AFTER_SECONDS
 
     def place(self) -> "Place":
-        """Return a context that holds a place. Entering it waits for one, and raises Unavailable after 20 seconds."""
+        """Return a context that holds a place. Entering it waits for one, and raises Unavailable after the wait."""
         return Place(self)
+
+    def take(self) -> bool:
+        """Take a place if one is free and nobody waits. Return whether it was taken; then it must be given back."""
+        if (self._free <= 0 and not self._has_more()) or (self._waiting and not self.is_down):
+            return False
+        self._free -= 1
+        return True
 
     def take_now(self) -> "Place | None":
         """Return a place that is held, or None if the caller must wait.
 
-        While Redis does not answer, the place may be one that is not held, which fails when it is entered.
+        While Redis does not answer, the place may be one that was refused, which fails when it is entered.
         """
         place = Place(self)
-        if self._free > 0 and (not self._waiting or self._is_down):
-            self._free -= 1
-            place.is_held = True
-            return place
-        return place if self._is_down else None
+        place.is_held = self.take()
+        place.is_refused = not place.is_held and self.is_down
+        return place if place.is_held or place.is_refused else None
 
     def begin_in_turn(self, begin: Callable[["Place"], bool]) -> None:
-        """Call ``begin`` with a place when its turn has come. ``begin`` returns whether it uses the place."""
-        self._waiting.append(begin)
+        """Call ``begin`` with a place when its turn has come, or with a refused place when it has waited for too long.
 
-    def _begin(self, begin: Callable[["Place"], bool]) -> None:
-        self._free -= 1
-        place = Place(self)
-        place.is_held = True
-        if not begin(place) and place.is_held:
-            place.is_held = False
-            self._free += 1
-
-    async def take(self) -> None:
-        """Wait for a place. The caller must give it back."""
-        if self._free > 0 and (not self._waiting or self._is_down):
-            self._free -= 1
-            return
-        if self._is_down:
-            raise Unavailable(self._busy_message, retry_after=1)
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            async with asyncio.timeout(MAX_WAIT_SECONDS):
-                await turn
-        except BaseException as error:
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.give_back()  # the turn came in the same moment
-            if isinstance(error, TimeoutError):
-                raise Unavailable(self._busy_message, retry_after=1) from None
-            raise
+        ``begin`` returns whether it uses the place.
+        """
+        loop = asyncio.get_running_loop()
+        self._waiting.append((loop.time(), begin))
+        if self._timer is None:
+            self._timer = loop.call_later(self._max_wait_seconds, self._refuse_late)
 
     def give_back(self, error: BaseException | None = None) -> None:
         """Give a place back, so that the next in line gets it. ``error`` is what its holder raised, if anything."""
         self._free += 1
         if not isinstance(error, Unavailable):
             self._failing_since = None
-        elif self._failing_since is None:
+        elif self._failing_since is None and self._heeds_failures:
             self._failing_since = time.monotonic()
-        if self._is_down:
-            self._let_all_fail()
-        while self._waiting and self._free:
-            turn = self._waiting.popleft()
-            if not isinstance(turn, asyncio.Future):
-                self._begin(turn)
-            elif not turn.done():
-                self._free -= 1
-                turn.set_result(None)
+        if self._waiting:
+            self._let_next_begin()
 
-    def _let_all_fail(self) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for turn in waiting:
-            if not isinstance(turn, asyncio.Future):
-                turn(Place(self))
-            elif not turn.done():
-                turn.set_exception(Unavailable(self._busy_message, retry_after=1))
+    def _let_next_begin(self) -> None:
+        if self.is_down:
+            self._refuse_late()
+        while self._waiting and (self._free > 0 or self._has_more()):
+            self._free -= 1
+            place = Place(self)
+            place.is_held = True
+            if not self._waiting.popleft()[1](place) and place.is_held:
+                place.is_held = False
+                self._free += 1
+        if not self._waiting and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _refuse_late(self) -> None:
+        """Refuse those who have waited for too long, or all while nothing succeeds. Others have their turn between."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        loop, refused = asyncio.get_running_loop(), 0
+        latest = math.inf if self.is_down else loop.time() - self._max_wait_seconds
+        while self._waiting and self._waiting[0][0] <= latest and refused < MAX_REFUSED_AT_ONCE:
+            place = Place(self)
+            place.is_refused = True
+            self._waiting.popleft()[1](place)
+            refused += 1
+        if self._waiting:
+            next_at = self._waiting[0][0] + self._max_wait_seconds if refused < MAX_REFUSED_AT_ONCE else loop.time()
+            self._timer = loop.call_at(next_at, self._refuse_late)
 
 
 class Place:
-    """A place in a :class:`FairQueue`, held in an ``async with`` block. ``is_held`` is whether it is taken."""
+    """A place in a :class:`FairQueue`, held in an ``async with`` block.
 
-    __slots__ = ("_queue", "is_held")
+    Attributes:
+        is_held: Whether it is taken.
+        is_refused: Whether entering it raises Unavailable at once.
+    """
+
+    __slots__ = ("_queue", "is_held", "is_refused")
 
     def __init__(self, queue: FairQueue) -> None:
         self._queue = queue
-        self.is_held = False
+        self.is_held = self.is_refused = False
 
     async def __aenter__(self) -> Self:
         if not self.is_held:
-            await self._queue.take()
+            if self.is_refused or not (self._queue.take() or await self._wait()):
+                raise Unavailable(self._queue.busy_message, retry_after=1)
             self.is_held = True
         return self
+
+    async def _wait(self) -> bool:
+        """Wait for a place and return whether it came."""
+        if self._queue.is_down:
+            return False
+        turn: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
+
+        def begin(place: Place) -> bool:
+            if turn.done():
+                return False
+            turn.set_result(place)
+            return True
+
+        self._queue.begin_in_turn(begin)
+        try:
+            return (await turn).is_held
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                turn.result().give_back()  # the turn came in the same moment
+            raise
 
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         self.give_back(error)
@@ -132,3 +176,10 @@ class Place:
         if self.is_held:
             self.is_held = False
             self._queue.give_back(error)
+
+    @asynccontextmanager
+    async def given_back(self) -> AsyncIterator[None]:
+        """A context: give the place back for the time of the block, and wait for another one after it."""
+        self.give_back()
+        yield
+        await self.__aenter__()

@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 import uvloop
 
 from filters.registry import installed_registry
-from stream_server.app import APPLY_SETTINGS, FEED_TASK, JOBS_TASK, serve_application
+from stream_server.app import FEED_TASK, JOBS_TASK, serve_application
 from stream_server.config.config import load_again, worker_environment
 from stream_server.config.reload import SettingsReloader
 from stream_server.config.settings import Config, InvalidSetting
@@ -32,17 +31,13 @@ from stream_server.runtime import listening, logs, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
 from stream_server.runtime.listening import Listeners
 from stream_server.runtime.private_folder import PrivateFolder
-from stream_server.runtime.sign_in_link import make_first_link
 from stream_server.runtime.tcp_keepalive import TcpKeepalive
 from stream_server.security import signing_keys, tokens
-from stream_server.store.social.sign_ins import SignIn
 from stream_server.web.limits import connections
 
 logger = logging.getLogger(__name__)
 
 PrintText = Callable[[str], None]
-
-DEMO_TOKEN_SECONDS = 86_400
 
 GC_THRESHOLDS = (50_000, 1_000, 50)
 """Thresholds of Python's garbage collector, because a collection pauses every stream.
@@ -184,7 +179,7 @@ async def _run_first_process(
                     return 0
                 return await _run_supervisor(config, flags, listeners, embedded, announce, reloader)
             async with serve_application(config, lambda: listeners) as app:
-                services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS])
+                services = app[FEED_TASK], app[JOBS_TASK], reloader.run(config)
                 return await _wait_until_stopped(stop_request, *services, _wait_redis_exit(embedded), announce())
 
 
@@ -219,15 +214,13 @@ async def _run_supervisor(
         slot_options=lambda slot: ("--slot", str(slot), "--sockets", str(private.path)),
     )
 
-    def apply_settings(newer: Config) -> None:
-        config.apply_reloadable(newer)
-        logs.set_level(newer.log_level)
+    def reload_workers() -> None:
         workers.reload_workers(worker_environment(config, flags))
 
     side_tasks = [
         asyncio.create_task(announce_address(), name="announce address"),
         asyncio.create_task(_stop_without_redis(embedded, workers), name="redis"),
-        asyncio.create_task(reloader.run(apply_settings), name="reload"),
+        asyncio.create_task(reloader.run(config, on_reload=reload_workers), name="reload"),
     ]
     try:
         code = await workers.run()
@@ -270,7 +263,7 @@ async def _run_worker(config: Config, flags: Mapping[str, Any], worker: WorkerOp
     async with AsyncExitStack() as stack:
         with heartbeat.exit_if_orphaned():
             app = await stack.enter_async_context(serve_application(config, listen, sockets))
-        services = app[FEED_TASK], app[JOBS_TASK], reloader.run(app[APPLY_SETTINGS], is_worker=True)
+        services = app[FEED_TASK], app[JOBS_TASK], reloader.run(config, is_worker=True)
         code = await _wait_until_stopped(stop_request, *services, heartbeat.run())
     if heartbeat.is_orphaned and worker.sockets is not None:
         with suppress(OSError):  # another worker still has its socket there, and removes the folder
@@ -313,15 +306,7 @@ async def _announce_address(config: Config, *, with_demo: bool, print_text: Prin
     # One write: a terminal that is closed between two writes would end the server with an error.
     print_text(f"stream-server listening on {address}\nfilters: {installed_registry().summary()}")
     if with_demo:
-        authority = tokens.TokenAuthority(config, config.jwt_secret)
-
-        def sign_token(user_id: str, scopes: frozenset[str]) -> str:
-            return authority.issue(user_id, scopes, DEMO_TOKEN_SECONDS, time.time())[0]
-
-        async def make_link(user_id: str, scopes: frozenset[str]) -> str:
-            return await make_first_link(config, address, SignIn(user_id, scopes))
-
-        await walkthrough.run_demo(address, sign_token, make_link, print_text)
+        await walkthrough.run_demo(config, address, print_text)
     await asyncio.Event().wait()
 
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,6 +16,12 @@ from stream_server.config.config import make_private
 from stream_server.config.settings import Config
 
 RUN_FILE_NAME = "server.json"
+
+SHARED_SETTINGS = (
+    "timeline_max", "fanout_batch_size", "consent", "ingest_subjects", "write_replicas", "log_max_seconds",
+    "log_max_bytes", "home_idle_days",
+)  # fmt: skip
+"""Settings that all processes need alike that change the data of one Redis: servers, job workers and commands."""
 
 
 class RunFile(msgspec.Struct, frozen=True):
@@ -24,11 +31,13 @@ class RunFile(msgspec.Struct, frozen=True):
         redis: URL of the server's Redis.
         url: HTTP address of the server.
         pid: Id of the server process to send signals to; with several workers, of the supervisor.
+        settings: Values of the :data:`SHARED_SETTINGS`.
     """
 
     redis: str
     url: str
     pid: int = 0
+    settings: dict[str, Any] = {}
 
 
 @contextmanager
@@ -37,7 +46,8 @@ def kept_run_file(config: Config) -> Iterator[None]:
     if not config.data_dir:
         yield
         return
-    write(config.data_dir, RunFile(config.redis, server_url(config), os.getpid()))
+    settings = {name: getattr(config, name) for name in SHARED_SETTINGS}
+    write(config.data_dir, RunFile(config.redis, server_url(config), os.getpid(), settings))
     try:
         yield
     finally:

@@ -17,7 +17,6 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any
 
 BEAT_INTERVAL_SECONDS = 1.0
@@ -38,17 +37,23 @@ MAX_START_FAILURES = 3
 
 
 class WorkerProcess:
-    """The supervisor's handle of one worker process. ``beats`` is the number of heartbeats that the worker sent."""
+    """The supervisor's handle of one worker process.
+
+    Attributes:
+        beats: Number of heartbeats that the worker sent.
+        env: Environment variables with the settings that the worker uses.
+    """
 
     def __init__(
-        self, slot: int, process: asyncio.subprocess.Process, channel: socket.socket, on_beat: Callable[[], None]
-    ) -> None:
+        self, slot: int, process: asyncio.subprocess.Process, channel: socket.socket, env: Mapping[str, str],
+        on_beat: "Callable[[WorkerProcess], None]",
+    ) -> None:  # fmt: skip
         self.slot = slot
         self.process = process
+        self.env = env
         self.beats = 0
         self._channel = channel
         self._on_beat = on_beat
-        self._reload_pending = False
         # One task for all waits: each call of `Process.wait` leaves a future in the process until the process ends.
         self._ended = asyncio.create_task(process.wait(), name=f"end of {self}")
         asyncio.get_running_loop().add_reader(channel, self._on_readable)
@@ -66,12 +71,6 @@ class WorkerProcess:
         with suppress(ProcessLookupError):
             self.process.send_signal(number)
 
-    def reload(self) -> None:
-        """Make the worker reload its settings with SIGHUP. A starting worker gets the signal at its first heartbeat."""
-        self._reload_pending = self.beats == 0  # before the first heartbeat SIGHUP would kill the worker
-        if not self._reload_pending:
-            self.signal(signal.SIGHUP)
-
     def close(self) -> None:
         """Close the socket to the worker. If the worker still runs, it then stops, as if its supervisor had ended."""
         self._ended.cancel()
@@ -84,9 +83,7 @@ class WorkerProcess:
             asyncio.get_running_loop().remove_reader(self._channel)
         elif received:
             self.beats += len(received)
-            self._on_beat()
-            if self._reload_pending:
-                self.reload()
+            self._on_beat(self)
 
 
 class Supervisor:
@@ -120,7 +117,6 @@ class Supervisor:
         self._beat_seconds, self._stop_seconds = beat_seconds, stop_seconds
         self._report, self._listeners, self._slot_options = report, listeners, slot_options
         self._served_slots: set[int] = set()
-        self._running: set[WorkerProcess] = set()
         self._stopping = asyncio.Event()
         self._kill_requested = asyncio.Event()
 
@@ -151,24 +147,20 @@ class Supervisor:
         self._stopping.set()
 
     def reload_workers(self, env: Mapping[str, str]) -> None:
-        """Send SIGHUP to the running workers. Later workers get the new settings in their environment ``env``."""
+        """Send SIGHUP to each worker at its next heartbeat: before its first one, the signal would kill it.
+
+        Later workers get the new settings in their environment ``env``.
+        """
         self._env = dict(env)
-        for worker in self._running:
-            worker.reload()
 
     async def _keep_slot_filled(self, slot: int) -> int:
         """Run worker number ``slot``, and another when it ends. If no worker could ever start, return the exit code."""
         failures = 0
         while True:
-            env = self._env
-            worker = await self._start_worker(slot, env)
-            self._running.add(worker)
-            if env is not self._env:  # a reload came while this worker started
-                worker.reload()
+            worker = await self._start_worker(slot)
             try:
                 await self._watch_worker(worker)
             finally:
-                self._running.discard(worker)
                 await self._stop_worker(worker)
             code = worker.process.returncode
             failures = 1 if worker.beats >= STABLE_AFTER_BEATS else failures + 1
@@ -179,7 +171,8 @@ class Supervisor:
             self._report(f"{worker} ended with code {code}; restarting it in {delay:g} s")
             await asyncio.sleep(delay)
 
-    async def _start_worker(self, slot: int, env: Mapping[str, str]) -> WorkerProcess:
+    async def _start_worker(self, slot: int) -> WorkerProcess:
+        env = self._env
         own_end, worker_end = socket.socketpair()
         own_end.setblocking(False)
         inherited = [("--supervised", worker_end.fileno())]
@@ -195,7 +188,7 @@ class Supervisor:
             raise
         finally:
             worker_end.close()
-        return WorkerProcess(slot, process, own_end, partial(self._on_first_beat, slot))
+        return WorkerProcess(slot, process, own_end, env, self._on_beat)
 
     async def _watch_worker(self, worker: WorkerProcess) -> None:
         """Wait until the worker ends. Kill it after ``beat_seconds`` (at least 30 s for the first) without a heartbeat.
@@ -224,10 +217,13 @@ class Supervisor:
             killing.cancel()
         worker.close()
 
-    def _on_first_beat(self, slot: int) -> None:
-        self._served_slots.add(slot)
+    def _on_beat(self, worker: WorkerProcess) -> None:
+        self._served_slots.add(worker.slot)
         if len(self._served_slots) == len(self._slots):
             self.ready.set()
+        if worker.env is not self._env:
+            worker.env = self._env
+            worker.signal(signal.SIGHUP)
 
 
 class WorkerHeartbeat:

@@ -1,8 +1,6 @@
 """Attacks on a running server, each against the defence and against a server without it.
 
-`python -m tests.attacks` prints a table: how long the event loop was blocked, and what an honest client noticed.
-
-``arena``        a running server with an honest client, and what this client measures
+``arena``        a running server with an honest client, which goes on during the attack
 ``undefended``   the server with its defences switched off, to show that each attack would succeed
 ``costly``       attacks with costly rules and texts
 ``floods``       attacks by number: many requests, connections and streams

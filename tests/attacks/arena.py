@@ -1,11 +1,10 @@
 """A running server under attack, and an honest client that measures what it notices of the attack."""
 
 import asyncio
-import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,34 +15,26 @@ from tests.end_to_end.server import Server
 HONEST_ADDRESS, ATTACKING_ADDRESS = "198.51.100.7", "203.0.113.9"
 """Addresses that the trusted proxy in front of the server names: all clients of a test come from this machine."""
 
-QUIET_ROUNDS = 150
-"""Rounds of the honest client before the attack, from which its usual p99 is computed."""
-
 
 class Seen(NamedTuple):
     """The effects of an attack.
 
     Attributes:
-        p99_before: The 99th percentile of the honest client's rounds before the attack, in seconds.
-        p99_during: The same during the attack. The round that the attack interrupts counts too.
         blocked: Longest time in seconds that the event loop of the server was blocked.
         rounds: Number of the honest client's rounds during the attack.
     """
 
-    p99_before: float
-    p99_during: float
     blocked: float
     rounds: int
 
 
 @dataclass
 class HonestClient:
-    """Posts, reads, and receives its post on a stream, again and again. Each round trip is timed in seconds."""
+    """Posts, reads, and receives its post on a stream, again and again."""
 
     api: Api
     uid: str
     stream: Consumer
-    times: list[float] = field(default_factory=list)
 
     @classmethod
     async def arrive(cls, api: Api) -> "HonestClient":
@@ -55,18 +46,11 @@ class HonestClient:
 
         The client does in a second what a person does in a minute, so its token has no limit of writes.
         """
-        started_at = time.perf_counter()
         headers = {"X-Forwarded-For": HONEST_ADDRESS}
         token, body = mint(self.uid, f"{SCOPES} ingest"), {"message": f"honest {uuid.uuid4().hex}"}
         posted = await self.api.done("POST", "/v1/statuses", token=token, json=body, headers=headers)
         await self.stream.until(lambda c: any(e["status"]["id"] == posted["id"] for e in c.events[-5:]))
         await self.api.done("GET", "/v1/users/me", token=token, headers=headers)
-        self.times.append(time.perf_counter() - started_at)
-
-    def take_p99(self) -> float:
-        """Return the 99th percentile of the rounds since the last call, or the longest of fewer than 100 rounds."""
-        times, self.times = sorted(self.times), []
-        return times[min(len(times) - 1, int(len(times) * 0.99))]
 
 
 class Arena:
@@ -77,14 +61,8 @@ class Arena:
         self.api = api
         self.honest = honest
 
-    async def suffer(self, attack: Callable[[Api], Awaitable[object]], quiet_rounds: int = 10) -> Seen:
-        """Run the attack while the honest client goes on. Return what it noticed.
-
-        Before the attack the client does ``quiet_rounds``, to compare. :data:`QUIET_ROUNDS` are enough for a p99.
-        """
-        for _ in range(quiet_rounds):
-            await self.honest.round()
-        before = self.honest.take_p99()
+    async def suffer(self, attack: Callable[[Api], Awaitable[object]]) -> Seen:
+        """Run the attack while the honest client goes on. Return what was seen."""
         attacking = asyncio.ensure_future(attack(self.api))
         rounds = 0
         while not attacking.done() or not rounds:
@@ -92,8 +70,7 @@ class Arena:
             rounds += 1
         await attacking
         assert not self.honest.stream.ended
-        blocked = await self.api.metric("loop_longest_blocked_seconds")
-        return Seen(before, self.honest.take_p99(), blocked, rounds)
+        return Seen(await self.api.metric("loop_longest_blocked_seconds"), rounds)
 
 
 @asynccontextmanager
@@ -101,12 +78,11 @@ async def arena(folder: Path, *flags: str, defended: bool, limits: str = "on") -
     """Run a server during the block, with its defences and these limits, or without all of them."""
     module = "stream_server" if defended else "tests.attacks.undefended"
     options = ("--limits", limits, "--trusted-proxies", "127.0.0.1", "--operations", "open") if defended else ()
-    with Server(folder, *options, *flags, module=module) as server:
-        async with Api(server) as api:
-            honest = await HonestClient.arrive(api)
-            yield Arena(server, api, honest)
-            await honest.stream.close()
-            metrics = (await api.call("GET", "/metrics")).body.decode()
+    async with Server(folder, *options, *flags, module=module) as server, Api(server) as api:
+        honest = await HonestClient.arrive(api)
+        yield Arena(server, api, honest)
+        await honest.stream.close()
+        metrics = (await api.call("GET", "/metrics")).body.decode()
     assert_no_secrets(server.log + metrics)
 
 

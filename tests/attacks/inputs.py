@@ -8,8 +8,6 @@ import asyncio
 from base64 import urlsafe_b64encode
 from typing import NamedTuple
 
-from tests.end_to_end.api import Api
-
 FIELD_BYTES, LINE_BYTES, BODY_BYTES = 15 * 1024, 63 * 1024, 64 * 1024
 FRAMES = 128
 """Frames of a WebSocket: four times as many as are read before a pause."""
@@ -199,10 +197,3 @@ async def exchange(address: str, request: bytes) -> bytes:
             return await reader.read()
     finally:
         writer.close()
-
-
-async def send_all(api: Api) -> int:
-    """Send the whole table at once. Return the number of inputs that were answered."""
-    exchanges = (exchange(api.server.address, attack.request) for attack in INPUTS)
-    answers = await asyncio.gather(*exchanges, return_exceptions=True)
-    return sum(isinstance(answer, bytes) and answer.startswith(b"HTTP/1.") for answer in answers)

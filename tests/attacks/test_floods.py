@@ -10,7 +10,7 @@ import pytest
 from stream_server.web.limits.connections import MAX_HELD_BYTES
 from tests.attacks import floods
 from tests.attacks.arena import HONEST_ADDRESS, Arena, arena
-from tests.end_to_end.api import Api, mint
+from tests.end_to_end.api import Api
 from tests.end_to_end.faults.clients import RawClient
 from tests.end_to_end.process_metrics import ProcessMetrics
 from tests.end_to_end.server import Server
@@ -178,16 +178,3 @@ def _descendants(pid: int) -> list[int]:
         for child in map(int, (task / "children").read_text().split()):
             found += [child, *_descendants(child)]
     return found
-
-
-async def test_a_free_account_has_no_more_than_its_scopes(tmp_path: Path) -> None:
-    """A token of a new account opens neither the firehose nor an administrator's route."""
-    async with arena(tmp_path, defended=True) as site:
-        token = mint(await site.api.user(), "read write stream")
-        for path in (
-            "/v1/events?firehose=true&wait=0",
-            "/v1/admin/reports",
-            "/v1/admin/audit",
-            "/v1/admin/suspensions",
-        ):
-            assert (await site.api.call("GET", path, token=token)).status == 403

@@ -29,18 +29,17 @@ async def forge(server: Server, api: Api, victim: str) -> None:
 @pytest.mark.parametrize("defended", [False, True])
 async def test_a_forged_entry_reaches_streams_only_without_the_defence(tmp_path: Path, *, defended: bool) -> None:
     module = "stream_server" if defended else "tests.attacks.undefended"
-    with Server(tmp_path, module=module) as server:
-        async with Api(server) as api:
-            victim = await api.user()
-            async with await api.stream({"follow": victim}, uid=victim) as stream:
-                await forge(server, api, victim)
-                if not defended:
-                    await stream.until(lambda s: s.events or s.of("gap") or s.ended)
-                    assert any("forged" in str(event) for event in stream.events)
-                    return
-                await api.until_metric("events_unsigned_total", lambda count: count == 3)
-                posted = await api.post(victim, "real")
-                await stream.until(lambda s: s.events)
-                assert stream.received == [("post", posted["id"])]
-                assert not stream.of("gap")
-                assert await api.metric("events_malformed_total") == 0
+    async with Server(tmp_path, module=module) as server, Api(server) as api:
+        victim = await api.user()
+        async with await api.stream({"follow": victim}, uid=victim) as stream:
+            await forge(server, api, victim)
+            if not defended:
+                await stream.until(lambda s: s.events or s.of("gap") or s.ended)
+                assert any("forged" in str(event) for event in stream.events)
+                return
+            await api.until_metric("events_unsigned_total", lambda count: count == 3)
+            posted = await api.post(victim, "real")
+            await stream.until(lambda s: s.events)
+            assert stream.received == [("post", posted["id"])]
+            assert not stream.of("gap")
+            assert await api.metric("events_malformed_total") == 0

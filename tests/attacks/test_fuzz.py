@@ -167,12 +167,11 @@ async def test_changed_requests_do_not_end_the_server(server: Server, requests: 
 @settings(slow, max_examples=3)
 @given(st.lists(mutated(PUBLISHED), min_size=100, max_size=100))
 async def test_changed_messages_on_the_bus_do_not_stop_the_feed(tmp_path: Path, messages: list[bytes]) -> None:
-    with Server(tmp_path / "own") as server:
-        async with Api(server) as api:
-            client: redis.Redis = server.redis_client()
-            for nth, message in enumerate(messages):
-                client.publish(f"events:{ALL_KINDS[nth % len(ALL_KINDS)]}", message)
-            client.close()
-            async with await api.stream({"follow": api.admin}) as consumer:
-                posted = await api.post(api.admin, "still here")
-                await consumer.until(lambda c: posted["id"] in [event["status"]["id"] for event in c.of("post")])
+    async with Server(tmp_path / "own") as server, Api(server) as api:
+        client: redis.Redis = server.redis_client()
+        for nth, message in enumerate(messages):
+            client.publish(f"events:{ALL_KINDS[nth % len(ALL_KINDS)]}", message)
+        client.close()
+        async with await api.stream({"follow": api.admin}) as consumer:
+            posted = await api.post(api.admin, "still here")
+            await consumer.until(lambda c: posted["id"] in [event["status"]["id"] for event in c.of("post")])

@@ -1,7 +1,6 @@
 """The other commit of a comparison."""
 
 import subprocess
-import sys
 
 import pytest
 
@@ -19,11 +18,6 @@ def test_a_commit_is_copied_and_removed(monkeypatch: pytest.MonkeyPatch) -> None
         assert other.name
         assert other.python == "python"
     assert not other.folder.exists()
-
-
-def test_a_commit_with_the_same_libraries_runs_in_this_environment() -> None:
-    """The other commit needs no environment of its own."""
-    assert against._python_of(ROOT) == sys.executable
 
 
 def test_an_unknown_commit_is_an_error() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jwt
 import pytest
 
 from bench.peers import __main__ as command
@@ -17,7 +16,6 @@ from bench.peers.peer import Event, HttpPeer, Peer
 from bench.peers.programs import Missing, Programs
 from bench.poster import TOPICS
 from bench.report import Results
-from bench.table import NOTHING
 from tests.architecture.source import ROOT
 
 PLAN = command.options_from(["--rounds", "2"]).plan
@@ -61,16 +59,6 @@ def test_a_peer_that_is_not_installed_has_a_note(site: Any, tmp_path: Path, monk
     assert "- centrifugo: not measured: centrifugo not found (see bench/PEERS.md)." in text
 
 
-def test_the_table_shows_medians_and_a_dash_for_what_was_not_measured(peers: list[Peer]) -> None:
-    """A figure that was not measured is no zero."""
-    results = Results()
-    for value in (100_000, 300_000, 200_000):
-        results.add("Centrifugo", "firehose", {"per_cpu_s": value, "p50_ms": value / 20_000, "p99_ms": value / 1000})
-    lines = command.table(results, peers, PLAN, {}).splitlines()
-    cells = [[cell.strip() for cell in line.split("|")] for line in lines if "server-CPU-second" in line]
-    assert [row[2:4] for row in cells] == [["200,000", NOTHING], *[[NOTHING, NOTHING]] * 3]
-
-
 def test_a_peer_that_fails_is_left_out_from_then_on() -> None:
     """Its column has a note, and the other peers are measured."""
     peer = SimpleNamespace(column="broken", chooses={"firehose": "all"}, starts=0)
@@ -95,52 +83,12 @@ def test_programs_are_found_in_folders_and_else_missing(programs: Programs, tmp_
         programs.file("no-such-module")
 
 
-def test_centrifugos_configuration_is_json_on_loopback_without_statistics(site: Any, programs: Programs) -> None:
-    """The configuration verifies the token of the clients' requests."""
-    peer = Centrifugo(site, programs, EVENT)
-    made = json.loads(json.dumps(peer.configuration(1)))
-    assert made["http_server"] == {"address": "127.0.0.1", "port": 1}
-    assert made["usage_stats"] == {"disabled": True}
-    assert made["client"]["token"]["hmac_secret_key"] == peer.secret
-
-
-def test_configurations_name_the_port_and_balance_their_braces(site: Any, programs: Programs) -> None:
-    """The templates of nginx and Caddy have all values, and listen on loopback only."""
-    nginx = Nchan(site, programs, EVENT).configuration(4321)
-    caddy = Mercure(site, programs, EVENT).configuration(4321)
-    for made in (nginx, caddy):
-        assert made.count("{") == made.count("}")
-        assert "127.0.0.1:4321" in made
-        assert "{{" not in made
-    assert f"load_module {site.folder}/usr/lib/nginx/modules/{MODULE};" in nginx
-
-
-def test_nchan_tells_the_version_of_its_module(site: Any, programs: Programs) -> None:
-    """The module's own version is in the file of the module."""
-    assert Nchan(site, programs, EVENT).version() == "1.2.3, nginx unknown"
-
-
-def test_mercures_token_has_what_version_1_requires(site: Any, programs: Programs) -> None:
-    """A token without one of these is refused."""
-    peer = Mercure(site, programs, EVENT)
-    token = peer.streams("firehose", 1)[0].rpartition(" ")[2]
-    claims = jwt.decode(token, peer.secret, algorithms=["HS256"], audience="https://bench.example/hub")
-    assert jwt.get_unverified_header(token)["typ"] == "at+jwt"
-    assert {"iss", "exp", "sub", "client_id", "iat", "jti"} <= set(claims)
-    assert claims["authorization_details"][0]["actions"] == ["subscribe"]
-
-
 def test_clients_of_one_topic_are_a_tenth_of_all(peers: list[Peer]) -> None:
     """Each peer gives every client a request, and ten different ones where clients choose a topic."""
     for peer in peers:
         assert len(set(peer.streams("firehose", 20))) == 1
         assert len(peer.streams("topic", 20)) == 20
         assert len(set(peer.streams("topic", 20))) == (1 if peer.column == "Jetstream" else TOPICS)
-
-
-def test_no_peer_claims_to_filter_by_words(peers: list[Peer]) -> None:
-    """The row of filters of each client's own has figures of this server and the aiohttp server only."""
-    assert [peer.column for peer in peers if "tracks" in peer.chooses] == []
 
 
 def test_an_event_is_published_on_its_channel(peers: list[Peer]) -> None:

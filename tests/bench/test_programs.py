@@ -164,13 +164,3 @@ def test_without_a_compiler_the_reason_is_told(tmp_path: Path, monkeypatch: pyte
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(RuntimeError, match="there is none on PATH"):
         compiled(tmp_path)
-
-
-def test_a_failing_compiler_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason has the compiler's message."""
-    failing = tmp_path / "cc"
-    failing.write_text("#!/bin/sh\necho no headers here >&2\nexit 1\n")
-    failing.chmod(0o755)
-    monkeypatch.setenv("CC", str(failing))
-    with pytest.raises(RuntimeError, match="failed: no headers here"):
-        compiled(tmp_path)

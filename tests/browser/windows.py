@@ -10,7 +10,6 @@ from typing import Any
 
 from playwright.async_api import Browser, ConsoleMessage, Locator, Page, ViewportSize, expect
 
-from stream_server.runtime.sign_in_link import make_sign_in_link
 from stream_server.store.social.sign_ins import SignIn
 from stream_server.store.store import Store
 from tests.browser import axe
@@ -181,7 +180,7 @@ async def sign_in_link(server: Server, uid: str, scopes: frozenset[str] = SCOPES
     """Return a link as `stream-server sign-in` prints it."""
     store = Store(server.redis_url, timeout_seconds=5)
     try:
-        return await make_sign_in_link(store, server.address, SignIn(uid, scopes))
+        return f"{server.address}/#code={await store.sign_ins.issue(SignIn(uid, scopes))}"
     finally:
         await store.close()
 

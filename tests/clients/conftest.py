@@ -1,6 +1,7 @@
 """TLS before the server of the session."""
 
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,5 +17,6 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 @pytest.fixture
 async def tls(server: Server, authority: Authority) -> AsyncIterator[TlsProxy]:
     """Put TLS in front of the session's server."""
-    async with TlsProxy(server.address, authority) as proxy:
+    where = urlsplit(server.address)
+    async with TlsProxy((str(where.hostname), int(where.port or 0)), authority) as proxy:
         yield proxy

@@ -4,7 +4,7 @@ A test asks for one by its name (NAMES) and runs a program of ``programs/`` in i
 line. Its first argument is the server's URL; the test's own follow::
 
     async def test_a_post_arrives(server: Server, api: Api, tls: TlsProxy) -> None:
-        async with client("tweepy3", "tweepy3_filter.py", tls.address, mint(uid), ca=tls.ca) as program:
+        async with client("tweepy3", "tweepy3_filter.py", tls.netloc, mint(uid), ca=tls.ca) as program:
             await program.hear("connected")        # the value of that member, of the first line that has it
             await api.post(uid, "tea")
             assert await program.hear("text") == "tea"

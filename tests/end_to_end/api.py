@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import aiohttp
 import jwt
+from multidict import CIMultiDictProxy
 
 from tests.end_to_end.consumer import MEDIA, Consumer
 from tests.end_to_end.server import SECRET, Server
@@ -33,7 +34,7 @@ def sign(claims: Mapping[str, Any], secret: str = SECRET) -> str:
 
 class Answer(NamedTuple):
     status: int
-    headers: Mapping[str, str]
+    headers: CIMultiDictProxy[str]
     body: bytes
 
     @property
@@ -43,7 +44,7 @@ class Answer(NamedTuple):
     @property
     def error(self) -> tuple[int, str, str | None]:
         """(status, code, param) of a refusal. Fails if the body has another shape than an error."""
-        assert self.headers["Content-Type"].startswith("application/json"), self
+        assert self.headers["Content-Type"] == "application/json; charset=utf-8", self
         assert set(self.json) == {"error"}, self
         error = self.json["error"]
         assert {"code", "message"} <= set(error) <= {"code", "message", "param", "column", "retry_after"}, self

@@ -1,4 +1,4 @@
-"""Servers on a Redis Cluster under load: authors who post at a fixed pace, and 200 streams that must get it all.
+"""Servers on a Redis Cluster under load: authors who post at a fixed pace, and 100 streams that must get it all.
 
 The core has two replicas, and two servers wait for one of them (``--write-replicas 1``), so nothing that they
 acknowledged may be lost. The second one reads the log from a replica. A third server waits for no replica.
@@ -30,7 +30,7 @@ from tests.waiting import eventually
 
 AUTHORS = 10
 POSTS_PER_SECOND = 50
-STREAMS = 200
+STREAMS = 100
 FOLLOWERS = 3
 
 FLAGS = ("--canary-seconds", "0.5", "--heartbeat-seconds", "1", "--redis-timeout-seconds", "2")
@@ -167,7 +167,7 @@ class ClusterWorld:
 
 
 class Load:
-    """Ten authors and 200 streams for the time of one fault.
+    """Ten authors and 100 streams for the time of one fault.
 
     Attributes:
         lost: The ids of acknowledged posts that are not on the log, after :meth:`finish`.

@@ -111,7 +111,3 @@ async def protected_author(api: Api) -> tuple[Person, dict[str, Person]]:
         await person.follow(author)
     await author.request("PUT", f"users/me/requests/{follower.uid}")
     return author, {"author": author, "follower": follower, "asking": asking, "stranger": stranger}
-
-
-FRIENDS = {"author own", "author track", "author follow"} | {f"follower {kind}" for kind in STREAM_KINDS}
-"""The streams that receive a protected author's posts. The author follows nobody, so one own stream is missing."""

@@ -1,5 +1,6 @@
 """The real command, started as a user starts it, on a free port and with its own data folder."""
 
+import asyncio
 import json
 import os
 import re
@@ -96,6 +97,15 @@ class Server:
             self.stop()
         else:
             self.kill()
+
+    async def __aenter__(self) -> Self:
+        """Start in a thread, because a proxy of the test may run on its event loop."""
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.__exit__, kind, error, tb)
 
     def _arguments(self) -> list[str]:
         return [self.module, "serve", "--port", "0", "--data-dir", str(self.data), *self.flags]

@@ -1,6 +1,5 @@
 """Bad input gets a 4xx that names the parameter, before the server sends or writes anything."""
 
-import json
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -83,24 +82,6 @@ BODIES: list[tuple[str, bytes, int, str]] = [
 
 TEXT = {"message": "not to be"}
 
-# A body of a POST of a status, and the (status, code, param) of the refusal.
-STATUSES: list[tuple[bytes, int, str, str | None]] = [
-    (b'{"message": "a"', 400, "malformed_body", None),
-    (b"[" * 30_000, 400, "malformed_body", None),
-    (b'{"message": "\xff"}', 400, "malformed_body", None),
-    (b'{"message": 5}', 400, "invalid_parameter", "message"),
-    (b"{}", 400, "missing_parameter", "message"),
-    (b'{"message": ""}', 400, "missing_parameter", "message"),
-    (b'{"message": "  \\n "}', 400, "invalid_parameter", "message"),
-    (json.dumps({"message": "ä" * 281}).encode(), 400, "invalid_parameter", "message"),
-    (json.dumps({"message": "x" * 70_000}).encode(), 413, "too_large", None),
-    (json.dumps(TEXT | {"mesage": "a"}).encode(), 400, "unknown_parameter", "mesage"),
-    (b'{"message": "a", "location": {"lon": NaN, "lat": 1}}', 400, "malformed_body", None),
-    (json.dumps(TEXT | {"location": {"lon": 181, "lat": 0}}).encode(), 400, "invalid_parameter", "location.lon"),
-    (json.dumps(TEXT | {"location": {"lon": 0, "lat": -91}}).encode(), 400, "invalid_parameter", "location.lat"),
-    (json.dumps(TEXT | {"in_reply_to": "12"}).encode(), 404, "not_found", "in_reply_to"),
-]
-
 
 @pytest.fixture
 async def untouched(api: Api) -> AsyncIterator[None]:
@@ -121,6 +102,19 @@ async def test_bad_parameters_are_refused_by_name(api: Api, path: str) -> None:
     """Each wrong parameter of a stream gets a 4xx that names it, before the first byte of the stream."""
     for params, status, code, param in REFUSED + (POLL_REFUSED if path == "/v1/events" else []):
         check(await api.call("GET", path, token=mint(api.admin), params=params), status, code, param)
+
+
+async def test_the_own_stream_refuses_filters_by_name(api: Api) -> None:
+    """A user's own stream takes `kinds` and `since` only, and no kinds that are for servers."""
+    for params, error in (
+        ({"track": "a"}, (400, "unknown_parameter", "track")),
+        ({"firehose": "true"}, (400, "unknown_parameter", "firehose")),
+        ({"home": "1"}, (400, "unknown_parameter", "home")),
+        ({"kinds": "post,revoke"}, (400, "invalid_parameter", "kinds")),
+        ({"kinds": "suspend"}, (400, "invalid_parameter", "kinds")),
+        ({"since": "nonsense"}, (400, "invalid_cursor", "since")),
+    ):
+        assert (await api.call("GET", "/v1/stream/user", token=mint(api.admin), params=params)).error == error
 
 
 async def test_a_stream_without_a_base_filter_is_refused(api: Api) -> None:
@@ -205,22 +199,13 @@ async def test_scopes_are_needed(api: Api) -> None:
         ("read write stream", "GET", "/v1/stream", {"params": {"firehose": "true"}}),
         ("read write stream", "GET", "/v1/events", {"params": {"firehose": "true"}}),
         ("read write", "GET", "/v1/stream", {"params": {"track": "a"}}),
+        ("read write", "GET", "/v1/stream/user", {}),
         ("read stream", "POST", "/v1/statuses", {"json": TEXT}),
         (SCOPES, "POST", "/v1/admin/users", {"json": {"users": []}}),
     ]
     for scope, method, path, more in rows:
         answer = await api.call(method, path, token=mint(api.admin, scope), **more)
         assert answer.error[:2] == (403, "insufficient_scope"), (scope, path, answer)
-
-
-@pytest.mark.usefixtures("untouched")
-async def test_bad_statuses_are_refused_and_nothing_is_written(api: Api) -> None:
-    """Each invalid status gets a 4xx that names the member, and the log does not change."""
-    for body, status, code, param in STATUSES:
-        answer = await api.call(
-            "POST", "/v1/statuses", token=mint(api.admin), data=body, headers={"Content-Type": JSON}
-        )
-        check(answer, status, code, param)
 
 
 def junk(number: int) -> tuple[bytes, ...]:

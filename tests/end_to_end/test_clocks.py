@@ -6,7 +6,7 @@ clock that was an hour ahead leaves behind. A clock of Redis that jumps ahead lo
 """
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,7 +18,6 @@ import pytest
 from stream_server.store import keys
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.consumer import Consumer
-from tests.end_to_end.faults.site import running
 from tests.end_to_end.faults.skewed_clock import MODULE, SKEW_FILE, ahead, jumped, skew
 from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, private_redis
@@ -64,15 +63,24 @@ class Clocked:
         return await self.api.stream(params or {"follow": self.uid}, token=self.token())
 
 
-@pytest.fixture
-async def clocked(tmp_path: Path) -> AsyncIterator[Clocked]:
-    file = tmp_path / "skew"
+@pytest.fixture(scope="module")
+def ticking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RedisProcess, Server, Path]]:
+    """A Redis, a server, and the file with the error of its clock. The last test spoils the time of the log."""
+    folder = tmp_path_factory.mktemp("clocks")
+    file = folder / "skew"
     skew(file, 0)
     with private_redis() as redis:
         flags = ("--heartbeat-seconds", "0.2", "--redis", redis.url, "--canary-seconds", "0.5")
-        with Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server:
-            async with Api(server) as api:
-                yield Clocked(redis, server, api, await api.user(), file)
+        with Server(folder, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server:
+            yield redis, server, file
+
+
+@pytest.fixture
+async def clocked(ticking: tuple[RedisProcess, Server, Path]) -> AsyncIterator[Clocked]:
+    redis, server, file = ticking
+    skew(file, 0)
+    async with Api(server) as api:
+        yield Clocked(redis, server, api, await api.user(), file)
 
 
 async def beats(stream: Consumer, more: int) -> list[dict[str, Any]]:
@@ -137,7 +145,7 @@ async def test_a_token_is_checked_by_the_servers_clock(clocked: Clocked, seconds
     code = "token_expired" if seconds > 0 else "invalid_token"
     assert (await clocked.api.call("GET", "/v1/users/me", token=good)).error[:2] == (401, code)
     assert (await clocked.api.call("GET", "/v1/users/me", token=clocked.token())).status == 200
-    login = "clock"
+    login = f"c{clocked.uid}"[:20]
     await clocked.api.sign_up(login)
     session = await clocked.api.done("POST", "/v1/sessions", json={"login": login, "password": "correct horse"})
     assert (await clocked.api.call("GET", "/v1/users/me", token=session["token"])).status == 200
@@ -188,7 +196,7 @@ async def test_redis_clock_set_back_leaves_ids_and_cursors_in_order(clocked: Clo
     begins = {old.messages[0]["cursor"]: ids[1:], middle: ids[4:], "-15m": ids, made[-1]["posted"]: ids[1:]}
     await old.close()
     fresh = Server(clocked.file.with_name("fresh"), "--redis", clocked.redis.url)
-    async with running(fresh), Api(fresh) as other:
+    async with fresh, Api(fresh) as other:
         for api in (clocked.api, other):
             for since, wanted in begins.items():
                 async with await api.stream({"follow": clocked.uid, "since": since}, token=clocked.token()) as stream:

@@ -6,20 +6,13 @@ import socket
 import time
 import warnings
 from collections.abc import AsyncIterator
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
-import redis
 
-from tests.end_to_end.api import Api
 from tests.end_to_end.faults.clients import RawClient, TcpInfo
 from tests.end_to_end.faults.proxy import Proxy
-from tests.end_to_end.faults.skewed_clock import MODULE, SKEW_FILE, ahead, jumped, skew
-from tests.end_to_end.server import Server
 from tests.listening import ACCEPT_STEPS
-from tests.redis_process import DURABLE, RedisProcess, newest
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.extended
@@ -150,33 +143,6 @@ async def test_the_proxy_closes_connections_without_a_target(tmp_path: Path) -> 
         writer.close()
 
 
-def has_value(client: redis.Redis, key: str, value: bytes) -> bool:
-    with suppress(redis.BusyLoadingError):
-        return client.get(key) == value
-    return False
-
-
-async def test_redis_by_tcp_and_its_copy() -> None:
-    """Acknowledged data survives kill -9, also on the replica, which reconnects to its primary by itself.
-
-    WAIT counts a replica before that has loaded a full copy, so the test reads the replica itself.
-    """
-    binary = newest()
-    with RedisProcess(binary, *DURABLE, port=0) as primary, RedisProcess(binary, port=0) as replica:
-        replica.replica_of(primary)
-        with redis.Redis.from_url(primary.url) as client, redis.Redis.from_url(replica.url) as copy:
-            client.set("a", 1)
-            assert client.wait(1, 20_000) == 1
-            assert copy.get("a") == b"1"
-            primary.kill()
-            with pytest.raises(redis.RedisError):
-                copy.set("b", 1)
-            primary.start()
-            client.set("b", 2)
-            assert client.get("a") == b"1"
-            await eventually(lambda: has_value(copy, "b", b"2"))
-
-
 @pytest.fixture
 async def pair() -> AsyncIterator[tuple[RawClient, socket.socket]]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
@@ -207,60 +173,3 @@ async def test_a_client_that_vanishes_acknowledges_nothing(pair: Pair) -> None:
         client.socket.recv(1)
     with pytest.raises(BlockingIOError):
         server.recv(1)
-
-
-async def test_a_client_that_never_reads_fills_the_kernel(pair: Pair) -> None:
-    """The bytes wait in the kernel until the kernel accepts no more."""
-    _, server = pair
-    server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    sent = 0
-    with suppress(BlockingIOError):
-        while sent < 2**30:
-            sent += server.send(bytes(4096))
-    assert sent < 2**20
-
-
-async def test_a_client_reads_one_byte_at_a_time(pair: Pair) -> None:
-    """The client reads one byte at a time and pauses after each."""
-    client, server = pair
-    await asyncio.get_running_loop().sock_sendall(server, b"abcdef")
-    began = time.monotonic()
-    client.drip(0.1)
-    await eventually(lambda: client.received == 6)
-    assert time.monotonic() - began >= 0.5
-
-
-async def test_a_client_leaves_by_a_reset(pair: Pair) -> None:
-    """The server's read raises an error instead of returning the end."""
-    client, server = pair
-    client.reset()
-    with pytest.raises(ConnectionResetError):
-        await asyncio.get_running_loop().sock_recv(server, 1)
-
-
-async def test_a_client_sends_a_whole_request_and_half_a_request(pair: Pair) -> None:
-    """A whole request head ends with an empty line, a half one in the middle of a header."""
-    client, server = pair
-    loop = asyncio.get_running_loop()
-    await client.ask("/v1/stream?track=x", "token")
-    head = (await loop.sock_recv(server, 65_536)).decode()
-    assert head.startswith("GET /v1/stream?track=x HTTP/1.1\r\nHost: 127.0.0.1:")
-    assert head.endswith("\r\nAuthorization: Bearer token\r\n\r\n")
-    await client.half_ask("/v1/stream")
-    half = await loop.sock_recv(server, 65_536)
-    assert half.endswith(b"\r\nX-Unfinis")
-
-
-@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.nightly)])
-async def test_the_clock_jumps(tmp_path: Path, workers: str) -> None:
-    """A server's heartbeats show the time that the file sets, also while a stream is open."""
-    file = tmp_path / "skew"
-    skew(file, 0)
-    flags = ("--heartbeat-seconds", "0.2", "--workers", workers)
-    with Server(tmp_path, *flags, module=MODULE, variables={SKEW_FILE: str(file)}) as server:
-        async with Api(server) as api, await api.stream({"track": "x"}) as stream:
-            assert abs(ahead(stream.messages[0]["at"])) < 60
-            await stream.until(lambda c: c.of("heartbeat"))  # else its token is an hour older when it begins
-            for seconds in (3600, -3600):
-                skew(file, seconds)
-                await stream.until(partial(jumped, seconds))

@@ -9,8 +9,8 @@ from tests.end_to_end.faults.site import all_until, close, feel, is_ready, site
 
 pytestmark = pytest.mark.extended
 
-QUIET_BEATS = 20
-"""Heartbeats to wait for: 4 seconds, which is several canary checks."""
+QUIET_BEATS = 8
+"""Heartbeats to wait for: 1.6 seconds, which is three canary checks."""
 
 
 async def test_a_full_redis_refuses_writes_and_nothing_else(tmp_path: Path) -> None:

@@ -66,12 +66,11 @@ def printed(outcome: Outcome) -> str:
     return outcome.out.strip()
 
 
-@pytest.mark.parametrize("key", ["secret", "private", "public"])
+@pytest.mark.parametrize("key", ["private", "public"])
 def test_a_key_of_each_kind_has_a_way_to_a_token(own_folder: Path, key: str) -> None:
     own_folder.mkdir(exist_ok=True)
     pair = KeyPair(own_folder)
     options: dict[str, tuple[str, ...]] = {
-        "secret": (),
         "private": ("--jwt-algorithm", "ES256", "--jwt-key-file", str(pair.private)),
         "public": ("--jwt-algorithm", "ES256", "--jwt-key-file", str(pair.public)),
     }

@@ -42,24 +42,23 @@ async def first_answer(api: Api, path: str) -> str:
 @pytest.mark.extended
 async def test_one_worker_answers_for_all_and_shows_a_frozen_one(own_folder: Path) -> None:
     """Streams on any worker are counted, a stopped worker is silent and not an error, and it comes back."""
-    with Server(own_folder, "--workers", "2") as server:
-        async with Api(server) as api:
-            uid = await api.user()
-            framings = ("sse", "ndjson") * 4
-            streams = [await api.stream({"follow": uid}, framing=framing) for framing in framings]
-            await api.post(uid, "hello")
-            for stream in streams:
-                await stream.until(lambda consumer: len(consumer.events) == 1)
-            state = await state_of(api)
-            assert [(worker["worker"], worker["ready"]) for worker in state["workers"]] == [(1, True), (2, True)]
-            assert sum(worker["streams"]["sse"] for worker in state["workers"]) == 4
-            assert sum(worker["streams"]["ndjson"] for worker in state["workers"]) == 4
-            assert sum(worker["live"] for worker in state["workers"]) == 8
-            assert sum(worker["events_delivered"] for worker in state["workers"]) == 8
-            assert len({worker["pid"] for worker in state["workers"]}) == 2
-            for stream in streams:
-                await stream.close()
-            await check_a_frozen_worker(api, state)
+    async with Server(own_folder, "--workers", "2") as server, Api(server) as api:
+        uid = await api.user()
+        framings = ("sse", "ndjson") * 4
+        streams = [await api.stream({"follow": uid}, framing=framing) for framing in framings]
+        await api.post(uid, "hello")
+        for stream in streams:
+            await stream.until(lambda consumer: len(consumer.events) == 1)
+        state = await state_of(api)
+        assert [(worker["worker"], worker["ready"]) for worker in state["workers"]] == [(1, True), (2, True)]
+        assert sum(worker["streams"]["sse"] for worker in state["workers"]) == 4
+        assert sum(worker["streams"]["ndjson"] for worker in state["workers"]) == 4
+        assert sum(worker["live"] for worker in state["workers"]) == 8
+        assert sum(worker["events_delivered"] for worker in state["workers"]) == 8
+        assert len({worker["pid"] for worker in state["workers"]}) == 2
+        for stream in streams:
+            await stream.close()
+        await check_a_frozen_worker(api, state)
 
 
 async def check_a_frozen_worker(api: Api, state: Any) -> None:

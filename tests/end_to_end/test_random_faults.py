@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.random_faults.clients import Listener, Sse
-from tests.end_to_end.random_faults.site import Site
+from tests.end_to_end.random_faults.clients import Listener
 from tests.end_to_end.random_faults.world import ALL, World, add_clients, world
 from tests.waiting import eventually
 
@@ -39,38 +38,6 @@ async def test_random_faults_lose_no_acknowledged_write(tmp_path: Path, seed: in
         assert made.complaints() == [], seed
         assert faults.missing == []
         _all_was_there(made)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("canary", [True, False])
-async def test_the_oracle_detects_a_silent_link_without_a_canary(tmp_path: Path, *, canary: bool) -> None:
-    """The same silent link with and without the canary.
-
-    Heartbeats go on, and another server proves that there were events.
-    """
-    flags = ("--job-workers", "0", *(() if canary else ("--canary-seconds", "3600")))
-    async with world(tmp_path, SEED, *flags) as (made, faults):
-        silent, well = (Site([front.server]) for front in faults.fronts)
-        starving = made.add(Sse, site=silent, firehose="true", kinds=ALL)
-        healthy = made.add(Sse, site=well, firehose="true", kinds=ALL)
-        await made.begun()
-        faults.fronts[0].proxy.swallow()
-        made.site.servers = well.servers
-        made.write()
-        await eventually(lambda: len(healthy.record.events) > 50, seconds=60, what="50 events at the other server")
-        if canary:
-            await made.finish()
-            assert made.complaints() == []
-            assert faults.fronts[0].proxy.swallowed_bytes > 0
-            return
-        await made.finish(healthy)
-        seen = len(starving.record.told)
-        await eventually(lambda: len(starving.record.told) > seen + 1, seconds=20, what="heartbeats")
-        complaints = made.complaints()
-        assert starving.record.events == []
-        assert len(complaints) > 20  # the oracle cannot judge writes that were undone by now
-        assert all("never told of" in said and starving.record.name in said for said in complaints)
-        assert faults.fronts[0].proxy.swallowed_bytes > 0
 
 
 def _all_was_there(made: World) -> None:

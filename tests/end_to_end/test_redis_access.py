@@ -12,7 +12,7 @@ from tests.command_line import clean_environment, run
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.redis_process import RedisProcess, binaries, each_engine, free_port, newest
-from tests.tls import Authority, tls_in_front_of
+from tests.tls import Authority, TlsProxy
 
 pytestmark = pytest.mark.extended
 
@@ -37,15 +37,17 @@ async def test_each_role_can_do_its_work_and_nothing_else(
 ) -> None:
     _, urls = guarded
     with redis.Redis.from_url(urls["reader"]) as reader, redis.Redis.from_url(urls["server"]) as own:
-        with Server(tmp_path / "server", variables={"STREAM_SERVER_REDIS": urls["server"]}) as server:
-            async with Api(server) as api:
-                await _use_everything(api)
-                listener = reader.pubsub(ignore_subscribe_messages=True)
-                listener.psubscribe("events:*")
-                await api.post(api.admin, "heard")
-                message = await asyncio.to_thread(_next_message, listener)
-                assert b"heard" in message
-                listener.close()
+        async with (
+            Server(tmp_path / "server", variables={"STREAM_SERVER_REDIS": urls["server"]}) as server,
+            Api(server) as api,
+        ):
+            await _use_everything(api)
+            listener = reader.pubsub(ignore_subscribe_messages=True)
+            listener.psubscribe("events:*")
+            await api.post(api.admin, "heard")
+            message = await asyncio.to_thread(_next_message, listener)
+            assert b"heard" in message
+            listener.close()
         worker = run("repair", env=clean_environment(STREAM_SERVER_REDIS=urls["worker"]))
         assert worker.code == 0, worker
         assert reader.xlen("{core}:log") > 0
@@ -89,8 +91,8 @@ async def _use_everything(api: Api) -> None:
 async def test_a_server_uses_a_redis_behind_tls(tmp_path: Path) -> None:
     """Any engine will do here: the TLS ends in the test."""
     with RedisProcess(newest()) as target:
-        async with tls_in_front_of(target, tmp_path) as (port, certificate):
-            await _serve_over_tls(tmp_path, port, certificate)
+        async with TlsProxy(target.socket, Authority(tmp_path)) as proxy:
+            await _serve_over_tls(tmp_path, proxy.address[1], proxy.ca)
 
 
 async def test_a_server_uses_the_tls_of_redis(tmp_path: Path) -> None:
@@ -115,13 +117,10 @@ def _has_tls(binary: Path) -> bool:
 async def _serve_over_tls(folder: Path, port: int, certificate: Path) -> None:
     """Post through a server that trusts the certificate. A command that does not trust it must fail."""
     url = f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={certificate}"
-    server = Server(folder / "trusting", "--redis", url)
-    await asyncio.to_thread(server.start)
-    try:
-        async with Api(server) as api, await api.stream({"follow": api.admin}) as stream:
-            posted = await api.post(api.admin, "over TLS")
-            await stream.until(lambda s: s.received == [("post", posted["id"])])
-    finally:
-        await asyncio.to_thread(server.stop)
+    async with Server(folder / "trusting", "--redis", url) as server, Api(server) as api:
+        stream = await api.stream({"follow": api.admin})
+        posted = await api.post(api.admin, "over TLS")
+        await stream.until(lambda s: s.received == [("post", posted["id"])])
+        await stream.close()
     strange = await asyncio.to_thread(run, "repair", "--redis", f"rediss://127.0.0.1:{port}/0")
     assert strange.code == 3, "a certificate that nobody trusts"

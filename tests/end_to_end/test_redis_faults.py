@@ -67,8 +67,8 @@ async def test_a_restart_of_redis_loses_no_acknowledged_write(broken: Site) -> N
     await all_arrived(broken, streams, one, other)
 
 
-QUIET_BEATS = 20
-"""Heartbeats to wait for: an outage of 4 seconds, in which a busy loop would show."""
+QUIET_BEATS = 10
+"""Heartbeats to wait for: an outage of 2 seconds, in which a busy loop would show."""
 
 
 @ONE_WORKER
@@ -134,7 +134,7 @@ async def test_writes_fail_fast_and_are_never_queued(tmp_path: Path, how: str) -
         first = await api.post(uid, "before")
         await away(broken.redis, how)
         slowest, unknown = 0.0, []
-        for number in range(6):
+        for number in range(3):
             began = time.monotonic()
             refused = told_to_return(await posted(api, uid, f"{number}", f"key-{number}"))
             slowest = max(slowest, time.monotonic() - began)
@@ -142,7 +142,7 @@ async def test_writes_fail_fast_and_are_never_queued(tmp_path: Path, how: str) -
             unknown += [number] if refused == "outcome_unknown" else []
             assert told_to_return(await api.call("GET", "/v1/users/me", token=mint(uid))) == "unavailable"
         assert slowest < TELLING_SECONDS
-        assert len(unknown) < 6
+        assert len(unknown) < 3
         await feel(streams, behind=True, times=3)
         await back(broken.redis, how)
         await broken.ready(True)

@@ -59,9 +59,8 @@ class Site:
 async def site(folder: Path, text: str, *flags: str) -> AsyncIterator[Site]:
     file = _written(folder, text)
     variables = {"STREAM_SERVER_LIMITS": None}
-    with Server(folder, "--settings-file", str(file), *flags, variables=variables) as server:
-        async with Api(server) as api:
-            yield Site(server, api, file)
+    async with Server(folder, "--settings-file", str(file), *flags, variables=variables) as server, Api(server) as api:
+        yield Site(server, api, file)
 
 
 def _written(folder: Path, text: str) -> Path:

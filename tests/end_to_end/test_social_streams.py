@@ -6,7 +6,6 @@ import pytest
 
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.people import (
-    FRIENDS,
     STREAM_KINDS,
     Person,
     close,
@@ -20,30 +19,6 @@ from tests.end_to_end.people import (
     word,
 )
 from tests.end_to_end.server import Server
-
-
-async def test_posts_of_a_protected_user_reach_followers_only(api: Api) -> None:
-    """The rule holds live and by cursor, on every kind of stream. The deletes reach exactly the same streams."""
-    author, people = await protected_author(api)
-    start, term = await api.head(), word()
-    live = await open_streams(people, author, term)
-    firehose = await api.stream({"firehose": "true"})
-    status = await author.post(f"for friends: {term}")
-    await settle(api, firehose, *live.values())
-    assert receivers_of(live, ("post", status)) == FRIENDS
-    replayed = await open_streams(people, author, term, start)
-    late = await api.stream({"firehose": "true", "since": start})
-    await settle(api, late, *replayed.values())
-    assert receivers_of(replayed, ("post", status)) == FRIENDS
-    for name, person in people.items():
-        polled = await api.poll({"track": term, "since": start}, uid=person.uid)
-        assert [event["status"]["id"] for event in polled["events"]] == [status] * (f"{name} track" in FRIENDS)
-    await author.request("DELETE", f"statuses/{status}")
-    await settle(api, firehose, late, *live.values(), *replayed.values())
-    assert receivers_of(live, ("delete", status)) == FRIENDS
-    assert receivers_of(replayed, ("delete", status)) == FRIENDS
-    assert [one for one in received(firehose) + received(late) if one[1] == status] == []
-    await close([firehose, late, *live.values(), *replayed.values()])
 
 
 async def test_protection_begins_and_ends_at_once(api: Api) -> None:
@@ -77,25 +52,6 @@ async def test_protection_begins_and_ends_at_once(api: Api) -> None:
     await close([hidden, shown, *live.values()])
 
 
-async def test_quotes_and_reposts_hide_an_original_of_a_blocking_author(api: Api) -> None:
-    """For users whom the original's author blocks, a quote lacks its original, and a repost without words is hidden."""
-    ann, bob, cyd = await create_people(api, 3)
-    await ann.follow(bob)
-    await cyd.request("PUT", f"users/me/blocks/{ann.uid}")
-    original = await cyd.post("not for ann")
-    start = await api.head()
-    live = [await ann.own_stream(), await ann.stream(follow=bob.uid), await bob.own_stream()]
-    repost, quote = await bob.post("", origin=original), await bob.post("look", origin=original)
-    late = [await ann.own_stream(start), await ann.stream(follow=bob.uid, since=start)]
-    await settle(api, *live, *late)
-    for consumer in (*live[:2], *late):
-        (event,) = consumer.of("post")
-        assert (event["status"]["id"], event["status"]["original"]) == (quote, None)
-    assert received(live[2], "post") == [("post", repost), ("post", quote)]
-    assert [event["status"]["original"]["id"] for event in live[2].of("post")] == [original] * 2
-    await close([*live, *late])
-
-
 @pytest.mark.extended
 async def test_a_restarted_server_still_hides_protected_suspended_and_blocked_users(own_folder: Path) -> None:
     """After a kill and a restart on the same data, replays still hide protected, suspended and blocked users."""
@@ -119,28 +75,6 @@ async def test_a_restarted_server_still_hides_protected_suspended_and_blocked_us
                 await settle(api, firehose, track)
                 assert received(firehose, "post") == [("post", said["foe"]), ("post", said["free"])]
                 assert received(track, "post") == [("post", said["free"])]
-
-
-async def test_an_approved_follow_and_an_unfollow_take_effect_at_once(api: Api) -> None:
-    """An accepted follower receives posts from then on.
-
-    After an unfollow the user receives no more, also by an old cursor.
-    """
-    author, people = await protected_author(api)
-    asking, follower = people["asking"], people["follower"]
-    term = word()
-    async with await asking.own_stream() as new, await follower.stream(track=term) as old:
-        start = old.cursor
-        before = await author.post(f"before {term}")
-        await author.request("PUT", f"users/me/requests/{asking.uid}")
-        await follower.request("DELETE", f"users/me/following/{author.uid}")
-        after = await author.post(f"after {term}")
-        await settle(api, new, old)
-        assert received(new, "post") == [("post", after)]
-        assert received(old, "post") == [("post", before)]
-    async with await follower.stream(since=start, track=term) as replayed:
-        await settle(api, replayed)
-        assert received(replayed) == []
 
 
 async def test_the_first_follow_takes_effect_on_an_open_stream(api: Api) -> None:
@@ -322,23 +256,6 @@ async def test_events_for_some_users_reach_only_these_users(api: Api) -> None:
     assert {kind for kind, _ in received(firehose)} <= {"post", "delete"}
     assert not {status, later} & {about for _, about in received(firehose)}
     await close([*streams, track, firehose])
-
-
-async def test_follow_requests_reach_only_the_two_users(api: Api) -> None:
-    """The requesting and the requested user receive the request, its end, and the follow that may result."""
-    ann, bob, _ = people = await create_people(api, 3)
-    await ann.protect()
-    streams = [await person.own_stream() for person in people]
-    await bob.follow(ann)
-    await ann.request("DELETE", f"users/me/requests/{bob.uid}")
-    await bob.follow(ann)
-    await ann.request("PUT", f"users/me/requests/{bob.uid}")
-    await settle(api, *streams)
-    expected = [("request", ann.uid), ("unrequest", ann.uid), ("request", ann.uid), ("follow", ann.uid)]
-    for stream in streams[:2]:
-        assert received(stream, "request", "unrequest", "follow") == expected
-    assert received(streams[2]) == []
-    await close(streams)
 
 
 async def test_a_replay_equals_the_live_stream_except_for_deleted_posts(api: Api) -> None:

@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from socket import AF_INET, AF_INET6, SOCK_STREAM
@@ -16,6 +16,7 @@ import pytest
 
 from stream_server.runtime.listening import CannotListen, Listeners, listen_alone, listen_as_worker, reserve_port
 from stream_server.runtime.supervisor import Supervisor
+from tests.end_to_end.faults.proxy import Proxy
 from tests.end_to_end.supervisor_program import MODULE
 from tests.processes import alive
 from tests.program import Program, running
@@ -122,18 +123,6 @@ async def heard(program: Program, word: str, count: int) -> None:
     async with asyncio.timeout(20):
         while sum(word in message for message in program.said) < count:
             await program._listen(word)
-
-
-async def test_a_dead_worker_is_replaced() -> None:
-    """After kill -9 of one worker, the other continues and a new one starts. The supervisor reports and counts it."""
-    async with supervised() as (program, pids):
-        killed, left = pids
-        os.kill(killed, signal.SIGKILL)
-        fresh = await eventually(partial(both, program, but=killed), what="a new worker")
-        assert left in fresh
-        assert f"(pid {killed}) ended with code -9; restarting it in 0.1 s" in await program.hear("report")
-        os.kill(program.pid, signal.SIGTERM)
-        await program.end()
 
 
 @pytest.mark.parametrize("how", ["stopped", "blocked"])
@@ -261,51 +250,21 @@ def test_an_invalid_address_is_refused() -> None:
             reserve_port(host, 0)
 
 
-@asynccontextmanager
-async def deaf_redis(path: Path) -> AsyncIterator[tuple[str, asyncio.Event]]:
-    """Run a Redis behind a proxy that ends each connection with a SUBSCRIBE. The first one sets the event."""
-    tried = asyncio.Event()
-    connections: set[asyncio.Task[None]] = set()
-
-    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while data := await reader.read(65536):
-                if b"SUBSCRIBE" in data:
-                    tried.set()
-                    break
-                writer.write(data)
-        finally:
-            writer.close()
-
-    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        connections.add(task)
-        inner_reader, inner_writer = await asyncio.open_unix_connection(server.socket)
-        await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer), return_exceptions=True)
-        inner_writer.close()
-        writer.close()
-
-    with private_redis() as server:
-        async with await asyncio.start_unix_server(accept, path / "redis.sock"):
-            yield f"unix://{path / 'redis.sock'}", tried
-        async with asyncio.timeout(10):
-            await asyncio.gather(*connections)
-
-
-async def test_a_starting_worker_ends_with_its_supervisor(tmp_path: Path) -> None:
+async def test_a_starting_worker_ends_with_its_supervisor() -> None:
     """The worker waits for a Redis that answers but delivers nothing. Without its supervisor it would wait forever."""
     ours, theirs = socket.socketpair()
-    async with deaf_redis(tmp_path) as (url, tried):
+    async with AsyncExitStack() as stack:
+        redis = stack.enter_context(private_redis())
+        proxy = await stack.enter_async_context(Proxy(redis.socket))
+        proxy.refuse(of=b"SUBSCRIBE")
         worker = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "stream_server", "serve", "--supervised", str(theirs.fileno()),
             pass_fds=(theirs.fileno(),), stderr=asyncio.subprocess.DEVNULL,
-            env={**os.environ, "STREAM_SERVER_REDIS": url, "STREAM_SERVER_PORT": "0", "STREAM_SERVER_WORKERS": "2",
-                 "STREAM_SERVER_JWT_SECRET": "s" * 48},
+            env={**os.environ, "STREAM_SERVER_REDIS": proxy.url, "STREAM_SERVER_PORT": "0",
+                 "STREAM_SERVER_WORKERS": "2", "STREAM_SERVER_JWT_SECRET": "s" * 48},
         )  # fmt: skip
         theirs.close()
-        async with asyncio.timeout(60):
-            await tried.wait()
+        await eventually(lambda: proxy.refused, seconds=60, what="a subscription that is refused")
         assert worker.returncode is None
         ours.close()
         async with asyncio.timeout(10):

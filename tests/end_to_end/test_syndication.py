@@ -8,11 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from tests.command_line import COMMAND, ROOT, clean_environment, run
-from tests.end_to_end.api import Api, mint
+from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 from tests.waiting import eventually
 
@@ -101,45 +100,6 @@ async def test_killed_workers_leave_no_follower_out(own_folder: Path, redis_url:
             out, err = worker.communicate(timeout=10)
             assert (worker.returncode, err) == (0, b"")
             assert b"parked 0" in out.splitlines()[-1]
-
-
-async def test_a_server_killed_under_load_leaves_no_post_out(own_folder: Path, redis_url: str) -> None:
-    """The next server finishes its jobs: all statuses are on all home timelines, and no deleted status is on any."""
-    server = Server(own_folder, *PASS, "--redis", redis_url)
-    with server as running, running.redis_client() as raw:
-        async with Api(running) as api:
-            followers = Followers(api, raw)
-            await followers.gather()
-
-            async def post(number: int) -> None:
-                status = await api.post(followers.author, f"number {number}")
-                if number % 3 == 0:
-                    await api.delete(followers.author, status["id"])
-
-            posting = [asyncio.create_task(post(number)) for number in range(60)]
-            await eventually(lambda: len(followers.statuses()) > 10)
-            server.kill()
-            outcomes = await asyncio.gather(*posting, return_exceptions=True)
-            assert any(isinstance(outcome, aiohttp.ClientError) for outcome in outcomes)
-    with server as running, running.redis_client() as raw:
-        followers.raw = raw
-        await eventually(followers.hurried, seconds=60, what="the queue is empty")
-        followers.check()
-        outcome = run("repair", "--data-dir", running.data, "--dry-run", *PASS)
-        assert (outcome.code, outcome.out) == (0, "no faults found\n")
-
-
-async def test_a_server_without_separate_workers_fills_all_timelines(api: Api, server: Server) -> None:
-    """A server adds posts to home timelines without a worker process, and has metrics about its jobs."""
-    author, reader = await api.user(), await api.user()
-    await api.follow(reader, author)
-    status = await api.post(author, "hello")
-    page = await api.done("GET", "/v1/timelines/home", token=mint(reader))
-    assert [one["id"] for one in page["statuses"]] == [status["id"]]
-    metrics = (await api.call("GET", "/metrics")).body.decode()
-    for name in ("job_passes_total", "jobs_done_total", "job_failures_total", "jobs_deferred_total", "jobs_due",
-                 "jobs_parked", "repairs_total"):  # fmt: skip
-        assert f"\nstream_server_{name}{{worker=" in metrics
 
 
 def test_repair_reports_and_repairs(own_folder: Path) -> None:

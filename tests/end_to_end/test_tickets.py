@@ -106,31 +106,19 @@ async def test_a_ticket_has_the_scopes_of_its_token(api: Api) -> None:
     assert refused.error == (403, "insufficient_scope", None)
 
 
-async def test_the_end_of_the_token_ends_the_stream(api: Api) -> None:
-    """The token's expiry ends a stream that a ticket opened."""
-    async with await opened(api, mint(await api.user(), ttl=1.5), track="x") as stream:
-        await stream.until(lambda s: s.of("goodbye"))
-        assert stream.messages[-1]["code"] == "token_expired"
-
-
-async def test_the_revocation_of_the_token_ends_the_stream(api: Api) -> None:
-    """Logging out ends every stream of the token, also one that a ticket opened."""
-    token = mint(await api.user())
+@pytest.mark.parametrize("code", ["token_expired", "token_revoked", "suspended"])
+async def test_the_end_of_the_token_ends_the_stream(api: Api, code: str) -> None:
+    """The expiry of the token, a log-out, and a suspension end every stream of the token, also that of a ticket."""
+    uid = await api.user()
+    token = mint(uid, ttl=1.5 if code == "token_expired" else 600)
     async with await opened(api, token, track="x") as stream:
         await stream.until(lambda s: s.messages)
-        await api.call("DELETE", "/v1/sessions", token=token)
+        if code == "token_revoked":
+            await api.call("DELETE", "/v1/sessions", token=token)
+        elif code == "suspended":
+            await api.done("PUT", f"/v1/admin/suspensions/{uid}", token=mint(api.admin, "admin"))
         await stream.until(lambda s: s.of("goodbye"))
-        assert stream.messages[-1]["code"] == "token_revoked"
-
-
-async def test_the_suspension_of_the_user_ends_the_stream(api: Api) -> None:
-    """A suspension ends streams of tickets as it ends streams of tokens."""
-    uid = await api.user()
-    async with await opened(api, mint(uid), track="x") as stream:
-        await stream.until(lambda s: s.messages)
-        await api.done("PUT", f"/v1/admin/suspensions/{uid}", token=mint(api.admin, "admin"))
-        await stream.until(lambda s: s.of("goodbye"))
-        assert stream.messages[-1]["code"] == "suspended"
+        assert stream.messages[-1]["code"] == code
 
 
 async def test_a_ticket_of_a_token_that_ended_opens_nothing(api: Api) -> None:

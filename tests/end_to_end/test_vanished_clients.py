@@ -3,9 +3,9 @@
 import asyncio
 import random
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
+from functools import cache
 
 import pytest
 
@@ -81,74 +81,59 @@ class Scene:
         return await self.open("/v1/events?track=unheard&wait=60")
 
 
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], Server]]:
+    """Return what starts a server with so many workers, once. Each test leaves it as it was."""
+    with ExitStack() as stack:
+
+        @cache
+        def start(workers: int) -> Server:
+            flags = (*FLAGS, "--workers", str(workers))
+            return stack.enter_context(Server(tmp_path_factory.mktemp("server"), *flags))
+
+        yield start
+
+
 @pytest.fixture
-async def scene(own_folder: Path, workers: int) -> AsyncIterator[Scene]:
-    with Server(own_folder, *FLAGS, "--workers", str(workers)) as server:
-        async with Api(server) as api:
-            made = Scene(server, api, workers)
-            made.start, made.uid = await api.head(), await api.user()
-            await asyncio.gather(*(made.post(POSTS // 10) for _ in range(10)))
-            yield made
+async def scene(servers: Callable[[int], Server], workers: int) -> AsyncIterator[Scene]:
+    server = servers(workers)
+    async with Api(server) as api:
+        made = Scene(server, api, workers)
+        made.start, made.uid = await api.head(), await api.user()
+        await asyncio.gather(*(made.post(POSTS // 10) for _ in range(10)))
+        yield made
 
 
-async def half_open_live(scene: Scene) -> RawClient:
-    client = await scene.live()
-    client.vanish()
-    return client
+async def vanished(client: Awaitable[RawClient]) -> RawClient:
+    found = await client
+    found.vanish()
+    return found
 
 
-async def half_open_replaying(scene: Scene) -> RawClient:
-    client = await scene.replaying()
-    client.vanish()
-    return client
-
-
-async def half_open_polling(scene: Scene) -> RawClient:
-    """The connection breaks while the poll waits and the server writes nothing."""
-    return await scene.polling()
-
-
-async def never_reading_live(scene: Scene) -> RawClient:
-    return await scene.live(small=True)
-
-
-async def never_reading_replaying(scene: Scene) -> RawClient:
-    return await scene.replaying()
-
-
-async def one_byte_a_second(scene: Scene) -> RawClient:
-    """The client reads so slowly that it would need days."""
-    client = await scene.live(small=True)
-    client.drip(1.0)
-    return client
-
-
-async def reset_live(scene: Scene) -> RawClient:
-    return await scene.live()
-
-
-async def reset_polling(scene: Scene) -> RawClient:
-    return await scene.polling()
-
-
-async def half_closed(scene: Scene) -> RawClient:
-    """The client shuts down its sending side later."""
-    return await scene.live()
+async def dripping(client: Awaitable[RawClient]) -> RawClient:
+    """The client reads one byte a second, so it would need days."""
+    found = await client
+    found.drip(1.0)
+    return found
 
 
 KINDS: dict[str, Callable[[Scene], Awaitable[RawClient]]] = {
-    one.__name__: one
-    for one in (
-        half_open_live, half_open_replaying, half_open_polling, never_reading_live, never_reading_replaying,
-        one_byte_a_second, reset_live, reset_polling, half_closed,
-    )
-}  # fmt: skip
+    "half_open_live": lambda scene: vanished(scene.live()),
+    "half_open_replaying": lambda scene: vanished(scene.replaying()),
+    "half_open_polling": Scene.polling,
+    "never_reading_live": lambda scene: scene.live(small=True),
+    "never_reading_replaying": Scene.replaying,
+    "one_byte_a_second": lambda scene: dripping(scene.live(small=True)),
+    "reset_live": Scene.live,
+    "reset_polling": Scene.polling,
+    "half_closed": Scene.live,
+}
 
 DRAWN = {"half_open_live", "half_open_polling", "never_reading_live"}
 """The kinds that are tested alone, not only at night. The other tests have all kinds together."""
 
 THEN: dict[str, Callable[[RawClient], object]] = {
-    "half_open_polling": RawClient.vanish,
+    "half_open_polling": RawClient.vanish,  # while the poll waits and the server writes nothing
     "reset_live": RawClient.reset,
     "reset_polling": RawClient.reset,
     "half_closed": lambda client: client.socket.shutdown(socket.SHUT_WR),
@@ -274,31 +259,16 @@ PATHS = (
 )  # fmt: skip
 
 
-async def leave_at_once(client: RawClient) -> None:
-    client.close()
+async def leave(client: RawClient, how: str) -> None:
+    """Leave at once or after some bytes, by a close, a reset, or the end of the own side first."""
+    if "half" in how:
+        client.socket.shutdown(socket.SHUT_WR)
+    if "later" in how:
+        await client.read(100)
+    (client.reset if "reset" in how else client.close)()
 
 
-async def reset_at_once(client: RawClient) -> None:
-    client.reset()
-
-
-async def leave_in_the_middle(client: RawClient) -> None:
-    await client.read(100)
-    client.close()
-
-
-async def reset_in_the_middle(client: RawClient) -> None:
-    await client.read(100)
-    client.reset()
-
-
-async def half_close_and_leave(client: RawClient) -> None:
-    client.socket.shutdown(socket.SHUT_WR)
-    await client.read(10)
-    client.close()
-
-
-LEAVING = (leave_at_once, reset_at_once, leave_in_the_middle, reset_in_the_middle, half_close_and_leave)
+LEAVING = ("close", "reset", "close later", "reset later", "half close later")
 
 
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.nightly), 2])
@@ -307,14 +277,14 @@ async def test_a_thousand_aborted_requests_leave_nothing_behind(scene: Scene) ->
     chance = random.Random(20)
     turns = asyncio.Semaphore(50)
 
-    async def come_and_go(accept: str, path: str, leave: Callable[[RawClient], Awaitable[None]]) -> None:
+    async def come_and_go(accept: str, path: str, how: str) -> None:
         async with turns:
             client = await RawClient.connect(scene.server.address)
             try:
                 await client.ask(path, scene.token, accept)
                 with suppress(ConnectionError):
                     async with asyncio.timeout(1):  # a waiting poll sends nothing
-                        await leave(client)
+                        await leave(client, how)
             except TimeoutError:
                 client.reset()
 

@@ -120,18 +120,17 @@ async def test_a_revoked_token_closes_the_socket(api: Api) -> None:
 
 async def test_a_server_that_stops_says_so(own_folder: Path) -> None:
     """Streams get a goodbye. A socket without a token is closed too, and one that is closing already hinders nobody."""
-    with Server(own_folder) as own:
-        async with Api(own) as api:
-            socket, other = await open_socket(api, "track=a"), await open_socket(api, "track=a", token=None)
-            faulty = await RawSocket.open(own, "/v1/stream?track=a")
-            faulty.writer.write(frame(BINARY, b"{}"))
-            assert (await faulty.until_close()).code == 1003
-            stopping = asyncio.create_task(asyncio.to_thread(own.stop))
-            for each in (socket, other):
-                await each.until_end(20)
-                assert each.code == 1001
-            await stopping
-            faulty.writer.close()
+    async with Server(own_folder) as own, Api(own) as api:
+        socket, other = await open_socket(api, "track=a"), await open_socket(api, "track=a", token=None)
+        faulty = await RawSocket.open(own, "/v1/stream?track=a")
+        faulty.writer.write(frame(BINARY, b"{}"))
+        assert (await faulty.until_close()).code == 1003
+        stopping = asyncio.create_task(asyncio.to_thread(own.stop))
+        for each in (socket, other):
+            await each.until_end(20)
+            assert each.code == 1001
+        await stopping
+        faulty.writer.close()
     goodbye = socket.messages[-1]
     assert (goodbye["kind"], goodbye["code"]) == ("goodbye", "shutdown")
     assert goodbye["retry_after"] > 0

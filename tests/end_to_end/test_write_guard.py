@@ -45,24 +45,23 @@ async def test_writes_without_enough_replicas_are_refused_and_the_server_is_not_
     with servers(BINARY, 2) as (primary, replica):
         replica.replica_of(primary)
         await linked(replica)
-        with Server(tmp_path, "--redis", primary.url, "--write-replicas", "1") as server:
-            async with Api(server) as api:
-                replica.kill()
-                await api.until_metric("write_replicas_missing", lambda value: value == 1)
-                lacking = "only 0 of the 1 replicas that must confirm a write are connected to Redis"
-                ready = await api.call("GET", "/readyz")
-                assert ready.status == 503
-                assert ready.json["error"]["message"] == f"nothing can be written: {lacking}"
-                told = [line for line in server.log.splitlines() if lacking in line]
-                assert len(told) == 1
-                assert json.loads(told[0])["level"] == "error"
-                users = len(run(primary, "KEYS", "*:user:*"))
-                body = {"login": "ann", "name": "Ann", "email": "ann@example.com", "password": "correct horse"}
-                refused = await api.call("POST", "/v1/users", json=body)
-                assert refused.error == (503, "unavailable", None)
-                assert "fewer replicas" in refused.json["error"]["message"]
-                assert len(run(primary, "KEYS", "*:user:*")) == users
-                replica.start()
-                await api.until_metric("write_replicas_missing", lambda value: value == 0)
-                assert (await api.call("GET", "/readyz")).status == 200
-                assert (await api.call("POST", "/v1/users", json=body)).status == 201
+        async with Server(tmp_path, "--redis", primary.url, "--write-replicas", "1") as server, Api(server) as api:
+            replica.kill()
+            await api.until_metric("write_replicas_missing", lambda value: value == 1)
+            lacking = "only 0 of the 1 replicas that must confirm a write are connected to Redis"
+            ready = await api.call("GET", "/readyz")
+            assert ready.status == 503
+            assert ready.json["error"]["message"] == f"nothing can be written: {lacking}"
+            told = [line for line in server.log.splitlines() if lacking in line]
+            assert len(told) == 1
+            assert json.loads(told[0])["level"] == "error"
+            users = len(run(primary, "KEYS", "*:user:*"))
+            body = {"login": "ann", "name": "Ann", "email": "ann@example.com", "password": "correct horse"}
+            refused = await api.call("POST", "/v1/users", json=body)
+            assert refused.error == (503, "unavailable", None)
+            assert "fewer replicas" in refused.json["error"]["message"]
+            assert len(run(primary, "KEYS", "*:user:*")) == users
+            replica.start()
+            await api.until_metric("write_replicas_missing", lambda value: value == 0)
+            assert (await api.call("GET", "/readyz")).status == 200
+            assert (await api.call("POST", "/v1/users", json=body)).status == 201

@@ -23,5 +23,6 @@ def test_the_mutants_cover_the_delivery() -> None:
 
 @pytest.mark.extended
 def test_the_tests_pass_without_a_mutant(checkout: Checkout) -> None:
-    run = checkout.run(sorted({killer for mutant in DELIVERY for killer in mutant.killers}))
+    """Those of the sample: the suite runs all of them, and this run differs from it by the copy alone."""
+    run = checkout.run(sorted({killer for mutant in DELIVERY for killer in mutant.killers if mutant.name in SAMPLE}))
     assert run.code == 0, run.said

@@ -187,20 +187,21 @@ function media(status) {
   return h("ul", { class: "post-media" }, ...status.media.map((item) => h("li", {}, icon("link"), outside(item.url, item.type))));
 }
 
-function place(status) {
+/** Where a status was posted, or null. */
+export function place(status) {
   if (!status.place && !status.location) return null;
   const point = status.location ? `${status.location.lat.toFixed(2)}, ${status.location.lon.toFixed(2)}` : "";
   return h("p", { class: "post-place", title: point }, icon("pin"), isolate(status.place?.name ?? point));
 }
 
-/** The quoted status, as a small card without actions. @param {any} status */
-function quote(status) {
+/** The quoted status, as a small card without actions, or null. @param {any} status @param {(iso: string) => Node} [when] how its time is written */
+export function quote(status, when = timeAgo) {
   if (!status.origin || !status.message) return null;
   const original = status.original;
   if (!original) return h("p", { class: "post-quote muted" }, "The quoted status is deleted, or you may not see it.");
   return h("div", { class: "post-quote" },
     h("header", { class: "post-header" }, userLink(original.login, { class: "post-author" }),
-      h("a", { class: "post-time", href: `#/people/status/${original.id}` }, timeAgo(original.posted))),
+      h("a", { class: "post-time", href: `#/people/status/${original.id}` }, when(original.posted))),
     richText(original.message, original.entities));
 }
 

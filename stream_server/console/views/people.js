@@ -1,7 +1,7 @@
 // @ts-check
 /** The view People: a small social site on the server's API. See the contract of views in app.js. */
 
-import { fill, h, icon } from "../dom.js";
+import { fill, h, icon, isolate } from "../dom.js";
 import { groupPage, groups, listPage, lists } from "../people/collections.js";
 import { conversation, home, kept, mentions, tagPage } from "../people/home.js";
 import { Live } from "../people/live.js";
@@ -12,8 +12,7 @@ import { privacy, requests } from "../people/requests.js";
 import { Site } from "../people/site.js";
 import { talkPage } from "../people/talk.js";
 import { talks } from "../people/talks.js";
-import { Trends } from "../people/trends.js";
-import { refreshTimes, tagHref, userHref } from "../people/text.js";
+import { counted, refreshTimes, tagHref, userHref } from "../people/text.js";
 
 /** @type {{name: string, icon: import("../dom.js").IconName, title: string}[]} */
 const NAVIGATION = [
@@ -62,20 +61,29 @@ class People {
     this.nav = h("nav", { class: "people-nav", "aria-label": "People" });
     this.site.onCounts = () => this.drawNav();
     this.site.reload = () => this.navigate(app.path, false);
-    this.trends = new Trends(this.site);
+    this.trends = h("section", { class: "trends", "aria-labelledby": "trends-title", hidden: true });
     this.timer = setInterval(() => this.everyMinute(), MINUTE_MS);
     root.classList.add("people");
-    fill(root, h("div", { class: "people-side" }, this.search(), this.nav, this.trends.root), this.content);
+    fill(root, h("div", { class: "people-side" }, this.search(), this.nav, this.trends), this.content);
     this.listen();
     this.live.start();
     this.navigate(app.path, false);
     void this.loadCounts();
-    void this.trends.load();
+    void this.loadTrends();
   }
 
   everyMinute() {
     refreshTimes(this.root);
-    if (!document.hidden) void this.trends.load();
+    if (!document.hidden) void this.loadTrends();
+  }
+
+  /** Ask for the tags that more people use than an hour ago. Without an answer the last one stays, since nobody waits for it. */
+  async loadTrends() {
+    const answer = await this.site.get("/v1/trends", { count: 8 }).catch(() => null);
+    if (!answer) return;
+    this.trends.hidden = answer.trends.length === 0;
+    fill(this.trends, h("h2", { id: "trends-title" }, "Trending now"), h("ol", { class: "trends-list" }, answer.trends.map((/** @type {any} */ { text, count }) =>
+      h("li", {}, h("a", { href: tagHref(text) }, isolate(`#${text}`)), h("span", { class: "muted" }, counted(count, "person", "people"))))));
   }
 
   /** Keep the cards and the counts right, whatever page is shown. */

@@ -4,9 +4,11 @@
 import { Board, emptyBoard } from "../board.js";
 import { Builder, rememberFollowing } from "../builder.js";
 import { fill, h, icon } from "../dom.js";
-import { newFilter, toHash } from "../filter.js";
-import { areOwn, keep, kept, named } from "../kept_columns.js";
+import { fromHash, newFilter, toHash } from "../filter.js";
 import { showPrograms } from "../snippets.js";
+import { store, stored } from "../storage.js";
+
+const KEPT = "stream-server.columns"; // of the columns that a user keeps in this browser; those that an address names replace nothing
 
 const FIRST = () => [newFilter(), newFilter({ following: true }), newFilter({ words: ["coffee", "#redis"], title: "Coffee and Redis" })];
 
@@ -119,3 +121,21 @@ async function follow(app, post) {
   });
   if (done) app.say(done.requested ? `You asked to follow @${login}` : `You follow @${login}`);
 }
+
+/** @param {import("../filter.js").Filter[]} filters */
+function keep(filters) {
+  store("localStorage", KEPT, toHash(filters));
+  store("sessionStorage", KEPT, toHash(filters));
+}
+
+/** @returns {import("../filter.js").Filter[] | null} null if nothing was kept */
+const kept = () => fromHash(stored("localStorage", KEPT));
+
+/** Whether columns replace nothing of the user: they are kept, or were in this tab before another one kept others. @param {import("../filter.js").Filter[]} filters */
+function areOwn(filters) {
+  const known = [stored("localStorage", KEPT), stored("sessionStorage", KEPT)];
+  return !known[0] || known.includes(toHash(filters));
+}
+
+/** The columns that an address names, or null. @param {string} hash */
+const named = (hash) => fromHash(hash.split("/")[2] ?? "");

@@ -120,8 +120,8 @@ class SizeLimits(NamedTuple):
     foreign_subjects: bool = True
 
     @classmethod
-    def from_config(cls, config: Config) -> Self:
-        """Return the sizes that the settings say."""
+    def of_settings(cls, config: Config) -> Self:
+        """Return the limits of a server, a job worker or another command with these settings."""
         return cls(
             timeline_max=config.timeline_max, fanout_batch_size=config.fanout_batch_size,
             ask_strangers=config.consent == "on", foreign_subjects=config.ingest_subjects == "on",

@@ -12,12 +12,11 @@ from msgspec import UNSET, Meta, UnsetType
 
 from stream_server.errors import ApiError, BadRequest, Conflict
 from stream_server.store.social.ingest import Ingest, Ingested, IngestWrite
-from stream_server.store.social.statuses import StatusDraft
 from stream_server.web.api.people import UserChanges
-from stream_server.web.api.statuses import MAX_MEDIA, GeoPoint, MediaLink, NamedPlace, check_message_text
-from stream_server.web.http import fields, validation
+from stream_server.web.api.statuses import NewStatus, check_message_text
+from stream_server.web.http import validation
 from stream_server.web.http.body import normalise_json
-from stream_server.web.http.fields import DisplayName, ForeignId, Id, Language, Login
+from stream_server.web.http.fields import DisplayName, ForeignId, Id, Login
 from stream_server.wire.errors import ErrorDetail
 
 MAX_FUTURE_SECONDS = 60
@@ -47,7 +46,7 @@ class IngestedUser(UserChanges, kw_only=True):
     name: DisplayName | UnsetType | None = UNSET  # type: ignore[assignment]  # null is no name, as for `login`
 
 
-class IngestedStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class IngestedStatus(NewStatus, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A status of another site. ``author``, ``in_reply_to`` and ``origin`` are foreign ids.
 
     ``posted`` is the time that the status shows.
@@ -55,20 +54,13 @@ class IngestedStatus(StatusDraft, frozen=True, kw_only=True, forbid_unknown_fiel
 
     foreign_id: ForeignId
     author: ForeignId
-    message: str = ""
-    location: GeoPoint | None = None
-    place: NamedPlace | None = None
     in_reply_to: ForeignId | None = None
     origin: ForeignId | None = None
-    lang: Language | None = None
-    media: Annotated[list[MediaLink], Meta(max_length=MAX_MEDIA)] = msgspec.field(default_factory=list)
-    meta: dict[str, Any] | None = None
+    group: str | None = None
     posted: PastTime | None = None
 
     def __post_init__(self) -> None:
-        fields.check_text("message", self.message, allowed_controls="\n\t")
-        if self.meta is not None:
-            fields.check_meta(self.meta)
+        super().__post_init__()
         if self.group is not None:
             raise ValueError("`group` must be left out: a site's statuses are in no group")
 

@@ -30,7 +30,7 @@ from stream_server.web.http.responses import (
     json_response,
     list_response,
 )
-from stream_server.web.http.validation import read_idempotency_key, read_keyed_body
+from stream_server.web.http.validation import read_keyed_body
 from stream_server.web.limits.rate_limit import FOLLOWS, LOOKUPS, SIGN_UPS
 from stream_server.web.route import NO_TOKEN, Route
 from stream_server.wire.objects import FollowState, ListedUser, OwnUser, User
@@ -217,20 +217,6 @@ class FollowRequestState(msgspec.Struct):
     requested_by: bool
 
 
-async def follow(request: web.Request) -> web.Response:
-    """``PUT /v1/users/me/following/{id}``: follow a user or ask a protected one to approve; repeating has no effect."""
-    list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
-    key = read_idempotency_key(request)
-    return json_response(await request.app[STORE].follows.follow(request[CLAIMS].sub, target, key, list_id))
-
-
-async def unfollow(request: web.Request) -> web.Response:
-    """``DELETE /v1/users/me/following/{id}``: unfollow a user or withdraw a follow request; repeating has no effect."""
-    list_id, target = query.parsed_query(request, FollowQuery).list or "", query.read_path_id(request)
-    key = read_idempotency_key(request)
-    return json_response(await request.app[STORE].follows.unfollow(request[CLAIMS].sub, target, key, list_id))
-
-
 async def follow_many(request: web.Request) -> web.Response:
     """``POST /v1/users/me/following``: follow and unfollow many users; each id has its own outcome."""
     batch, key = await read_keyed_body(FollowBatch, request)
@@ -309,10 +295,12 @@ ROWS: tuple[Route, ...] = (
          "Change the caller's profile; `protected` hides the statuses from non-followers.", UserChanges, OwnUser),
     Route("POST", "/v1/users/me/following", follow_many, "write", body=FollowBatch, response=FollowResults,
           name="follows.follow_many"),
-    Route("PUT", "/v1/users/me/following/{id}", follow, "write", FollowQuery, response=FollowState,
-          extra_error_statuses=(413,), limits=CONTACT_LIMITS, name="follows.follow"),
-    Route("DELETE", "/v1/users/me/following/{id}", unfollow, "write", FollowQuery, response=FollowState,
-          name="follows.unfollow"),
+    write("PUT", "/v1/users/me/following/{id}", "follows.follow",
+          "Follow a user or ask a protected one to approve; repeating has no effect.", response=FollowState,
+          query=FollowQuery, extra_error_statuses=(413,), limits=CONTACT_LIMITS),
+    write("DELETE", "/v1/users/me/following/{id}", "follows.unfollow",
+          "Unfollow a user or withdraw a follow request; repeating has no effect.", response=FollowState,
+          query=FollowQuery),
     page("/v1/users/me/requests", "follow_requests.list_received",
          "List the users who request to follow the caller, newest first.", UserPage),
     page("/v1/users/me/requests/sent", "follow_requests.list_sent",

@@ -15,13 +15,13 @@ from aiohttp import web
 
 from stream_server.store.store import Store
 from stream_server.web.http import query
-from stream_server.web.http.app_keys import CLAIMS, STORE
+from stream_server.web.http.app_keys import CLAIMS, QUERY, STORE
 from stream_server.web.http.fields import PatchBody
 from stream_server.web.http.paging import PageAnswer, PageQuery, read_page_request
 from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key, read_keyed_body
 from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES
-from stream_server.web.route import Route
+from stream_server.web.route import NoQuery, Route
 
 TEXT_LIMITS = (WRITES, STATUSES, WRITE_BYTES)
 """Limits of the routes that write a text: these fill the log, in which other users' events wait to be read."""
@@ -30,6 +30,8 @@ CONTACT_LIMITS = (WRITES, WRITE_BYTES, FOLLOWS)
 """Limits of the routes that put a user into a set of another: these fill timelines, or ask the user."""
 
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
+
+_NOTHING = NoQuery()
 
 _TEXT_PARAMETERS = frozenset(("tag",))
 """Path parameters that are no ids. The store checks their values."""
@@ -107,7 +109,7 @@ def write(
     scope: str = "write",
     **options: Any,
 ) -> Route:
-    """Return a row for a write without a body. The method gets the idempotency key too.
+    """Return a row for a write without a body. The method gets the idempotency key, and what the query has.
 
     The answer is ``done``, or what the method returns in the shape of ``response``. Without both it is empty, with 204.
     """
@@ -116,7 +118,8 @@ def write(
 
     async def answer(request: web.Request) -> web.Response:
         values = caller_and_path(request, names, me_parameter)
-        result = await find_method(request.app[STORE])(*values, read_idempotency_key(request))
+        asked = [each for each in msgspec.structs.astuple(request.get(QUERY, _NOTHING)) if each is not None]
+        result = await find_method(request.app[STORE])(*values, read_idempotency_key(request), *asked)
         if response is not None:
             return answer_with(result, response)
         return web.Response(status=204) if done is None else encode_response(done)

@@ -7,7 +7,7 @@ defaults: no picture, no time zone, the initial colours, and 0 for counts.
 """
 
 from functools import cache, lru_cache
-from time import gmtime
+from time import asctime, gmtime
 from typing import NamedTuple
 
 import msgspec
@@ -41,9 +41,6 @@ FILTER_LEVEL = "low"
 MEDIA_TYPES = {"image": "photo", "video": "video", "gif": "animated_gif"}
 MEDIA_SIZES = ("thumb", "small", "medium", "large")
 """Sizes that Twitter's v1.1 clients expect. Their width and height are 0, because the server does not fetch media."""
-
-DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 MAX_CACHED_BIOS = 1024
 """Descriptions whose links are cached, because authors post repeatedly."""
@@ -227,9 +224,8 @@ def render_user(uid: str, login: str, person: AuthorSnapshot | None) -> Json:
 
 def format_timestamp(ms: int) -> str:
     """Return a time in ms since 1970 as ``Wed Aug 27 13:08:45 +0000 2008``, in English for every locale."""
-    utc = gmtime(ms // 1000)
-    clock = f"{utc.tm_hour:02}:{utc.tm_min:02}:{utc.tm_sec:02}"
-    return f"{DAYS[utc.tm_wday]} {MONTHS[utc.tm_mon - 1]} {utc.tm_mday:02} {clock} +0000 {utc.tm_year}"
+    weekday, month, day, clock, year = asctime(gmtime(ms // 1000)).split()
+    return f"{weekday} {month} {day:0>2} {clock} +0000 {year}"
 
 
 def _render_link(link: Url) -> Json:

@@ -147,11 +147,6 @@ async def _parse_rules(request: web.Request, new_rules: Iterable[V2NewRule]) -> 
     return valid, refused
 
 
-async def _canonical_text(request: web.Request, value: str) -> str:
-    """Return the text of a rule in its canonical form. Raises ParameterError for an invalid rule."""
-    return (await request.app[SUBSCRIPTION_PARSER].parse_rule(value)).text
-
-
 def _split_outcomes(texts: RuleTexts, outcomes: list[AddRuleOutcome]) -> tuple[list[StoredRule], list[RefusedRule]]:
     """Split the added rules into created ones and refused duplicates. A dry run saves none: their ids are made up."""
     created, duplicates, now_ms = [], [], _now_ms()
@@ -188,7 +183,7 @@ async def _ids_to_delete(request: web.Request, rules_request: RulesRequest) -> t
 async def _canonical_text_or_empty(request: web.Request, value: str) -> str:
     """Return a rule's canonical text. Return "" if the rule is invalid, because no saved rule has this text."""
     try:
-        return await _canonical_text(request, value)
+        return (await request.app[SUBSCRIPTION_PARSER].parse_rule(value)).text
     except ParameterError:
         return ""
 

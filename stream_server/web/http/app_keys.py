@@ -22,7 +22,6 @@ from stream_server.security.tokens import Claims, TokenAuthority
 from stream_server.store.store import Store
 from stream_server.trends.counter import TrendCounter
 from stream_server.web.http.static_files import StaticFile
-from stream_server.web.limits.turns import Turn
 from stream_server.web.route import Route
 
 CONFIG = web.AppKey("config", Config)
@@ -70,7 +69,7 @@ BODY = web.RequestKey("body", bytes)
 CLAIMS = web.RequestKey("claims", Claims)
 """Claims of the request's token. Present on every route that needs a token."""
 
-TURN = web.RequestKey("turn", Turn)
+TURN = web.RequestKey("turn", Place)
 """The request's turn among those of its address. Absent if the route or the server has no limits."""
 
 OPENING = web.RequestKey("opening", Place)

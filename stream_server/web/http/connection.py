@@ -271,8 +271,7 @@ class Connection(asyncio.Protocol):
     def expect_body(self, body: Body | None) -> None:
         """Give ``body``, which the handler is about to read, the bytes that have come so far. None for no body."""
         self._body = body
-        if body is not None and self.held:
-            self._go_on()
+        self._go_on()
 
     def _take_body(self, body: Body) -> bool:
         """Pass on a part of the body. Return whether anything can follow at once."""
@@ -336,7 +335,8 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer without a request handler, and close the connection. Do not answer while another answer is sent."""
-        if self._phase == _BUSY and not self._is_answered:
+        is_waiting = self.waiting_bytes and self.task is None  # its stream has not begun
+        if self._phase == _BUSY and not self._is_answered and not is_waiting:
             self.drop()
         elif self.transport is not None:
             self.transport.write(refusal.encode())

@@ -26,7 +26,7 @@ from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.connections import ConnectionTable
 from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES, RateLimit, Subject
 from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
-from stream_server.web.limits.turns import RefusalDelay, Turn, Turns
+from stream_server.web.limits.turns import RefusalDelay, Turns
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
 """The rest of the tightest limit of the request, for the ``RateLimit`` headers. Absent if no limit applies."""
@@ -168,11 +168,11 @@ class RequestLimits:
             raise RateLimited(message, limit=f"concurrent {running.noun}", retry_after=RUNNING_RETRY_SECONDS)
         return StreamPlace(running.counts, user)
 
-    def turn(self, request: web.Request) -> AbstractAsyncContextManager[None]:
+    def turn(self, request: web.Request) -> AbstractAsyncContextManager[object]:
         """Return a context that holds one of the turns of the client's address. Entering it may raise `Unavailable`."""
         if not self.are_on:
             return nullcontext()
-        request[TURN] = turn = Turn(self.turns, self.address_of(request))
+        request[TURN] = turn = self.turns.turn(self.address_of(request))
         return turn
 
     async def delay_refusal(self, request: web.Request) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 import tempfile
 from pathlib import Path
 from typing import Self
@@ -12,6 +13,9 @@ Target = str | Path | tuple[str, int]
 """The address of the server behind the proxy: the path of a unix socket, or (host, port)."""
 
 CHUNK = 65_536
+
+FLUSH_SECONDS = 5.0
+"""The longest wait for a client to take what its target sent before it closed."""
 
 HELD_BYTES = 65_536
 """The bytes that the proxy keeps for a party that does not read. Then it stops reading from the other party."""
@@ -25,9 +29,11 @@ class Proxy:
     bytes from the target to the client.
     """
 
-    def __init__(self, target: Target, *, tcp: bool = False) -> None:
+    def __init__(self, target: Target, *, tcp: bool = False, tls: ssl.SSLContext | None = None) -> None:
+        """With ``tls``, clients speak TLS to the proxy, over TCP. The target gets the plain bytes."""
         self._target = target
-        self._tcp = tcp
+        self._tcp = tcp or tls is not None
+        self._tls = tls
         self._folder = tempfile.TemporaryDirectory(prefix="ssp-")
         self._path = Path(self._folder.name) / "p.sock"
         self._server: asyncio.Server | None = None
@@ -81,7 +87,7 @@ class Proxy:
 
     async def __aenter__(self) -> Self:
         if self._tcp:
-            self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+            self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, ssl=self._tls)
         else:
             self._server = await asyncio.start_unix_server(self._accept, self._path)
         return self
@@ -132,6 +138,7 @@ class Proxy:
                 asyncio.create_task(self._answer(passage, far_reader)),
             ]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await passage.flush()
             passage.abort()
             for way in ways:
                 way.cancel()
@@ -173,6 +180,14 @@ class _Passage:
         self.asked = b""
         self.silent = False
         self.cut = False
+
+    async def flush(self) -> None:
+        """Close the client's end when it has taken what the target sent, unless the connection was cut."""
+        if not (self.cut or self.silent):
+            self.near.close()
+            with contextlib.suppress(TimeoutError, OSError):
+                async with asyncio.timeout(FLUSH_SECONDS):
+                    await self.near.wait_closed()
 
     def abort(self) -> int:
         """Close both ends. Returns 1 for the first time and 0 after that."""

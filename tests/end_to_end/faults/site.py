@@ -112,19 +112,6 @@ async def close(streams: Sequence[Consumer]) -> None:
 
 
 @asynccontextmanager
-async def running(server: Server) -> AsyncIterator[Server]:
-    """Start and stop a server in a thread, because its proxy runs on the event loop of the test."""
-    try:
-        yield await asyncio.to_thread(server.start)
-    except BaseException:
-        if server.process is not None and server.process.poll() is None:
-            server.kill()
-        raise
-    if server.process is not None and server.process.poll() is None:
-        await asyncio.to_thread(server.stop)
-
-
-@asynccontextmanager
 async def site(folder: Path, layout: str, *flags: str, direct: bool = False) -> AsyncIterator[Site]:
     """Start the servers of a layout on a durable Redis behind one proxy, or with ``direct`` without the proxy."""
     servers, workers = LAYOUTS[layout]
@@ -133,7 +120,7 @@ async def site(folder: Path, layout: str, *flags: str, direct: bool = False) -> 
         proxy = await stack.enter_async_context(Proxy(redis.socket))
         common = (*FLAGS, "--workers", str(workers), "--redis", redis.url if direct else proxy.url, *flags)
         made = [Server(folder / f"server {number}", *common) for number in range(servers)]
-        started = await asyncio.gather(*(stack.enter_async_context(running(server)) for server in made))
+        started = await asyncio.gather(*(stack.enter_async_context(server) for server in made))
         for one in started:  # a server announces itself when its first worker takes connections
             port = int(one.address.rpartition(":")[2])
             await eventually(partial(_all_listen, port, workers), seconds=60, what="all workers")

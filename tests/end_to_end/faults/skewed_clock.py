@@ -6,10 +6,8 @@ clock and the kernel's clock stay right.
 """
 
 import os
-import sys
 import time
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -37,7 +35,7 @@ def jumped(seconds: float, stream: Consumer) -> bool:
 
 
 def main() -> None:
-    """Run the command with a wrong clock. Workers are started in the same way."""
+    """Run the command with a wrong clock. Workers of a supervisor would have the true one."""
     file = Path(os.environ[SKEW_FILE])
     true_time, true_time_ns = time.time, time.time_ns
 
@@ -50,15 +48,8 @@ def main() -> None:
     ):
         # Imported here: a module that was imported earlier could keep the true clock.
         from stream_server import cli  # noqa: PLC0415 - see above
-        from stream_server.runtime import supervisor  # noqa: PLC0415 - see above
 
-        workers = [sys.executable, "-m", MODULE, "serve"]
-        with patch.object(supervisor, "Supervisor", partial(_started_by, supervisor.Supervisor, workers)):
-            cli.main()
-
-
-def _started_by(supervisor: type, workers: list[str], _: list[str], *rest: object, **more: object) -> object:
-    return supervisor(workers, *rest, **more)
+        cli.main()
 
 
 if __name__ == "__main__":

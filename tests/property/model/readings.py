@@ -59,7 +59,7 @@ async def paged(read: Callable[[PageRequest], Awaitable[Page]]) -> Page:
     while page.next is not None:
         page = await read(PageRequest(count=2, before=page.next))
         found += page.items
-    return Page(found, None, None)
+    return Page(b",".join(found), None, None)
 
 
 IDS = items(shapes.name)

@@ -85,12 +85,6 @@ def test_doctor_run_file_and_log_never_show_the_secret(server: Server) -> None:
     assert secret not in outcome.out + outcome.err + note.read_text() + server.log
 
 
-def test_a_second_server_on_the_data_folder_is_refused(server: Server) -> None:
-    outcome = run("serve", "--port", "0", "--data-dir", server.data, env=environment())
-    assert (outcome.code, outcome.out) == (1, "")
-    assert "in use by another server" in outcome.err
-
-
 def test_replay_posts_valid_lines_and_names_the_others_by_number(server: Server, tmp_path: Path) -> None:
     rows: list[Any] = [
         {"author": "Odd Näme", "message": "first", "location": [2.5, 1.5], "place": "Kyoto"},

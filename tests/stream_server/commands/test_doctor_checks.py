@@ -108,11 +108,6 @@ async def test_a_port_of_another_program_is_not_a_server_that_is_not_ready() -> 
     assert outcome(found, "Address already in use") is CheckState.BROKEN
 
 
-def test_python_and_redis_of_this_machine_are_good() -> None:
-    assert machine.check_python().state is CheckState.GOOD
-    assert machine.check_redis_binary().state is CheckState.GOOD
-
-
 def test_installed_filters_are_listed_and_a_broken_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found = machine.check_filters()
     assert found.state is CheckState.GOOD

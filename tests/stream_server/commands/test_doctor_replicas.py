@@ -6,7 +6,6 @@ from stream_server.commands import doctor_redis, server_access
 from stream_server.commands.doctor_machine import CheckResult, CheckState
 from stream_server.commands.exit_codes import CommandFailure
 from stream_server.config import config
-from stream_server.config.settings import Config
 from stream_server.store.idempotency import IdempotencyKey
 from tests.redis_process import RedisProcess, newest
 from tests.stream_server.store.replicas import linked, replication, servers
@@ -20,21 +19,19 @@ def states(findings: list[CheckResult]) -> list[CheckState]:
     return [finding.state for finding in findings]
 
 
-def _settled(primary: RedisProcess, read: RedisProcess, copies: int) -> Config:
-    more = {"redis_timeout_seconds": PATIENCE, "write_replicas": copies}
-    return config.load({"redis": primary.url, "redis_read": read.url, **more}, {})
+async def _of_replicas(primary: RedisProcess, read: RedisProcess, copies: int) -> list[CheckResult]:
+    found = await doctor_redis.check_redis(primary.url, PATIENCE, read_url=read.url, write_replicas=copies)
+    return [finding for finding in found if "replica" in finding.sentence]
 
 
 async def test_replicas_are_checked_and_counted() -> None:
     with servers(BINARY, 2) as (primary, replica):
-        alone = await doctor_redis.check_replicas(_settled(primary, replica, 1), primary.url)
+        alone = await _of_replicas(primary, replica, 1)
         replica.replica_of(primary)
         await linked(replica)
         await eventually(lambda: replication(primary)["slave0"]["state"] == "online", what="an acknowledgement")
-        paired = await doctor_redis.check_replicas(_settled(primary, replica, 1), primary.url)
-        wanting = await doctor_redis.check_replicas(_settled(primary, replica, 2), primary.url)
-        primary.kill()
-        assert await doctor_redis.check_replicas(_settled(primary, replica, 1), primary.url) == []
+        paired = await _of_replicas(primary, replica, 1)
+        wanting = await _of_replicas(primary, replica, 2)
     assert states(alone) == [CheckState.ADVICE, CheckState.BROKEN]
     assert states(paired) == [CheckState.GOOD, CheckState.GOOD]
     assert states(wanting) == [CheckState.GOOD, CheckState.BROKEN]

@@ -7,27 +7,6 @@ import pytest
 from stream_server.commands.replay import MAX_WAITING_ITEMS, ordered_workers
 
 
-async def test_items_of_one_key_are_done_in_order() -> None:
-    done: dict[int, list[int]] = {}
-    running = most = 0
-
-    async def work(item: tuple[int, int]) -> None:
-        nonlocal running, most
-        running += 1
-        most = max(most, running)
-        for _ in range(item[1] % 3):
-            await asyncio.sleep(0)  # items take zero to two iterations of the loop
-        done.setdefault(item[0], []).append(item[1])
-        running -= 1
-
-    async with ordered_workers(4, work) as put:
-        for number in range(200):
-            await put(str(number % 7), (number % 7, number))
-    assert all(numbers == sorted(numbers) for numbers in done.values())
-    assert sum(map(len, done.values())) == 200
-    assert 1 < most <= 4
-
-
 async def test_a_full_queue_blocks_the_producer() -> None:
     gate, taken = asyncio.Event(), 0
 

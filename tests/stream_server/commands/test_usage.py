@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import socket
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,10 @@ import pytest
 import stream_server
 from stream_server.build import PACKAGES, digest_of, full_version
 from stream_server.cli import cli
+from stream_server.commands import server_access
+from stream_server.config.config import load
 from stream_server.config.settings import SETTINGS
+from stream_server.runtime import run_file
 from tests.command_line import clean_environment, invoke, run
 from tests.redis_process import RedisProcess, newest
 
@@ -81,12 +83,6 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(arguments: tuple[str, ...],
     assert outcome.code == 2, outcome
     assert sentence in " ".join(outcome.err.split())
     assert outcome.out == ""
-
-
-def test_an_unknown_environment_variable_is_refused() -> None:
-    outcome = invoke("serve", env={"STREAM_SERVER_PROT": "80"})
-    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
-    assert "unknown setting STREAM_SERVER_PROT" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -174,26 +170,13 @@ def test_the_run_file_of_a_stopped_server_is_not_a_running_server(tmp_path: Path
     assert invoke("doctor", "--url", "http://127.0.0.1:9", "--data-dir", tmp_path).code == 0
 
 
-@pytest.mark.extended
-def test_serve_on_a_taken_port_fails() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        outcome = run("serve", "--port", str(taken.getsockname()[1]))
-    assert (outcome.code, outcome.out) == (1, "")
-    assert "in use" in outcome.err
-
-
-def test_doctor_fails_without_redis_and_hides_its_password() -> None:
-    outcome = invoke("doctor", env={"STREAM_SERVER_REDIS": "redis://:hunter22@127.0.0.1:9"})
-    assert outcome.code == 1
-    assert "✗ Redis cannot be reached" in outcome.out
-    assert "hunter22" not in outcome.out + outcome.err
-
-
-def test_a_password_on_the_command_line_is_refused() -> None:
-    outcome = invoke("doctor", "--redis", "redis://:hunter22@127.0.0.1:9")
-    assert (outcome.code, outcome.out) == (2, "")
-    assert "`ps` shows" in outcome.err
-    assert "hunter22" not in outcome.err
+def test_a_command_takes_from_the_server_what_both_must_have_alike(tmp_path: Path) -> None:
+    """Else a worker would trim timelines and the log by its own defaults. What the person gives wins."""
+    served = load({"redis": "unix:///r.sock", "timeline_max": 77, "log_max_bytes": 88, "data_dir": str(tmp_path)}, {})
+    with run_file.kept_run_file(served):
+        own = load({"data_dir": str(tmp_path), "log_max_bytes": 99}, {})
+        taken = server_access.with_server_redis(own)
+    assert (taken.redis, taken.timeline_max, taken.log_max_bytes) == ("unix:///r.sock", 77, 99)
 
 
 def test_doctor_prints_ascii_on_an_ascii_terminal() -> None:

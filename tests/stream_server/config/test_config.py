@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from stream_server.config import config
 from stream_server.config.config import load, load_again, worker_environment
 from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS, InvalidSetting, parse_limits
 
@@ -117,17 +115,6 @@ def test_limits_that_cannot_be_read_are_refused_by_name(text: str) -> None:
         load({"limits": text}, {})
 
 
-def test_only_reloadable_settings_are_applied_and_the_others_need_a_restart() -> None:
-    running = load({}, {})
-    other: dict[type, Any] = {float: 77.0, int: 77, str: "another"}
-    newer = replace(running, **{s.name: other[type(s.default)] for s in SETTINGS})
-    reloadable = [s.name for s in SETTINGS if s.is_reloadable]
-    assert running.apply_reloadable(newer) == [(s.name, s.default) for s in SETTINGS if s.is_reloadable]
-    assert [name for name in reloadable if getattr(running, name) != getattr(newer, name)] == []
-    assert running.settings_needing_restart(newer) == [s.name for s in SETTINGS if not s.is_reloadable]
-    assert running.apply_reloadable(newer) == []
-
-
 def test_no_secret_can_be_reloaded() -> None:
     assert [s.name for s in SETTINGS if s.is_reloadable and s.is_secret] == []
 
@@ -150,8 +137,3 @@ def test_a_worker_has_and_reloads_the_settings_of_its_supervisor(write: Write, m
     assert (newer.retry_ms, newer.streams_per_user, newer.ring_bytes) == (11, 23, 16)
     assert newer.job_workers == load({}, {}).job_workers
     assert newer.port == 4711
-
-
-def test_the_variable_for_worker_processes_is_not_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert config.SUPERVISOR_DEFAULTS not in {s.environment_variable for s in SETTINGS}
-    assert load({}, {config.SUPERVISOR_DEFAULTS: ""}) == load({}, {})

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server.app import APPLY_SETTINGS, running_application
+from stream_server.app import running_application
 from stream_server.config.reload import SettingsReloader
 from stream_server.config.settings import SETTINGS, Config, InvalidSetting
 from stream_server.runtime import logs
@@ -59,7 +59,7 @@ async def test_a_running_server_takes_all_reloadable_settings_and_no_other(
     """The objects that read them at each use have the same object with the settings as the application."""
     logs.set_level(config.log_level)
     newer = replace(config, **{s.name: other_value(s.name, config) for s in SETTINGS if s.name in RELOADABLE})
-    SettingsReloader(config, lambda: replace(newer, workers=3)).reload_now(app[APPLY_SETTINGS])
+    SettingsReloader(config, lambda: replace(newer, workers=3)).reload_now(app[app_keys.CONFIG])
     assert app[app_keys.CONFIG] == newer
     limits = app[LIMITS]
     assert limits._config is limits.connections._config is app[app_keys.CONFIG]
@@ -75,7 +75,7 @@ async def test_a_setting_that_needs_a_restart_is_named_without_its_value(
     config: Config, caplog: pytest.LogCaptureFixture
 ) -> None:
     newer = replace(config, jwt_secret="hunter22" * 5, workers=3, streams_per_user=1)
-    SettingsReloader(config, lambda: newer).reload_now(lambda _: None)
+    SettingsReloader(config, lambda: newer).reload_now(replace(config))
     restart = "these settings need a restart: workers, jwt_secret"
     assert messages(caplog) == [f"reloaded streams_per_user: 32 -> 1; {restart}"]
 
@@ -84,9 +84,9 @@ async def test_invalid_settings_change_nothing(config: Config, caplog: pytest.Lo
     def wrong() -> Config:
         raise InvalidSetting("server.toml: retry_ms must be 0 ms or more")
 
-    taken: list[Config] = []
-    SettingsReloader(config, wrong).reload_now(taken.append)
-    assert taken == []
+    before = replace(config)
+    assert not SettingsReloader(config, wrong).reload_now(config)
+    assert config == before
     assert messages(caplog) == ["nothing was reloaded: server.toml: retry_ms must be 0 ms or more"]
 
 
@@ -94,18 +94,17 @@ async def test_a_reload_logs_changes_since_the_last_reload(config: Config, caplo
     settings = [replace(config, streams_per_user=1), replace(config, streams_per_user=1), config]
     reload = SettingsReloader(config, lambda: settings.pop(0))
     for _ in range(3):
-        reload.reload_now(lambda _: None)
+        reload.reload_now(replace(config))
     unchanged = "reloaded the settings: none has changed"
     assert messages(caplog) == ["reloaded streams_per_user: 32 -> 1", unchanged, "reloaded streams_per_user: 1 -> 32"]
 
 
 async def test_a_hangup_signal_during_the_start_reloads_later(config: Config) -> None:
-    reload = SettingsReloader(config, lambda: replace(config, streams_per_user=1))
+    newer = replace(config, streams_per_user=1)
+    reload = SettingsReloader(config, lambda: newer)
     os.kill(os.getpid(), signal.SIGHUP)
-    taken: list[Config] = []
-    running = asyncio.create_task(reload.run(taken.append))
-    await eventually(lambda: taken)
+    running = asyncio.create_task(reload.run(config))
+    await eventually(lambda: config.streams_per_user == 1)
     running.cancel()
     await asyncio.wait({running})
     asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
-    assert [one.streams_per_user for one in taken] == [1]

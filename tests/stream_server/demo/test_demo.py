@@ -15,7 +15,6 @@ from urllib.parse import parse_qsl, urlencode
 import pytest
 
 from stream_server.client import Client, ClientFailure
-from stream_server.client.transport import Request
 from stream_server.demo import walkthrough
 from tests.command_line import COMMAND, ROOT, Running, running
 from tests.docs_examples import blocks
@@ -184,11 +183,11 @@ class Interruption:
         self._send = client._transport._send
         patch.setattr(client._transport, "_send", self.send)
 
-    async def send(self, request: Request) -> bytes:
+    async def send(self, *arguments: Any) -> bytes:
         self.left -= 1
         if self.left < 0:
             raise ClientFailure("broken off")
-        return await self._send(request)
+        return await self._send(*arguments)
 
 
 async def demo_content(api: Client, world: walkthrough.DemoWorld) -> dict[str, Any]:

@@ -93,10 +93,6 @@ def test_the_fetched_valkey_has_the_pinned_version() -> None:
     assert str(engine_of_binary(native.path(native.VALKEY))) == f"Valkey {pinned}"
 
 
-def test_the_folder_is_not_on_path() -> None:
-    assert native.path(native.VALKEY).parent.parent == Path(sys.prefix) / "lib" / "stream-server"
-
-
 def test_another_file_or_library_is_not_loaded_as_cld2(tmp_path: Path) -> None:
     other = tmp_path / "library"
     other.write_bytes(b"no library")

@@ -25,8 +25,10 @@ class AwayStreams:
 
 async def test_a_long_outage_keeps_a_limited_number_of_closed_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_directory, "MAX_KEPT_CLOSED", MOST)
-    directory = StreamDirectory(hub_world.World().hub, cast(Any, AwayStreams()), lambda: 0)
-    rows = [OpenStream("7", f"c{at}", directory.process, at) for at in range(10)]
-    directory._changed = {row.connection: (row, row.opened_ms % 2 == 0) for row in rows}
+    world = hub_world.World()
+    directory = StreamDirectory(world.hub, cast(Any, AwayStreams()), lambda: 0)
+    streams = [world.open(track="tea")[0] for _ in range(10)]
+    for stream in streams[1::2]:
+        stream.stop()
     await directory._record()
-    assert [*directory._changed] == ["c0", "c2", "c4", "c5", "c6", "c7", "c8", "c9"]
+    assert [*directory._changed] == [f"c{at + 1}" for at in (0, 2, 4, 5, 6, 7, 8, 9)]

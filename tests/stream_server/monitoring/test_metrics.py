@@ -37,13 +37,6 @@ def test_a_labelled_metric_has_one_line_for_each_label() -> None:
     assert 'stream_server_streams_ended_total{code="too_slow",worker="1"} 1.0' in text
 
 
-def test_two_apps_do_not_share_metrics() -> None:
-    one, other = Metrics(), Metrics()
-    one.http.refusals["not_found"] += 1
-    assert b'code="not_found",worker="1"} 1.0' in one.render()
-    assert b'code="not_found",worker="1"} 0.0' in other.render()
-
-
 def test_requests_are_counted_by_method_route_and_status_and_timed_by_route() -> None:
     metrics = Metrics()
     for seconds in (0.001, 0.005, 0.3, 60.0):

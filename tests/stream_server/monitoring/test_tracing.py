@@ -155,10 +155,6 @@ async def test_an_entry_that_never_comes_is_not_awaited_for_ever(spans: InMemory
     assert set(named(spans)) == {"POST /v1/statuses"}
 
 
-async def test_without_the_setting_nothing_is_traced() -> None:
-    assert start_export(load({}, {}), World().hub, 1) is None
-
-
 @pytest.mark.parametrize(
     "endpoint", ["collector", "http://", "ftp://collector:4318", "http://collector:99999", "http://[::"]
 )

@@ -17,8 +17,8 @@ CROWD = 20
 class Work:
     """What happens in a queue. ``most`` counts what happens at once, and ``done`` has the numbers in their order."""
 
-    def __init__(self, places: int) -> None:
-        self.queue = FairQueue(places, "busy")
+    def __init__(self, places: int, max_wait_seconds: float = 20.0) -> None:
+        self.queue = FairQueue(places, "busy", max_wait_seconds)
         self.now = self.most = 0
         self.done: list[int] = []
 
@@ -56,12 +56,23 @@ async def test_one_that_leaves_gives_its_place_to_the_next() -> None:
 
 
 async def test_a_long_wait_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair_queue, "MAX_WAIT_SECONDS", 0.05)
-    work = Work(1)
+    """Of those who wait, some are calls. They are refused in their order, a few in each iteration of the loop."""
+    monkeypatch.setattr(fair_queue, "MAX_REFUSED_AT_ONCE", 3)
+    work, refused = Work(1, 0.05), list[int]()
+
+    def begin(number: int, place: Place) -> bool:
+        refused.append(number)
+        assert place.is_refused
+        assert not place.is_held
+        return False
+
     async with work.queue.place():
+        for number in range(CROWD):
+            work.queue.begin_in_turn(partial(begin, number))
         with pytest.raises(Unavailable) as failure:
             await work.run(0)
     assert (failure.value.retry_after, failure.value.message) == (1, "busy")
+    assert refused == list(range(CROWD))
     await work.run(1)
 
 

@@ -29,7 +29,7 @@ Wait = Callable[[], AbstractAsyncContextManager[Tick]]
 async def waiting_for_a_worker() -> AsyncIterator[Tick]:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(600)")
     own, other = socket.socketpair()
-    worker = WorkerProcess(1, process, own, lambda: None)
+    worker = WorkerProcess(1, process, own, {}, lambda _: None)
     try:
         yield lambda: worker.wait_ended(SOON)
         assert not await worker.wait_ended(SOON)

@@ -1,40 +1,21 @@
 """A client of the routes, with users and the state of Redis."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 import pytest
 
 from stream_server.web.route import Handler, Route
+from tests.end_to_end import api
 from tests.stream_server import tokens
 
 PASSWORD = "correct horse"
 
+Answer = api.Answer
+
 Refusal = tuple[Any, int, str, str | None]
 """A body, and the status, code and parameter of its error."""
-
-
-@dataclass
-class Answer:
-    status: int
-    headers: Any
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def error(self) -> tuple[int, str, str | None]:
-        """Status, code and parameter of an error, after checking its shape."""
-        assert set(self.json) == {"error"}, self.body
-        error = self.json["error"]
-        assert {"code", "message"} <= set(error) <= {"code", "message", "param", "column", "retry_after"}
-        assert self.headers["Content-Type"] == "application/json; charset=utf-8"
-        return self.status, error["code"], error.get("param")
 
 
 def replace_handler(monkeypatch: pytest.MonkeyPatch, path: str, handler: Handler) -> None:

@@ -9,7 +9,7 @@ import redis
 
 from stream_server.errors import Unavailable
 from stream_server.events.entry import parse_published
-from stream_server.events.position import LOG_START, Position
+from stream_server.events.position import LOG_START
 from stream_server.store.log import event_log
 from stream_server.store.log.event_log import LogLookup
 from stream_server.store.redis.scripts import SizeLimits
@@ -171,11 +171,6 @@ async def test_the_log_is_bounded(redis_url: str, raw: "redis.Redis") -> None:
         assert floor is not None
         assert floor.n == 600 - length + 1
         assert (await small.log.head()).n == 600
-
-
-async def test_previous_position() -> None:
-    assert Position(5, 0, 2).previous() == Position(4, 4095, 1)
-    assert Position(5, 0, 1).previous() == LOG_START
 
 
 def _ignore(_: bytes) -> None:

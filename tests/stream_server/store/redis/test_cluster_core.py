@@ -117,22 +117,6 @@ async def test_a_killed_primary_loses_no_write_that_a_replica_confirmed(cluster:
     await eventually(lambda: _knows_script(old, store), seconds=60, what="the scripts on the one that came back")
 
 
-async def test_a_frozen_primary_that_wakes_loses_no_write_that_a_replica_confirmed(
-    cluster: PrivateCluster, opened: Open
-) -> None:
-    crowd = await gather_crowd(await opened(QUICK, min_write_replicas=1), insist=True)
-    await crowd.go_on(50)
-    old = cluster.owner()
-    cluster.freeze(old)
-    new = await asyncio.to_thread(cluster.promoted, old)
-    cluster.wake(old)  # writes wait at it, which it now makes and loses
-    await crowd.go_on(50)
-    await eventually(lambda: old.info()["role"] == "slave", seconds=60, what="the old one demoted")
-    await _stop_and_check(crowd, cluster)
-    assert all(writer.failures for writer in crowd.writers), "no write met the failover"
-    assert "NOSCRIPT" not in _errors(new)
-
-
 async def test_what_a_frozen_primary_makes_when_it_wakes_is_made_again_by_the_new_one(
     cluster: PrivateCluster, opened: Open
 ) -> None:
@@ -152,24 +136,6 @@ async def test_what_a_frozen_primary_makes_when_it_wakes_is_made_again_by_the_ne
     assert sorted(posts) == sorted((status["id"], status["message"]) for status in made)
     await eventually(lambda: old.info()["role"] == "slave", seconds=60, what="the old one demoted")
     assert old.info("commandstats")["cmdstat_evalsha"]["calls"] - before >= 20, "it made no write"
-
-
-@pytest.mark.parametrize("replicas", [0, 1])
-async def test_a_planned_failover_fails_and_loses_no_write(
-    cluster: PrivateCluster, opened: Open, replicas: int
-) -> None:
-    crowd = await gather_crowd(await opened(min_write_replicas=replicas), insist=True)
-    await crowd.go_on(50)
-    old = cluster.owner()
-    replica = await asyncio.to_thread(cluster.rested_replica, old)
-    await asyncio.to_thread(cluster.failover, replica)
-    assert cluster.owner() is replica
-    await crowd.go_on(50)
-    await _stop_and_check(crowd, cluster)
-    failures = [failure for writer in crowd.writers for failure in writer.failures]
-    assert replicas or failures == []
-    assert "MOVED" in _errors(old), "no write met the failover"
-    assert all("NOSCRIPT" not in _errors(node) for node in cluster.nodes)
 
 
 class Recorder:

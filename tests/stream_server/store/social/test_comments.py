@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis
 
-from stream_server.errors import Forbidden, NotFound
+from stream_server.errors import NotFound
 from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
@@ -15,14 +15,11 @@ from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import (
     befriend,
-    dump,
-    group,
     ids,
     logged,
     notified,
     protect,
     stored_notifications,
-    suspend,
 )
 
 
@@ -100,55 +97,6 @@ async def test_deleting_a_comment_removes_everything_of_it(store: Store, people:
             await asked
 
 
-async def test_only_the_authors_of_comment_and_status_delete_it(
-    store: Store, people: People, raw: "redis.Redis"
-) -> None:
-    ann, bob, eve = await people.users(3)
-    status = (await people.status(ann))["id"]
-    made = [(await comment(store, bob, status))["id"] for _ in range(2)]
-    before = dump(raw)
-    with pytest.raises(Forbidden) as refusal:
-        await store.comments.delete(eve, made[0], new_key())
-    assert refusal.value.error_code == "not_yours"
-    assert dump(raw) == before
-    await store.comments.delete(ann, made[0], new_key())
-    await store.comments.delete(bob, made[1], new_key())
-    assert await page(store, ann, status) == []
-
-
-async def test_a_comment_under_a_hidden_status_can_be_deleted(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    status = (await people.status(ann))["id"]
-    made = (await comment(store, bob, status))["id"]
-    await store.blocks.block(ann, bob, new_key())
-    with pytest.raises(NotFound):
-        await store.comments.get(bob, made)
-    await store.comments.delete(bob, made, new_key())
-    assert json.loads(await store.statuses.get(ann, status))["comments"] == 0
-
-
-async def test_comments_of_hidden_users_are_not_shown(store: Store, people: People) -> None:
-    ann, viewer, blocked, blocking, sue, shy, friend, muted, plain = await people.users(9)
-    status = (await people.status(ann))["id"]
-    writers = (viewer, blocked, blocking, sue, shy, friend, muted, plain)
-    made = {uid: (await comment(store, uid, status))["id"] for uid in writers}
-    await befriend(store, viewer, friend)
-    await store.blocks.block(viewer, blocked, new_key())
-    await store.blocks.block(blocking, viewer, new_key())
-    await store.mutes.mute(viewer, muted, new_key())
-    await suspend(store, ann, sue)
-    for uid in (shy, friend):
-        await protect(store, uid)
-    assert await page(store, viewer, status) == [made[uid] for uid in (viewer, friend, plain)]
-    assert json.loads(await store.comments.get(viewer, made[muted]))["uid"] == muted
-    for uid in (blocked, blocking, sue, shy):
-        with pytest.raises(NotFound):
-            await store.comments.get(viewer, made[uid])
-        with pytest.raises(NotFound):
-            await store.comments.delete(viewer, made[uid], new_key())
-    assert await page(store, shy, status) == [made[uid] for uid in (viewer, blocked, blocking, shy, muted, plain)]
-
-
 async def test_a_page_is_full_although_comments_are_hidden(store: Store, people: People) -> None:
     ann, bob, muted = await people.users(3)
     status = (await people.status(ann))["id"]
@@ -159,45 +107,6 @@ async def test_a_page_is_full_although_comments_are_hidden(store: Store, people:
     last = await comment(store, bob, status)
     found = await store.comments.list_comments(ann, status, PageRequest(2))
     assert (ids(found), found.next) == ([first["id"], last["id"]], None)
-
-
-async def test_a_comment_notifies_the_author_and_mentioned_users_once(store: Store, people: People) -> None:
-    ann, bob, eve, shy, muting, outsider = await people.users(6)
-    status = (await people.status(ann))["id"]
-    await store.mutes.mute(muting, bob, new_key())
-    await comment(store, bob, status, "@u0 @u1 @u2 @U2 @u4 @nobody")
-    assert await notified(store, ann) == [("comment", bob)]
-    assert await notified(store, bob) == []
-    assert await notified(store, eve) == [("mention", bob)]
-    assert await notified(store, muting) == []
-    await protect(store, shy)
-    await befriend(store, eve, shy)
-    await comment(store, shy, status, "@u2 @u5")
-    assert await notified(store, ann) == [("comment", bob)]
-    assert await notified(store, eve) == [("mention", bob), ("approve", shy), ("mention", shy)]
-    assert await notified(store, outsider) == []
-    (one,) = [t for t in await logged(store, "comment") if t.wire["comment"]["uid"] == shy]
-    assert one.audience == f"followers:{shy}"
-
-
-@pytest.mark.parametrize("kind", ["public", "announcement", "private"])
-async def test_only_members_comment_in_a_group(store: Store, people: People, raw: "redis.Redis", kind: str) -> None:
-    ann, bob, eve, out = await people.users(4)
-    gid = await group(store, kind, ann, bob, eve)
-    status = (await people.status(ann, group=gid))["id"]
-    await protect(store, bob)
-    made = (await comment(store, bob, status, "@u2 @u3"))["id"]
-    assert [one.audience for one in await logged(store, "comment")] == [f"group:{gid}"]
-    assert await notified(store, ann) == [("comment", bob)]
-    assert await notified(store, eve) == [("mention", bob)]
-    assert await notified(store, out) == []
-    assert await page(store, eve, status) == [made]
-    before = dump(raw)
-    with pytest.raises(NotFound if kind == "private" else Forbidden):
-        await store.comments.create(out, status, "x", new_key())
-    assert dump(raw) == before
-    with pytest.raises(NotFound):
-        await store.comments.get(out, made)
 
 
 async def test_a_repeated_key_gets_the_same_bytes_after_a_delete_and_a_trim(

@@ -28,30 +28,6 @@ async def test_a_follow_changes_both_users_and_is_logged(store: Store, people: P
     assert (json.loads(source)["following"], json.loads(target)["followers"]) == (1, 1)
 
 
-async def test_an_unfollow_undoes_the_follow(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    await store.follows.follow(ann, bob, new_key())
-    answer = await store.follows.unfollow(ann, bob, new_key())
-    assert json.loads(answer) == {"following": False, "requested": False}
-    entry = (await store.log.read(LOG_START, 10))[-1]
-    source, target = await store.users.get_many(ann, [ann, bob])
-    assert entry.kind == "unfollow"
-    assert entry.body == b'{"wire":{"source":%b,"target":%b}}' % (source, target)
-    assert (json.loads(source)["following"], json.loads(target)["followers"]) == (0, 0)
-    assert (await store.user_graphs.get_graph(ann)).following == {}
-
-
-async def test_a_repeated_follow_or_unfollow_changes_nothing(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    for _ in range(3):
-        await store.follows.follow(ann, bob, new_key())
-    assert (await people.me(bob))["followers"] == 1
-    for _ in range(3):
-        await store.follows.unfollow(ann, bob, new_key())
-    assert (await people.me(bob))["followers"] == 0
-    assert [entry.kind for entry in await store.log.read(LOG_START, 10)] == ["follow", "notification", "unfollow"]
-
-
 async def test_a_batch_gives_each_outcome_and_is_repeatable(store: Store, people: People, raw: "redis.Redis") -> None:
     ann, bob, carl, dora = await people.users(4)
     await store.follows.follow(ann, dora, new_key())
@@ -83,15 +59,6 @@ async def test_a_batch_distinguishes_requests_blocks_and_missing_users(store: St
         (bob, "unfollowed"), (dora, "not_found"),
     ]  # fmt: skip
     assert await store.follows.change_many(ann, [carl], [], new_key()) == [(carl, "blocked")]
-
-
-async def test_an_idempotency_key_is_for_one_batch(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob, carl = await people.users(3)
-    await store.follows.change_many(ann, [bob], [], IdempotencyKey.from_client(ann, "k", b"short"))
-    before = footprint(raw)
-    with pytest.raises(Conflict):
-        await store.follows.change_many(ann, [bob, carl], [], IdempotencyKey.from_client(ann, "k", b"long"))
-    assert footprint(raw) == before
 
 
 async def test_a_batch_that_changes_nothing_gives_its_key_back(
@@ -126,16 +93,6 @@ async def test_an_interrupted_batch_reports_what_was_done_and_continues(
     before = (await people.me(bob))["followers"]
     assert await store.follows.change_many(ann, [bob, carl], [], request) == [(bob, "followed"), (carl, "followed")]
     assert ((await people.me(bob))["followers"], (await people.me(carl))["followers"]) == (before, 1)
-
-
-async def test_the_following_set_comes_with_its_log_position(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    assert await store.user_graphs.get_graph(ann) == ({}, {}, {}, {}, {}, {}, LOG_START, LOG_START)
-    await store.follows.follow(ann, bob, new_key())
-    await people.user("later")
-    viewer = await store.user_graphs.get_graph(ann)
-    assert set(viewer.following) == {bob}
-    assert viewer.head == await store.log.head() == (await store.log.read(LOG_START, 10))[-1].position
 
 
 async def test_pages_are_complete_within_one_millisecond(store: Store, people: People, raw: "redis.Redis") -> None:

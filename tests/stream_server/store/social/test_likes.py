@@ -5,7 +5,7 @@ import json
 import pytest
 import redis
 
-from stream_server.errors import Forbidden, InvalidCursor, NotFound
+from stream_server.errors import InvalidCursor, NotFound
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
@@ -15,7 +15,6 @@ from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import (
     befriend,
     dump,
-    group,
     ids,
     logged,
     notified,
@@ -49,17 +48,6 @@ async def test_a_like_is_counted_logged_notified_and_stored(store: Store, people
     assert await store.likes.has_liked(ann, status["id"], bob)
 
 
-async def test_a_repeated_like_or_unlike_changes_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob = await people.users(2)
-    status = (await people.status(ann))["id"]
-    assert await store.likes.unlike(bob, status, new_key()) == LikeResult(is_liked=False, like_count=0)
-    assert await logged(store, "unlike") == []
-    await store.likes.like(bob, status, new_key())
-    before = dump(raw)
-    assert await store.likes.like(bob, status, new_key()) == LikeResult(is_liked=True, like_count=1)
-    assert dump(raw) == before
-
-
 async def test_unliking_removes_everything_of_the_like(store: Store, people: People, raw: "redis.Redis") -> None:
     ann, bob, eve = await people.users(3)
     status = await people.status(ann)
@@ -72,84 +60,6 @@ async def test_unliking_removes_everything_of_the_like(store: Store, people: Peo
     assert raw.zrange(keys.key_for("likes", status["id"]), 0, -1) == [eve.encode()]
     assert not raw.exists(keys.key_for("liked", bob))
     assert stored_notifications(raw, ann) == {f"like:{eve}:{status['id']}"}
-
-
-async def test_a_like_of_ones_own_status_counts_without_a_notification(
-    store: Store, people: People, raw: "redis.Redis"
-) -> None:
-    ann = await people.user("Ann")
-    status = (await people.status(ann))["id"]
-    assert (await store.likes.like(ann, status, new_key())).like_count == 1
-    assert await notified(store, ann) == []
-    assert stored_notifications(raw, ann) == set()
-
-
-async def test_a_like_by_a_muted_user_is_no_notification(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    status = (await people.status(ann))["id"]
-    await store.mutes.mute(ann, bob, new_key())
-    assert (await store.likes.like(bob, status, new_key())).like_count == 1
-    assert await notified(store, ann) == []
-
-
-async def test_a_repost_is_liked_and_not_its_original(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    first = (await people.status(ann))["id"]
-    repost = await people.status(bob, "", origin=first)
-    await store.likes.like(ann, repost["id"], new_key())
-    assert (await count(store, ann, repost["id"]), await count(store, ann, first)) == (1, 0)
-    assert await notified(store, bob) == [("like", ann)]
-    (entry,) = await logged(store, "like")
-    assert entry.wire["status"] == {name: repost[name] for name in repost if name != "original"} | {"likes": 1}
-
-
-async def test_a_like_of_a_hidden_status_can_be_taken_back_once(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    status = (await people.status(ann))["id"]
-    await store.likes.like(bob, status, new_key())
-    await store.blocks.block(ann, bob, new_key())
-    assert (await store.likes.unlike(bob, status, new_key())).like_count == 0
-    with pytest.raises(NotFound):
-        await store.likes.unlike(bob, status, new_key())
-    assert await count(store, ann, status) == 0
-
-
-@pytest.mark.parametrize("kind", ["public", "announcement", "private"])
-async def test_only_members_like_in_a_group(store: Store, people: People, raw: "redis.Redis", kind: str) -> None:
-    ann, bob, eve = await people.users(3)
-    gid = await group(store, kind, ann, bob)
-    status = (await people.status(ann, group=gid))["id"]
-    assert (await store.likes.like(bob, status, new_key())).like_count == 1
-    assert [one.audience for one in await logged(store, "like")] == [f"group:{gid}"]
-    before = dump(raw)
-    with pytest.raises(NotFound if kind == "private" else Forbidden):
-        await store.likes.like(eve, status, new_key())
-    assert dump(raw) == before
-    raw.zrem(keys.key_for("joined", gid), bob)
-    if kind != "private":
-        assert (await store.likes.unlike(bob, status, new_key())).like_count == 0
-
-
-async def test_the_audience_of_a_like_respects_both_protected_users(store: Store, people: People) -> None:
-    ann, bob, eve = await people.users(3)
-    status = (await people.status(ann))["id"]
-
-    async def audience(uid: str) -> str:
-        await store.likes.like(uid, status, new_key())
-        await store.likes.unlike(uid, status, new_key())
-        liked, unliked = (await logged(store, "like", "unlike"))[-2:]
-        assert liked.audience == unliked.audience
-        return liked.audience
-
-    assert await audience(bob) == "public"
-    await protect(store, bob)
-    assert await audience(bob) == f"followers:{bob}"
-    await befriend(store, bob, ann)
-    await befriend(store, eve, ann)
-    await protect(store, ann)
-    assert await audience(bob) == f"users:{bob},{ann}"
-    assert await audience(eve) == f"followers:{ann}"
-    assert await audience(ann) == f"followers:{ann}"
 
 
 async def test_likers_are_paged_with_a_cursor_of_their_list(store: Store, people: People) -> None:
@@ -193,20 +103,6 @@ async def test_a_repeated_key_gets_the_first_count(store: Store, people: People)
     assert await store.likes.like(bob, status, request) == first == LikeResult(is_liked=True, like_count=1)
 
 
-async def test_a_favorite_changes_only_its_set(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob = await people.users(2)
-    status = (await people.status(ann))["id"]
-    before = dump(raw)
-    await store.favorites.add(bob, status, new_key())
-    assert await store.favorites.is_favorite(bob, status)
-    assert not await store.favorites.is_favorite(ann, status)
-    assert dump(raw).keys() - before.keys() == {keys.key_for("favorites", bob).encode()}
-    assert {name: value for name, value in dump(raw).items() if name in before} == before
-    await store.favorites.remove(bob, status, new_key())
-    assert not await store.favorites.is_favorite(bob, status)
-    assert dump(raw) == before
-
-
 async def test_a_repeated_favorite_keeps_its_first_time(store: Store, people: People, raw: "redis.Redis") -> None:
     ann = await people.user("Ann")
     status = (await people.status(ann))["id"]
@@ -216,31 +112,3 @@ async def test_a_repeated_favorite_keeps_its_first_time(store: Store, people: Pe
     before = dump(raw)
     await store.favorites.add(ann, status, new_key())
     assert dump(raw) == before
-
-
-async def test_a_favorite_is_shown_while_its_status_is_visible(store: Store, people: People) -> None:
-    ann, bob, eve, viewer = await people.users(4)
-    kept = [(await people.status(author))["id"] for author in (ann, bob, eve)]
-    for status in kept:
-        await store.favorites.add(viewer, status, new_key())
-
-    async def shown() -> set[str]:
-        return set(ids(await store.timelines.read_favorites(viewer, PageRequest())))
-
-    assert await shown() == set(kept)
-    await store.mutes.mute(viewer, eve, new_key())
-    await store.blocks.block(ann, viewer, new_key())
-    await protect(store, bob)
-    assert await shown() == {kept[2]}
-    with pytest.raises(NotFound):
-        await store.favorites.is_favorite(viewer, kept[0])
-    await befriend(store, viewer, bob)
-    assert await shown() == {kept[1], kept[2]}
-    await store.favorites.remove(viewer, kept[0], new_key())
-    await store.blocks.unblock(ann, viewer, new_key())
-    assert await shown() == {kept[1], kept[2]}
-    await store.statuses.delete(bob, kept[1], new_key())
-    assert await shown() == {kept[2]}
-    await store.favorites.remove(viewer, kept[1], new_key())
-    with pytest.raises(NotFound):
-        await store.favorites.remove(viewer, kept[1], new_key())

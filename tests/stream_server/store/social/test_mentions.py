@@ -10,7 +10,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key, open_store
-from tests.stream_server.store.scenes import befriend, group, ids, notified, protect, suspend
+from tests.stream_server.store.scenes import ids, notified, protect, suspend
 
 
 @pytest.fixture
@@ -43,28 +43,6 @@ async def test_mentions_are_stored_once_and_removed_with_the_status(
     assert not raw.exists(keys.key_for("mentions", bob))
 
 
-async def test_mentions_by_hidden_users_are_not_shown(store: Store, people: People) -> None:
-    viewer, muted, blocked, sue, shy, friend = await people.users(6)
-    await store.mutes.mute(viewer, muted, new_key())
-    await store.blocks.block(viewer, blocked, new_key())
-    for uid in (shy, friend):
-        await protect(store, uid)
-    await befriend(store, viewer, friend)
-    made = {uid: (await people.status(uid, "@u0"))["id"] for uid in (muted, blocked, sue, shy, friend)}
-    await suspend(store, viewer, sue)
-    assert await mentions(store, viewer) == [made[friend]]
-    assert [who for kind, who in await notified(store, viewer) if kind == "mention"] == [sue, friend]
-    await store.mutes.unmute(viewer, muted, new_key())
-    assert await mentions(store, viewer) == [made[friend], made[muted]]
-
-
-async def test_a_mention_in_a_private_group_stays_inside(store: Store, people: People) -> None:
-    ann, bob, out = await people.users(3)
-    made = (await people.status(ann, "@u1 @u2", group=await group(store, "private", ann, bob)))["id"]
-    assert (await mentions(store, bob), await mentions(store, out)) == ([made], [])
-    assert (await notified(store, bob), await notified(store, out)) == ([("mention", ann)], [])
-
-
 @pytest.mark.parametrize(
     ("written", "asked"),
     [
@@ -95,14 +73,6 @@ async def test_tags_are_stored_once_and_removed_with_the_status(
     assert await tagged(store, ann, "redis") == [second]
     await store.statuses.delete(bob, second, new_key())
     assert raw.keys("{core}:tag:*") == []
-
-
-async def test_a_protected_post_is_under_its_tag_for_followers_only(store: Store, people: People) -> None:
-    ann, friend, other = await people.users(3)
-    await protect(store, ann)
-    await befriend(store, friend, ann)
-    made = (await people.status(ann, "#tag"))["id"]
-    assert [await tagged(store, uid, "tag") for uid in (ann, friend, other)] == [[made], [made], []]
 
 
 async def test_hidden_statuses_do_not_push_visible_ones_out(small: Store) -> None:

@@ -84,14 +84,6 @@ async def test_a_read_mark_in_the_future_is_refused(store: Store, people: People
     assert await store.notifications.mark_read(ann, notice["id"], new_key()) == 0
 
 
-async def test_hidden_notifications_are_not_counted_as_unread(store: Store, people: People) -> None:
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    await people.status(bob, "@ann stays")
-    await store.statuses.delete(bob, (await people.status(bob, "@ann goes"))["id"], new_key())
-    (seen,) = await notifications(store, ann)
-    assert await store.notifications.mark_read(ann, seen["id"], new_key()) == 0
-
-
 async def test_beyond_a_hundred_hidden_notifications_are_counted(store: Store, people: People) -> None:
     ann, bob, eve = [await people.user(login) for login in ("ann", "bob", "eve")]
     for author in (eve, *[bob] * 128, eve):

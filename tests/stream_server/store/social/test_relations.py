@@ -9,39 +9,11 @@ import redis
 
 from stream_server.errors import BadRequest, InvalidCursor, NotFound
 from stream_server.store.pagination import PageRequest
-from stream_server.store.social.relations import Relationship
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
-from tests.stream_server.store.scenes import dump, ids, protect, read_pages
+from tests.stream_server.store.scenes import ids, read_pages
 
 COMMON = ["list_common_following", "list_common_followers"]
-
-
-async def test_follows_in_each_direction(store: Store, people: People) -> None:
-    ann, bob, carl = await people.users(3)
-    seen = []
-    for source, target in (("", ""), (ann, bob), (bob, ann)):
-        if source:
-            await store.follows.follow(source, target, new_key())
-        forth, back = [await store.relations.get_relationship(carl, one, two) for one, two in ((ann, bob), (bob, ann))]
-        assert (forth.following, forth.followed_by) == (back.followed_by, back.following)
-        seen.append((forth.following, forth.followed_by, forth.is_mutual, back.is_mutual))
-    assert seen == [(False, False, False, False), (True, False, False, False), (True, True, True, True)]
-
-
-async def test_requests_are_shown_to_both_and_blocks_and_mutes_to_their_maker(store: Store, people: People) -> None:
-    ann, bob, carl = await people.users(3)
-    await protect(store, bob)
-    await store.follows.follow(ann, bob, new_key())
-    await store.mutes.mute(bob, ann, new_key())
-    relationship = store.relations.get_relationship
-    assert await relationship(ann, ann, bob) == Relationship(False, False, True, False, False, False)
-    assert await relationship(ann, bob, ann) == Relationship(False, False, False, True, False, False)
-    assert await relationship(bob, bob, ann) == Relationship(False, False, False, True, False, True)
-    assert await relationship(bob, ann, bob) == Relationship(False, False, True, False, False, True)
-    assert await relationship(carl, ann, bob) == Relationship(False, False, None, None, None, None)
-    await store.blocks.block(bob, ann, new_key())
-    assert await relationship(bob, ann, bob) == Relationship(False, False, False, False, True, True)
 
 
 async def test_hidden_and_unknown_users_have_no_relationship(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -131,24 +103,3 @@ async def test_a_cursor_of_another_pair_is_refused(store: Store, people: People)
     for read, pair in (("list_common_following", (bob, ann)), ("list_common_followers", (ann, bob))):
         with pytest.raises(InvalidCursor):
             await getattr(store.relations, read)(ann, *pair, PageRequest(1, before=cursor))
-
-
-async def test_reading_changes_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob, carl = await people.users(3)
-    await protect(store, bob)
-    await store.follows.follow(ann, bob, new_key())
-    await store.blocks.block(ann, carl, new_key())
-    await store.mutes.mute(ann, carl, new_key())
-    before = dump(raw), raw.dbsize()
-    for one, other in ((ann, bob), (bob, ann)):
-        await store.relations.get_relationship(one, one, other)
-        await store.relations.list_common_following(one, one, other, PageRequest())
-        await store.relations.list_common_followers(one, one, other, PageRequest())
-    for page in (
-        store.follow_requests.list_received,
-        store.follow_requests.list_sent,
-        store.blocks.list_blocked,
-        store.mutes.list_muted,
-    ):
-        await page(ann, PageRequest())
-    assert (dump(raw), raw.dbsize()) == before

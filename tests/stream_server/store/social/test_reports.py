@@ -59,16 +59,6 @@ async def test_a_repeated_report_is_the_open_one(store: Store, people: People) -
     assert (await report(store, ann, user=bob))["id"] not in {first["id"], *(one["id"] for one in others)}
 
 
-async def test_a_repeated_request_gets_the_same_answer(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    for expected in (True, False):
-        request = new_key()
-        asked: dict[str, Any] = {"user": bob, "reason": "spam", "note": "n", "idempotency_key": request}
-        answers = [await store.reports.create(ann, **asked) for _ in range(2)]
-        assert answers[0] == answers[1]
-        assert answers[0][1] is expected
-
-
 async def test_only_the_reporter_reads_the_outcome(store: Store, people: People) -> None:
     root, ann, bob = await people.users(3)
     made = await report(store, ann, user=bob)

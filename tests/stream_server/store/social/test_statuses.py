@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from filters.event import Event
-from stream_server.errors import Forbidden, NotFound
+from stream_server.errors import NotFound
 from stream_server.events.entry import Entry
 from stream_server.events.position import LOG_START, format_iso_time
 from stream_server.store.social.statuses import (
@@ -111,32 +111,6 @@ async def test_each_status_is_read_as_it_was_posted_and_its_delete_has_its_facts
         facts = json.loads((await store.log.read(LOG_START, 200))[-1].body)["facts"]
         assert facts["status"] == posted["wire"]["status"] == status
         assert facts["author"].items() <= posted["facts"]["author"].items()
-
-
-async def test_a_repost_shows_its_original_and_is_counted(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    first = await people.status(ann, "first @u1", **FULL)
-    repost = await people.status(bob, "", origin=first["id"])
-    assert repost["origin"] == first["id"]
-    assert repost["original"] == first | {"reposts": 1}
-    assert json.loads(await store.statuses.get(ann, repost["id"])) == repost
-    assert json.loads(await store.statuses.get(bob, first["id"]))["reposts"] == 1
-    posts = [entry for entry in await store.log.read(LOG_START, 10) if entry.kind == "post"]
-    assert json.loads(posts[-1].body)["wire"]["status"] == repost
-
-
-async def test_a_repost_of_a_repost_is_a_repost_of_the_original(people: People) -> None:
-    ann, bob = await people.users(2)
-    first = await people.status(ann, "first")
-    repost = await people.status(bob, "", origin=first["id"])
-    again = await people.status(ann, "", origin=repost["id"])
-    quote = await people.status(bob, "so true", origin=repost["id"])
-    requote = await people.status(ann, "", origin=quote["id"])
-    assert [again["origin"], quote["origin"], requote["origin"]] == [first["id"], first["id"], quote["id"]]
-    assert requote["original"]["message"] == "so true"
-    assert requote["original"]["origin"] == first["id"]
-    assert "original" not in requote["original"]
-    assert quote["original"]["reposts"] == 3
 
 
 async def test_get_many_keeps_the_order_and_omits_unknown_ids(store: Store, people: People) -> None:
@@ -249,30 +223,6 @@ async def test_an_entry_has_internal_facts_of_reply_and_original(store: Store, p
     assert (event.author_login, event.reply_to, event.reply_to_login, set(event.forms)) == ("u1", ann, "u0", {"reply"})
     shown = quote.event
     assert (set(shown.forms), shown.analyzed_quote.text, shown.followers or 0) == ({"quote"}, "first", 0)
-
-
-async def test_deleting_a_repost_lowers_the_counter(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    first = await people.status(ann, "first")
-    repost = await people.status(bob, "", origin=first["id"])
-    await store.statuses.delete(bob, repost["id"], new_key())
-    assert json.loads(await store.statuses.get(bob, first["id"])) == first
-
-
-async def test_only_the_author_deletes_a_status(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob = await people.users(2)
-    first = await people.status(ann)
-    before = footprint(raw)
-    with pytest.raises(Forbidden) as refusal:
-        await store.statuses.delete(bob, first["id"], new_key())
-    assert refusal.value.error_code == "not_yours"
-    with pytest.raises(NotFound):
-        await store.statuses.delete(ann, "1", new_key())
-    assert footprint(raw) == before
-    await store.statuses.delete(ann, first["id"], new_key())
-    with pytest.raises(NotFound):
-        await store.statuses.delete(ann, first["id"], new_key())
-    assert raw.xlen("{core}:log") == 2
 
 
 async def test_a_status_stands_in_the_timelines_of_its_first_tags(

@@ -34,18 +34,6 @@ async def test_a_suspension_is_an_internal_log_entry(store: Store, people: Peopl
     assert raw.hget(f"{{core}}:user:{ann}", "suspended") == b"0"
 
 
-async def test_a_repeated_suspension_is_logged_once(store: Store, people: People, raw: "redis.Redis") -> None:
-    root, ann = await people.users(2)
-    request = new_key()
-    for _ in range(2):
-        await store.suspensions.suspend(root, ann, request)
-        await suspend(store, root, ann)
-    assert raw.xlen("{core}:log") == 1
-    for _ in range(2):
-        await reinstate(store, root, ann)
-    assert raw.xlen("{core}:log") == 2
-
-
 async def test_refusals_change_nothing(store: Store, people: People, raw: "redis.Redis") -> None:
     root, ann, bob = await people.users(3)
     await suspend(store, root, bob)
@@ -70,50 +58,6 @@ async def test_tokens_of_a_suspended_user_are_invalid(store: Store, people: Peop
     assert (await store.sessions.get_token_status(TokenId(ann, "j"))).suspended
     await reinstate(store, root, ann)
     assert (await store.sessions.get_token_status(TokenId(ann, "j")))[:3] == (True, False, False)
-
-
-async def views(store: Store, viewer: str, other: str, ids: list[str]) -> list[int]:
-    """Return the numbers of what a viewer finds of another user: profile, statuses, followers, likes and more."""
-    mine, theirs, quote = ids
-    lists = [
-        await store.follows.list_followers(viewer, viewer, PageRequest()),
-        await store.follows.list_following(viewer, viewer, PageRequest()),
-        await store.likes.list_likers(viewer, mine, PageRequest()),
-        await store.comments.list_comments(viewer, mine, PageRequest()),
-    ]
-    found = [json.loads(one) for one in await store.statuses.get_many(viewer, [quote])]
-    return [
-        len(await store.users.get_many(viewer, [other])),
-        len(await store.statuses.get_many(viewer, [theirs])),
-        *(len(page.items) for page in lists),
-        sum(one["original"] is not None for one in found),
-    ]
-
-
-async def test_everything_of_a_suspended_user_is_hidden_until_reinstated(store: Store, people: People) -> None:
-    root, ann, bob = await people.users(3)
-    mine, theirs = [(await people.status(uid))["id"] for uid in (ann, bob)]
-    quote = (await people.status(ann, "look", origin=theirs))["id"]
-    await store.follows.follow(ann, bob, new_key())
-    await store.follows.follow(bob, ann, new_key())
-    await store.likes.like(bob, mine, new_key())
-    await store.comments.create(bob, mine, "well", new_key())
-    ids = [mine, theirs, quote]
-    assert await views(store, ann, bob, ids) == [1] * 7
-    await suspend(store, root, bob)
-    assert await views(store, ann, bob, ids) == [0] * 7
-    for refused in (
-        store.statuses.get(ann, theirs),
-        store.users.get(ann, bob),
-        store.follows.list_followers(ann, bob, PageRequest()),
-        store.likes.like(ann, theirs, new_key()),
-        store.follows.unfollow(ann, bob, new_key()),
-        people.status(ann, "x", in_reply_to=theirs),
-    ):
-        with pytest.raises(NotFound):
-            await refused
-    await reinstate(store, root, bob)
-    assert await views(store, ann, bob, ids) == [1] * 7
 
 
 async def test_suspended_users_are_paged_newest_first(store: Store, people: People) -> None:

@@ -4,16 +4,13 @@ import asyncio
 import json
 from typing import Any
 
-import pytest
 import redis
 
-from stream_server.errors import Forbidden
 from stream_server.events.position import LOG_START
-from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key
-from tests.stream_server.store.scenes import ids, read_pages, refusal
+from tests.stream_server.store.scenes import ids, refusal
 
 ALL = PageRequest(200)
 MISSING = (404, "not_found", "id")
@@ -30,29 +27,6 @@ async def say(store: Store, uid: str, talk: str, message: str = "hello") -> str:
 
 def read(page: Page) -> list[Any]:
     return [json.loads(item) for item in page.items]
-
-
-async def test_two_users_have_one_talk(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob = await people.users(2)
-    made, new = await store.talks.open(ann, [bob, bob], "ours", new_key())
-    answer = json.loads(made)
-    assert new
-    assert answer == {"id": answer["id"], "people": [ann, bob], "name": None, "created": answer["created"], "unread": 0}
-    before = raw.dbsize()
-    assert await store.talks.open(ann, [bob], None, new_key()) == (made, False)
-    assert await store.talks.open(bob, [ann], None, new_key()) == (made, False)
-    assert raw.dbsize() == before, "nothing is kept of them"
-    assert ids(await store.talks.list_talks(ann, ALL)) == ids(await store.talks.list_talks(bob, ALL)) == [answer["id"]]
-    assert raw.xlen("{core}:log") == 0
-
-
-async def test_several_users_open_a_new_talk_each_time(store: Store, people: People) -> None:
-    ann, bob, carl = await people.users(3)
-    first, second = await begin(store, ann, bob, carl, name='a "name"'), await begin(store, ann, carl, bob)
-    talks = read(await store.talks.list_talks(carl, ALL))
-    assert [(talk["id"], talk["people"], talk["name"]) for talk in talks] == [
-        (second, [ann, carl, bob], None), (first, [ann, bob, carl], 'a "name"'),
-    ]  # fmt: skip
 
 
 async def test_concurrent_opening_makes_one_talk(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -97,97 +71,6 @@ async def test_a_message_is_logged_for_the_members_and_read_as_logged(store: Sto
         assert (await store.talks.list_messages(uid, talk, ALL)).items == [sent]
         assert await store.talks.get_message(uid, talk, answer["id"]) == sent
         assert json.loads(await store.talks.get(uid, talk))["last_message"] == answer
-
-
-async def test_messages_are_read_by_members_only(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob, carl = await people.users(3)
-    talk = await begin(store, ann, bob)
-    message = await say(store, ann, talk)
-    theirs = await begin(store, carl, ann)
-    for outsider in (carl, "1"):
-        before = footprint(raw)
-        for refused in (
-            store.talks.get(outsider, talk),
-            store.talks.list_messages(outsider, talk, ALL),
-            store.talks.get_message(outsider, talk, message),
-        ):
-            assert await refusal(refused) == MISSING
-        for change in (
-            store.talks.send_message(outsider, talk, "x", new_key()),
-            store.talks.mark_read(outsider, talk, message, new_key()),
-        ):
-            assert (await refusal(change))[0] == 404
-        assert footprint(raw) == before
-    assert ids(await store.talks.list_talks(carl, ALL)) == [theirs]
-    assert await refusal(store.talks.get_message(carl, theirs, message)) == (404, "not_found", "message")
-    assert await refusal(store.talks.mark_read(carl, theirs, message, new_key())) == MISSING
-    assert await store.statuses.get_many(carl, [message]) == []
-
-
-@pytest.mark.parametrize("blocker", [0, 1])
-async def test_a_block_hides_messages_and_refuses_new_ones(
-    store: Store, people: People, raw: "redis.Redis", blocker: int
-) -> None:
-    pair = ann, bob = await people.users(2)
-    talk = await begin(store, ann, bob)
-    first, second = await say(store, ann, talk), await say(store, bob, talk)
-    await store.blocks.block(pair[blocker], pair[1 - blocker], new_key())
-    before = footprint(raw)
-    for uid in pair:
-        assert await refusal(store.talks.send_message(uid, talk, "x", new_key())) == MISSING
-    assert footprint(raw) == before
-    assert ids(await store.talks.list_messages(ann, talk, ALL)) == [first]
-    assert ids(await store.talks.list_messages(bob, talk, ALL)) == [second]
-    assert await refusal(store.talks.get_message(ann, talk, second)) == (404, "not_found", "message")
-    assert await refusal(store.talks.mark_read(ann, talk, second, new_key())) == MISSING
-    assert json.loads(await store.talks.get(ann, talk))["last_message"]["id"] == first
-    await store.blocks.unblock(pair[blocker], pair[1 - blocker], new_key())
-    assert ids(await store.talks.list_messages(ann, talk, ALL)) == [second, first]
-    await say(store, bob, talk)
-
-
-async def test_a_block_among_several_hides_messages_in_both_directions(store: Store, people: People) -> None:
-    ann, bob, carl = await people.users(3)
-    talk = await begin(store, ann, bob, carl)
-    await store.blocks.block(bob, carl, new_key())
-    await store.mutes.mute(carl, ann, new_key())
-    sent = {uid: await say(store, uid, talk) for uid in (ann, bob, carl)}
-    assert ids(await store.talks.list_messages(ann, talk, ALL)) == [sent[carl], sent[bob], sent[ann]]
-    assert ids(await store.talks.list_messages(bob, talk, ALL)) == [sent[bob], sent[ann]]
-    assert ids(await store.talks.list_messages(carl, talk, ALL)) == [sent[carl], sent[ann]]
-    answer = json.loads(await store.talks.get(bob, talk))
-    assert (answer["last_message"]["id"], answer["unread"]) == (sent[bob], 0)
-    assert json.loads(await store.talks.get(ann, talk))["unread"] == 2
-
-
-async def test_messages_of_a_protected_user_are_read_by_members(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    await store.users.update(ann, {"protected": True}, new_key())
-    talk = await begin(store, ann, bob)
-    message = await say(store, ann, talk)
-    assert ids(await store.talks.list_messages(bob, talk, ALL)) == [message]
-
-
-async def test_messages_of_a_suspended_user_are_hidden(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob, carl = await people.users(3)
-    talk, other = await begin(store, ann, bob, carl), await begin(store, ann, bob)
-    await say(store, bob, talk)
-    mine = await say(store, ann, talk)
-    raw.hset(f"{{core}}:user:{bob}", "suspended", "1")
-    raw.zadd("{core}:suspended", {bob: 1})
-    assert ids(await store.talks.list_messages(carl, talk, ALL)) == [mine]
-    assert await refusal(store.talks.send_message(ann, other, "x", new_key())) == MISSING
-    before = footprint(raw)
-    for refused in (
-        store.talks.send_message(bob, talk, "x", new_key()),
-        store.talks.mark_read(bob, talk, mine, new_key()),
-        store.talks.open(bob, [ann], None, new_key()),
-    ):
-        with pytest.raises(Forbidden) as caught:
-            await refused
-        assert caught.value.error_code == "suspended"
-    assert footprint(raw) == before
-    await say(store, ann, talk)
 
 
 async def test_the_read_mark_only_rises(store: Store, people: People) -> None:
@@ -241,19 +124,6 @@ def sent_bytes(raw: Any) -> int:
     return int(raw.info("stats")["total_net_output_bytes"])
 
 
-async def test_talks_are_listed_by_their_latest_message(store: Store, people: People) -> None:
-    ann, *others = await people.users(6)
-    talks = [await begin(store, ann, other) for other in others]
-    await say(store, others[1], talks[1])
-    last = await say(store, ann, talks[3])
-    expected = [talks[3], talks[1], talks[4], talks[2], talks[0]]
-    assert ids(await store.talks.list_talks(ann, ALL)) == expected
-    pages = await read_pages(lambda request: store.talks.list_talks(ann, request), 2)
-    assert [talk for page in pages for talk in ids(page)] == expected
-    (answer,) = read(await store.talks.list_talks(others[3], ALL))
-    assert (answer["id"], answer["last_message"]["id"], answer["unread"]) == (talks[3], last, 1)
-
-
 async def test_messages_are_paged_both_ways(store: Store, people: People) -> None:
     ann, bob, carl = await people.users(3)
     talk, other = await begin(store, ann, bob), await begin(store, ann, carl)
@@ -264,20 +134,6 @@ async def test_messages_are_paged_both_ways(store: Store, people: People) -> Non
     assert ids(await store.talks.list_messages(ann, talk, PageRequest(4, after=second.prev))) == sent[:4]
     stolen = store.talks.list_messages(ann, other, PageRequest(4, before=first.next))
     assert await refusal(stolen) == (400, "invalid_cursor", "before")
-
-
-async def test_a_repeated_request_gives_the_first_answer_after_a_change(
-    store: Store, people: People, raw: "redis.Redis"
-) -> None:
-    ann, bob = await people.users(2)
-    opening, saying = IdempotencyKey.from_client(ann, "k", b"talk"), IdempotencyKey.from_client(ann, "m", b"message")
-    opened = await store.talks.open(ann, [bob], None, opening)
-    talk = json.loads(opened[0])["id"]
-    sent = await store.talks.send_message(ann, talk, "hello", saying)
-    before = footprint(raw)
-    assert await store.talks.open(ann, [bob], None, opening) == opened
-    assert await store.talks.send_message(ann, talk, "hello", saying) == sent
-    assert footprint(raw) == before
 
 
 async def test_concurrent_messages_are_all_read_in_log_order(store: Store, people: People) -> None:

@@ -185,19 +185,6 @@ async def test_credentials_show_a_suspension(store: Store, people: People) -> No
     assert await store.users.find_credentials("bob") == (bob, PASSWORD_HASH, False)
 
 
-async def test_protection_hides_statuses_from_non_followers(store: Store, people: People) -> None:
-    ann, bob, carl = await people.users(3)
-    await store.follows.follow(bob, ann, new_key())
-    status = (await people.status(ann))["id"]
-    await store.users.update(ann, {"protected": True}, new_key())
-    assert json.loads(await store.statuses.get(bob, status))["id"] == status
-    assert json.loads(await store.users.get(carl, ann))["protected"] is True
-    with pytest.raises(NotFound):
-        await store.statuses.get(carl, status)
-    await store.users.update(ann, {"protected": False}, new_key())
-    assert json.loads(await store.statuses.get(carl, status))["id"] == status
-
-
 async def test_a_lookup_takes_as_many_round_trips_for_known_as_for_unknown_users(
     store: Store, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:

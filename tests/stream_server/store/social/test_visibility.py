@@ -11,7 +11,7 @@ from stream_server.errors import ApiError, NotFound
 from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
-from tests.stream_server.store.scenes import befriend, dump, group, protect, suspend
+from tests.stream_server.store.scenes import dump, group, protect, suspend
 
 Action = Callable[[Store, str, str], Awaitable[Any]]
 
@@ -94,26 +94,3 @@ async def test_each_action_works_on_a_visible_status(store: Store, people: Peopl
             assert refusal.value.error_code == "not_yours"
         else:
             await action(store, viewer, status)
-
-
-async def test_a_change_of_permission_applies_at_once(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    status = (await people.status(ann))["id"]
-
-    async def seen() -> bool:
-        return bool(await store.statuses.get_many(bob, [status]))
-
-    assert await seen()
-    await protect(store, ann)
-    assert not await seen()
-    await befriend(store, bob, ann)
-    assert await seen()
-    await store.follows.unfollow(bob, ann, new_key())
-    assert not await seen()
-    await protect(store, ann, on=False)
-    assert await seen()
-    for source, target in ((ann, bob), (bob, ann)):
-        await store.blocks.block(source, target, new_key())
-        assert not await seen()
-        await store.blocks.unblock(source, target, new_key())
-        assert await seen()

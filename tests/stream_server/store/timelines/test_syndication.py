@@ -1,7 +1,5 @@
 """The scenarios of chapter 8 with five timelines per pass: create, follow, syndicate, refill, clean up."""
 
-import asyncio
-import random
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -43,15 +41,6 @@ async def _followed(store: Store, people: People, count: int) -> tuple[str, list
 
 def _having(raw: Any, people: list[str], status: dict[str, Any]) -> list[str]:
     return [uid for uid in people if status["id"] in home(raw, uid)]
-
-
-async def test_create_a_status_is_in_its_authors_home_and_profile_at_once(
-    store: Store, people: People, raw: Any
-) -> None:
-    author = await people.user("ada")
-    status = await people.status(author)
-    assert home(raw, author) == members(raw, "{core}:profile:" + author) == {status["id"]}
-    assert raw.zcard("{core}:due") == 0
 
 
 async def test_follow_merges_and_unfollow_removes_in_the_same_call(store: Store, people: People, raw: Any) -> None:
@@ -177,15 +166,6 @@ async def test_clean_up_of_one_pass_needs_no_job_worker(store: Store, people: Pe
     assert members(raw, "{core}:liked:" + fan) == home(raw, fan) == set()
 
 
-async def test_group_posts_are_in_no_home_timeline(store: Store, people: People, raw: Any) -> None:
-    author, (fan, *_) = await _followed(store, people, 2)
-    made = await store.groups.create(author, "club", "public", "", new_key())
-    group = made.decode().partition('"id":"')[2].partition('"')[0]
-    await people.status(author, "in here", group=group)
-    assert home(raw, author) == home(raw, fan) == set()
-    assert raw.zcard("{core}:due") == 0
-
-
 async def test_a_repeated_request_makes_no_second_pass(store: Store, people: People, raw: Any) -> None:
     author, _ = await _followed(store, people, 2)
     key = new_key()
@@ -193,41 +173,6 @@ async def test_a_repeated_request_makes_no_second_pass(store: Store, people: Peo
         await store.statuses.create(author, StatusDraft(message="once"), key)
     assert raw.zcard("{core}:due") == 0
     check_timelines(raw)
-
-
-async def test_timelines_are_right_after_twenty_concurrent_writers(redis_url: str, people: People, raw: Any) -> None:
-    store = Store(redis_url, timeout_seconds=PATIENCE, size_limits=SizeLimits(fanout_batch_size=3))
-    everyone = await people.users(8)
-    made = await store.lists.create(everyone[0], "friends", "", False, new_key())
-    list_id = made.decode().partition('"id":"')[2].partition('"')[0]
-    posted: list[tuple[str, str]] = []
-
-    async def live(seed: int) -> None:
-        source = random.Random(seed)
-        for _ in range(15):
-            one, other = source.sample(everyone, 2)
-            match source.randrange(7):
-                case 0 | 1:
-                    await store.follows.follow(one, other, new_key())
-                case 2:
-                    await store.follows.unfollow(one, other, new_key())
-                case 3:
-                    posted.append((one, (await People(store).status(one))["id"]))
-                case 4 if posted:
-                    author, status = posted.pop(source.randrange(len(posted)))
-                    await store.statuses.delete(author, status, new_key())
-                case 5:
-                    await store.lists.add_member(everyone[0], list_id, other, new_key())
-                case _:
-                    await store.lists.remove_member(everyone[0], list_id, other, new_key())
-
-    working = asyncio.create_task(job_workers(store).run(2))
-    await asyncio.gather(*(live(seed) for seed in range(20)))
-    working.cancel()
-    await asyncio.gather(working, return_exceptions=True)
-    await drain(store, raw)
-    check_timelines(raw)
-    await store.close()
 
 
 @pytest.mark.extended

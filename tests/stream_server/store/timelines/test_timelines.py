@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
-from stream_server.errors import BadRequest, InvalidCursor, NotFound
+from stream_server.errors import BadRequest, InvalidCursor
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
@@ -88,51 +87,6 @@ async def test_cursors_of_time_and_of_importance_differ(scene: Scene) -> None:
     cursor = (await scene.store.timelines.read_home(scene.bob, PageRequest(count=1))).next
     with pytest.raises(InvalidCursor):
         await scene.store.timelines.read_home_by_importance(scene.bob, PageRequest(before=cursor))
-
-
-async def test_a_conversation_is_oldest_first_and_survives_its_root(scene: Scene) -> None:
-    store = scene.store
-    page = await store.timelines.read_conversation(scene.bob, scene.ids[2], PageRequest(count=4))
-    assert ids(page) == [scene.root, *scene.ids[:3]]
-    rest = await store.timelines.read_conversation(scene.bob, scene.ids[2], PageRequest(count=4, before=page.next))
-    assert ids(rest) == scene.ids[3:]
-    await store.statuses.delete(scene.carl, scene.root, new_key())
-    assert ids(await store.timelines.read_conversation(scene.bob, scene.ids[0], PageRequest())) == scene.ids
-    for read in (store.timelines.read_conversation, store.timelines.read_replies, store.timelines.read_reposts):
-        with pytest.raises(NotFound):
-            await read(scene.bob, scene.root, PageRequest())
-
-
-async def test_a_muted_author_is_only_in_profile_likes_and_favorites(scene: Scene) -> None:
-    await scene.store.mutes.mute(scene.bob, scene.ada, new_key())
-    found = {name: len(ids(await read(PageRequest()))) for name, read in (scene.reads(scene.bob) | scene.own()).items()}
-    quiet = {"profile": 5, "liked": 5, "favorites": 5}
-    assert found == {"list": 0, "tag": 0, "replies": 0, "home": 0, "mentions": 0} | quiet
-
-
-async def test_a_protected_author_is_in_no_timeline_of_a_stranger(scene: Scene, raw: Any) -> None:
-    await scene.store.users.update(scene.ada, {"protected": True}, new_key())
-    stranger = await scene.people.user("stranger")
-    assert {name: ids(await read(PageRequest())) for name, read in scene.reads(stranger).items()} == {
-        "profile": [], "list": [], "tag": [], "replies": [], "liked": []
-    }  # fmt: skip
-    assert {len(ids(await read(PageRequest()))) for read in scene.reads(scene.bob).values()} == {5}
-
-
-async def test_likes_of_a_protected_user_are_for_followers(scene: Scene) -> None:
-    await scene.store.users.update(scene.carl, {"protected": True}, new_key())
-    stranger = await scene.people.user("stranger")
-    assert ids(await scene.store.timelines.read_liked(stranger, scene.carl, PageRequest())) == []
-    assert len(ids(await scene.store.timelines.read_liked(scene.carl, scene.carl, PageRequest()))) == 5
-
-
-async def test_an_author_who_blocks_the_viewer_is_in_no_timeline(scene: Scene) -> None:
-    await scene.store.blocks.block(scene.ada, scene.bob, new_key())
-    with pytest.raises(NotFound):
-        await scene.store.timelines.read_profile(scene.bob, scene.ada, PageRequest())
-    reads = scene.reads(scene.bob) | scene.own()
-    del reads["profile"]
-    assert {name: ids(await read(PageRequest())) for name, read in reads.items()} == {key: [] for key in reads}
 
 
 @pytest.mark.parametrize("tag", ["", "#", "123", "two words", "a-b", "##tag", "@ada", "a\n"])

@@ -71,26 +71,6 @@ async def test_an_invalid_batch_changes_nothing(world: World, subtests: pytest.S
     await world.refuses(subtests, "POST", "/v1/users/me/following", await world.user("ann"), BAD)
 
 
-async def test_followers_are_paged_newest_first(world: World) -> None:
-    ann = await world.user("ann")
-    others = [await world.user(f"u{i}") for i in range(5)]
-    for other in others:
-        await world.call("PUT", f"/v1/users/me/following/{ann}", other)
-    seen, cursor = [], ""
-    while True:
-        piece = (await world.call("GET", f"/v1/users/{ann}/followers?count=2{cursor}", ann)).json
-        seen += [user["id"] for user in piece["users"]]
-        assert all(user["since"] for user in piece["users"])
-        if piece["next"] is None:
-            break
-        cursor = f"&before={piece['next']}"
-    assert seen == others[::-1]
-    back = (await world.call("GET", f"/v1/users/{ann}/followers?after={piece['prev']}", ann)).json
-    assert [user["id"] for user in back["users"]] == others[:0:-1]
-    mine = (await world.call("GET", f"/v1/users/{others[0]}/following", ann)).json
-    assert [user["id"] for user in mine["users"]] == [ann]
-
-
 A_BAD_PIECE_IS_REFUSED: list[Any] = [
     ("count=0", "invalid_parameter", "count"),
     ("count=201", "invalid_parameter", "count"),

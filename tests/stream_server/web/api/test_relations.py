@@ -40,19 +40,6 @@ async def test_follow_requests_are_approved_refused_and_withdrawn(world: World) 
     assert world.state() == before
 
 
-async def test_protected_posts_are_visible_to_approved_followers(world: World) -> None:
-    ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
-    await protect(world, bob)
-    status = await world.status(bob, "for friends")
-    await world.call("PUT", f"/v1/users/me/following/{bob}", ann)
-    for uid in (ann, eve):
-        assert (await world.call("GET", f"/v1/statuses/{status}", uid)).error[:2] == (404, "not_found")
-    await world.call("PUT", f"/v1/users/me/requests/{ann}", bob)
-    assert (await world.call("GET", f"/v1/statuses/{status}", ann)).json["message"] == "for friends"
-    assert (await world.call("GET", f"/v1/statuses/{status}", eve)).error[:2] == (404, "not_found")
-    assert (await world.call("GET", f"/v1/statuses?ids={status}", eve)).json == {"statuses": []}
-
-
 @pytest.mark.parametrize(("noun", "member"), [("blocks", "blocking"), ("mutes", "muting")])
 async def test_blocks_and_mutes_are_idempotent_and_listed(world: World, noun: str, member: str) -> None:
     ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
@@ -127,23 +114,6 @@ async def test_relations_of_invalid_and_unknown_users_are_refused(world: World, 
         (ann, "x", (400, "invalid_parameter", "other")),
     ):
         assert (await world.call("GET", f"/v1/users/{one}/{noun}/{other}", ann)).error == refusal
-
-
-async def test_common_followed_users_and_followers_are_paged(world: World) -> None:
-    ann, bob, *others = [await world.user(login) for login in ("ann", "bob", "u1", "u2", "u3")]
-    for other in others:
-        for uid in (ann, bob):
-            await world.call("PUT", f"/v1/users/me/following/{other}", uid)
-            await world.call("PUT", f"/v1/users/me/following/{uid}", other)
-    await world.call("PUT", f"/v1/users/me/following/{bob}", ann)
-    for noun in ("common-following", "common-followers"):
-        path = f"/v1/users/{ann}/{noun}/{bob}?count=2"
-        first = await world.call("GET", path, ann)
-        rest = await world.call("GET", f"{path}&before={first.json['next']}", ann)
-        assert ids(first) + ids(rest) == others[::-1]
-        assert rest.json["next"] is None
-        assert all(user["since"] for user in first.json["users"])
-        assert (await world.call("GET", f"{path}&before=x", ann)).error == (400, "invalid_cursor", "before")
 
 
 async def test_following_and_unfollowing_can_change_a_list(world: World) -> None:

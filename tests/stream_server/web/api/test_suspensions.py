@@ -52,29 +52,6 @@ async def test_a_suspended_user_cannot_log_in(world: World) -> None:
     assert (await log_in(world, "ann")).status == 201
 
 
-async def test_a_suspended_user_is_hidden_from_others(world: World) -> None:
-    root, ann, bob = [await world.user(login) for login in ("root", "ann", "bob")]
-    status = await world.status(ann)
-    await suspend(world, root, ann)
-    for path in (f"/v1/users/{ann}", "/v1/users/by-login/ann", f"/v1/statuses/{status}", f"/v1/users/{ann}/followers"):
-        answer = await world.call("GET", path, bob)
-        assert answer.status == 404
-        assert answer.json["error"]["code"] == "not_found"
-    assert (await world.call("GET", f"/v1/statuses?ids={status}", bob)).json == {"statuses": []}
-
-
-async def test_an_administrator_lists_the_suspended(world: World) -> None:
-    root, *others = [await world.user(login) for login in ("root", "u1", "u2", "u3")]
-    for uid in others:
-        await suspend(world, root, uid)
-        await suspend(world, root, uid)
-    first = (await as_admin(world, "GET", "/v1/admin/suspensions?count=2", root)).json
-    second = (await as_admin(world, "GET", f"/v1/admin/suspensions?before={first['next']}", root)).json
-    users = first["users"] + second["users"]
-    assert [user["id"] for user in users] == others[::-1]
-    assert all(user["since"] for user in users)
-
-
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 async def test_invalid_suspensions_change_nothing(world: World, method: str) -> None:
     root = await world.user("root")

@@ -107,14 +107,3 @@ async def test_an_invalid_message_and_read_mark_change_nothing(world: World, sub
     path = await open_talk(world, ann, bob)
     await world.refuses(subtests, "POST", f"{path}/messages", ann, BAD_MESSAGES)
     await world.refuses(subtests, "PUT", f"{path}/read", ann, BAD_READ_MARKS)
-
-
-async def test_an_idempotency_key_sends_one_message(world: World) -> None:
-    ann, bob = await world.user("ann"), await world.user("bob")
-    path = await open_talk(world, ann, bob)
-    more: dict[str, Any] = {"json": {"message": "hello"}, "headers": {"Idempotency-Key": "k"}}
-    first = await world.call("POST", f"{path}/messages", ann, **more)
-    before = world.state()
-    second = await world.call("POST", f"{path}/messages", ann, **more)
-    assert (second.status, second.body) == (201, first.body)
-    assert world.state() == before

@@ -91,7 +91,7 @@ WHAT_IS_REFUSED: list[Any] = [
     ("/v1/statuses/1/conversation", (404, "not_found", None)),
     ("/v1/tags/123/statuses", (400, "invalid_parameter", "tag")),
     ("/v1/tags/a-b/statuses", (400, "invalid_parameter", "tag")),
-    ("/v1/tags/%20/statuses", (400, "invalid_parameter", "tag")),
+    *((f"/v1/tags/{tag}/statuses", (400, "invalid_parameter", "tag")) for tag in ("%20", "%23", "a%20b", "a%0Ab")),
     ("/v1/lists/1/statuses", (404, "not_found", "id")),
     ("/v1/groups/1/statuses", (404, "not_found", None)),
 ]
@@ -113,72 +113,3 @@ async def test_a_page_far_behind_the_end_is_empty(world: World, page: int) -> No
     for path in ("/v1/timelines/home", f"/v1/users/{ada}/statuses", "/v1/tags/tag/statuses"):
         assert await _ids(world, path, ada, page=page, count=200) == []
     assert await _ids(world, "/v1/timelines/home", ada, page=page, count=200, order="importance") == []
-
-
-async def test_a_thread_is_read_from_any_of_its_statuses(world: World) -> None:
-    ann, bob = await world.user("ann"), await world.user("bob")
-    root = await world.status(ann)
-    first = await world.status(bob, in_reply_to=root)
-    second = await world.status(ann, in_reply_to=first)
-    for asked in (root, first, second):
-        found = (await world.call("GET", f"/v1/statuses/{asked}/conversation", bob)).json["statuses"]
-        assert [one["id"] for one in found] == [root, first, second]
-        assert {one["conversation"] for one in found} == {root}
-    piece = (await world.call("GET", f"/v1/statuses/{root}/conversation?count=2", bob)).json
-    rest = (await world.call("GET", f"/v1/statuses/{root}/conversation?before={piece['next']}", bob)).json
-    assert [one["id"] for one in rest["statuses"]] == [second]
-    replies = (await world.call("GET", f"/v1/statuses/{root}/replies", bob)).json["statuses"]
-    assert [one["id"] for one in replies] == [first]
-    for part in ("conversation", "replies"):
-        assert (await world.call("GET", f"/v1/statuses/1/{part}", bob)).error == (404, "not_found", None)
-
-
-async def test_a_thread_remains_after_its_root_is_deleted(world: World) -> None:
-    ann, bob = await world.user("ann"), await world.user("bob")
-    root = await world.status(ann)
-    first = await world.status(bob, in_reply_to=root)
-    await world.call("DELETE", f"/v1/statuses/{root}", ann)
-    second = await world.status(ann, in_reply_to=first)
-    found = (await world.call("GET", f"/v1/statuses/{second}/conversation", bob)).json["statuses"]
-    assert [one["id"] for one in found] == [first, second]
-    before = world.state()
-    answer = await world.call("POST", "/v1/statuses", bob, json={"message": "x", "in_reply_to": root})
-    assert answer.error == (404, "not_found", "in_reply_to")
-    assert world.state() == before
-
-
-async def test_mentions_are_paged_and_disappear_with_their_status(world: World) -> None:
-    ann, bob = await world.user("ann"), await world.user("bob")
-    made = [await world.status(ann, f"{i} @BOB") for i in range(3)]
-    piece = (await world.call("GET", "/v1/users/me/mentions?count=2", bob)).json
-    rest = (await world.call("GET", f"/v1/users/me/mentions?before={piece['next']}", bob)).json
-    assert [one["id"] for one in piece["statuses"] + rest["statuses"]] == made[::-1]
-    assert (await world.call("GET", "/v1/users/me/mentions", ann)).json["statuses"] == []
-    await world.call("DELETE", f"/v1/statuses/{made[1]}", ann)
-    left = (await world.call("GET", "/v1/users/me/mentions", bob)).json["statuses"]
-    assert [one["id"] for one in left] == [made[2], made[0]]
-
-
-@pytest.mark.parametrize("asked", ["strasse", "STRASSE", "Straße", "%23stra%C3%9Fe"])
-async def test_a_tag_is_found_in_any_spelling(world: World, asked: str) -> None:
-    ann, bob = await world.user("ann"), await world.user("bob")
-    made = await world.status(ann, "in der #Straße")
-    found = (await world.call("GET", f"/v1/tags/{asked}/statuses", bob)).json["statuses"]
-    assert [one["id"] for one in found] == [made]
-
-
-@pytest.mark.parametrize("asked", ["%23", "a%20b", "2026", "a-b", "a%0Ab"])
-async def test_an_invalid_tag_is_refused(world: World, asked: str) -> None:
-    ann = await world.user("ann")
-    answer = await world.call("GET", f"/v1/tags/{asked}/statuses", ann)
-    assert answer.error[:2] == (400, "invalid_parameter")
-
-
-async def test_only_followers_find_a_protected_post_by_its_tag(world: World) -> None:
-    ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
-    made = await world.status(ann, "#tag")
-    await world.call("PUT", f"/v1/users/me/following/{ann}", bob)
-    await world.call("PATCH", "/v1/users/me", ann, json={"protected": True})
-    for uid, expected in ((ann, [made]), (bob, [made]), (eve, [])):
-        found = (await world.call("GET", "/v1/tags/tag/statuses", uid)).json["statuses"]
-        assert [one["id"] for one in found] == expected

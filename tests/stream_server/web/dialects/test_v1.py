@@ -167,13 +167,12 @@ async def test_a_stream_resumes_after_a_cursor(api: Api) -> None:
 
 
 async def test_a_count_above_the_length_of_the_log_starts_at_its_beginning(own_folder: Path) -> None:
-    with Server(own_folder) as server:
-        async with Api(server) as api:
-            ended = await (await listen(api, FIREHOSE, count="-10")).until_end()
-            assert texts(ended) == []
-            await api.post(api.admin, "only")
-            ended = await (await listen(api, FIREHOSE, count="-150000")).until_end()
-            assert texts(ended) == ["only"]
+    async with Server(own_folder) as server, Api(server) as api:
+        ended = await (await listen(api, FIREHOSE, count="-10")).until_end()
+        assert texts(ended) == []
+        await api.post(api.admin, "only")
+        ended = await (await listen(api, FIREHOSE, count="-150000")).until_end()
+        assert texts(ended) == ["only"]
 
 
 async def test_filter_level_medium_sends_nothing(api: Api) -> None:
@@ -202,9 +201,8 @@ async def test_the_end_of_a_token_ends_the_stream_with_code_6(api: Api, how: str
 
 
 async def test_a_stop_ends_the_stream_with_code_1(own_folder: Path) -> None:
-    with Server(own_folder) as server:
-        async with Api(server) as api:
-            stream = await listen(api, track="tea")
-            await asyncio.to_thread(server.stop)
-            await stream.until_end()
-            assert stream.messages[-1]["disconnect"]["code"] == 1
+    async with Server(own_folder) as server, Api(server) as api:
+        stream = await listen(api, track="tea")
+        await asyncio.to_thread(server.stop)
+        await stream.until_end()
+        assert stream.messages[-1]["disconnect"]["code"] == 1

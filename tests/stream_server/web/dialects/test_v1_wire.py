@@ -119,15 +119,14 @@ async def test_the_token_is_accepted_in_every_place_of_v1(api: Api, server: Serv
 
 
 async def test_a_token_in_the_url_needs_a_setting(tmp_path: Path) -> None:
-    with Server(tmp_path, "--v1-url-credentials", "on") as server:
-        async with Api(server) as api:
-            asking = oauth(mint(api.admin))
-            ways: list[dict[str, Any]] = [
-                {"params": asking, "data": {"track": "tea"}},
-                {"params": {**asking, "track": "tea"}, "method": "GET"},
-            ]
-            assert [(await asked(api, FILTER, **way)).status for way in ways] == [200] * 2
-            assert asking["oauth_token"] not in server.log
+    async with Server(tmp_path, "--v1-url-credentials", "on") as server, Api(server) as api:
+        asking = oauth(mint(api.admin))
+        ways: list[dict[str, Any]] = [
+            {"params": asking, "data": {"track": "tea"}},
+            {"params": {**asking, "track": "tea"}, "method": "GET"},
+        ]
+        assert [(await asked(api, FILTER, **way)).status for way in ways] == [200] * 2
+        assert asking["oauth_token"] not in server.log
 
 
 async def test_a_request_without_a_valid_token_is_refused(api: Api) -> None:
@@ -221,7 +220,6 @@ async def test_too_many_connections_get_420(api: Api) -> None:
 
 
 async def test_the_setting_limits_disables_the_connection_limit(tmp_path: Any) -> None:
-    with Server(tmp_path / "own", "--limits", "off") as server:
-        async with Api(server) as api:
-            headers = {"Authorization": f"Bearer {mint(api.admin)}"}
-            assert [(await asked(api, SAMPLE, headers=headers)).status for _ in range(3)] == [200] * 3
+    async with Server(tmp_path / "own", "--limits", "off") as server, Api(server) as api:
+        headers = {"Authorization": f"Bearer {mint(api.admin)}"}
+        assert [(await asked(api, SAMPLE, headers=headers)).status for _ in range(3)] == [200] * 3

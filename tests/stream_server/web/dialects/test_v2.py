@@ -196,12 +196,14 @@ async def test_an_unknown_parameter_is_ignored(api: Api) -> None:
 
 
 async def test_too_many_connections_get_429_with_rate_limit_headers(own_folder: Path) -> None:
-    with Server(own_folder, "--heartbeat-seconds", "0.2", "--limits", "dialect_connects=1") as strict:
-        async with Api(strict) as api:
-            ann = await api.user()
-            async with await listen(api, ann, SAMPLE) as stream:
-                assert stream.response.headers["x-rate-limit-remaining"] == "0"
-                refused = await api.call("GET", SAMPLE, token=mint(ann))
-            assert (refused.status, refused.json["title"]) == (429, "Too Many Requests")
-            assert (refused.headers["x-rate-limit-limit"], refused.headers["x-rate-limit-remaining"]) == ("1", "0")
-            assert int(refused.headers["x-rate-limit-reset"]) > 0
+    async with (
+        Server(own_folder, "--heartbeat-seconds", "0.2", "--limits", "dialect_connects=1") as strict,
+        Api(strict) as api,
+    ):
+        ann = await api.user()
+        async with await listen(api, ann, SAMPLE) as stream:
+            assert stream.response.headers["x-rate-limit-remaining"] == "0"
+            refused = await api.call("GET", SAMPLE, token=mint(ann))
+        assert (refused.status, refused.json["title"]) == (429, "Too Many Requests")
+        assert (refused.headers["x-rate-limit-limit"], refused.headers["x-rate-limit-remaining"]) == ("1", "0")
+        assert int(refused.headers["x-rate-limit-reset"]) > 0

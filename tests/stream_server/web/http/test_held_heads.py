@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from stream_server.runtime.fair_queue import FairQueue
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.limits import connections
@@ -135,6 +136,21 @@ async def test_the_largest_unfinished_head_goes_first(
         writer.write(b"\r\nConnection: close\r\n\r\n")
         async with asyncio.timeout(10):
             assert statuses(await reader.read()) == [b"200"]
+    assert held.total == 0
+
+
+@pytest.mark.parametrize("limit", ["bytes", "seconds"])
+async def test_a_stream_that_waits_for_its_turn_is_answered_when_it_cannot_wait_on(
+    connect: Connect, held: HeldHeads, app: web.Application, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """All places are taken by streams that ask Redis. The next one waits as bytes, until they or the time are over."""
+    monkeypatch.setattr(app[LIMITS], "openings", FairQueue(0, "too many", 0.05 if limit == "seconds" else 60.0))
+    reader, writer = await connect()
+    if limit == "bytes":
+        monkeypatch.setattr(connections, "MAX_HELD_BYTES", len(STREAM) - 1)
+    writer.write(STREAM)
+    async with asyncio.timeout(10):
+        assert statuses(await reader.readuntil(b"}}")) == [b"503"]
     assert held.total == 0
 
 

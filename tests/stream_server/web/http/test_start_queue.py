@@ -54,20 +54,6 @@ async def test_the_requests_of_an_iteration_depend_on_how_long_they_take(
         await asyncio.sleep(0)
 
 
-async def test_an_iteration_takes_no_longer_than_the_limit_and_its_last_request(
-    clock: Clock, queue: StartQueue
-) -> None:
-    costs = [0.0001 * (1 + number * number % 37) for number in range(200)]
-    for number, seconds in enumerate(costs):
-        queue.begin_in_turn(partial(clock.begin, number, seconds))
-    before = 0.0
-    while len(queue):
-        assert clock.now - before <= MAX_ITERATION_SECONDS + max(costs)
-        before = clock.now
-        await asyncio.sleep(0)
-    assert clock.begun == list(range(200))
-
-
 async def test_a_request_begins_at_once_if_nobody_waits_and_there_is_time(clock: Clock, queue: StartQueue) -> None:
     for number in range(50):
         queue.begin_in_turn(partial(clock.begin, number, 0.0))

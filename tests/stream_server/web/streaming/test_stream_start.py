@@ -51,9 +51,61 @@ async def store(redis_server: RedisProcess, redis_url: str) -> AsyncIterator[Sto
     await made.close()
 
 
-async def test_a_cursor_on_the_log_is_exclusive(store: Store) -> None:
-    for cursor in (at(6).cursor, at(6).entry_id):
-        assert await resolve_start(cursor, store.log, now_ms=now, param="since") == (at(6), None)
+STARTS = {
+    "a cursor": (at(6).cursor, at(6)),
+    "a cursor without its number": (at(6).entry_id, at(6)),
+    "a cursor just below the log": (at(4).cursor, at(4)),
+    "a time, inclusive": (format_iso_time(at(9).ms), at(8)),
+    "an age": ("-91s", at(8)),
+    "an age behind the last entry": ("-1s", at(10)),
+}
+"""Values of ``since``, and the position behind which the stream begins."""
+
+GAPS = {
+    "a cursor older than the log": (at(2).cursor, ("trimmed", 2)),
+    "an old cursor without its number": (at(2).entry_id, ("trimmed", None)),
+    "the start of the log": (LOG_START.cursor, ("trimmed", 4)),
+    "an age older than the log": ("-15m", ("trimmed", None)),
+    "a missing entry": (at(7).cursor, ("unknown_position", None)),
+    "a lower number": (f"{at(6).entry_id}.3", ("unknown_position", None)),
+    "a higher number": (f"{at(6).entry_id}.11", ("unknown_position", None)),
+}
+"""Values of ``since``, and the reason and the count of their gap."""
+
+REFUSED = {
+    "a time to come": (format_iso_time(NOW + 1), "invalid_parameter"),
+    **{f"the time {time!r}": (time, "invalid_cursor") for time in (
+        "-m", "-15y", "2026-13-01", "2026-11-20T25:00:00Z", "2026-11", "20261120T000000Z", "nan", "1.5", " 1-0.1"
+    )},
+    **{f"the cursor {cursor}": (cursor, "invalid_cursor") for cursor in (
+        f"{NOW + 1}-0.11", f"{at(10).ms}-1.11", "999999999999999-0", "1-1", f"{EPOCH_MS - 1}-0"
+    )},
+}  # fmt: skip
+"""Values of ``since``, and the code of their refusal. For malformed cursors see ``end_to_end/test_cursors.py``."""
+
+
+@pytest.mark.parametrize(("since", "start"), STARTS.values(), ids=STARTS)
+async def test_a_stream_begins_behind_its_position(store: Store, since: str, start: Position) -> None:
+    position, lost = await resolve_start(since, store.log, now_ms=now, param="since")
+    assert (position.n, lost) == (start.n, None)
+
+
+@pytest.mark.parametrize(("since", "told"), GAPS.values(), ids=GAPS)
+async def test_what_is_not_on_the_log_is_told_as_a_gap(store: Store, since: str, told: tuple[str, int | None]) -> None:
+    position, lost = await resolve_start(since, store.log, now_ms=now, param="since")
+    assert lost is not None
+    assert (lost.reason, lost.missed_count, lost.end) == (*told, position)
+    assert position.n == (4 if lost.reason == "trimmed" else position.n)
+
+
+@pytest.mark.parametrize(("since", "code"), REFUSED.values(), ids=REFUSED)
+async def test_what_is_neither_a_time_nor_a_position_of_the_log_is_refused_by_name(
+    store: Store, monkeypatch: pytest.MonkeyPatch, since: str, code: str
+) -> None:
+    monkeypatch.setattr(stream_start, "OTHER_SERVERS_WAIT_SECONDS", 0.0)
+    with pytest.raises(ApiError) as refused:
+        await resolve_start(since, store.log, now_ms=now, param="since")
+    assert (refused.value.error_code, refused.value.param) == (code, "since")
 
 
 async def test_a_cursor_of_a_received_entry_needs_no_redis(store: Store) -> None:
@@ -74,75 +126,6 @@ async def test_a_cursor_of_a_received_entry_needs_no_redis(store: Store) -> None
     assert set(asked) == {at(8)[:2]}
 
 
-async def test_a_cursor_older_than_the_log_gives_a_gap_with_its_count(store: Store) -> None:
-    position, lost = await resolve_start(at(2).cursor, store.log, now_ms=now, param="since")
-    assert position.n == 4
-    assert position < at(5)
-    assert lost is not None
-    assert (lost.start, lost.reason, lost.missed_count, lost.end) == (at(2).cursor, "trimmed", 2, position)
-
-
-async def test_a_cursor_just_below_the_log_has_lost_nothing(store: Store) -> None:
-    position, lost = await resolve_start(at(4).cursor, store.log, now_ms=now, param="since")
-    assert (position.n, lost) == (4, None)
-
-
-async def test_a_cursor_below_the_log_without_its_number_gives_a_gap_of_unknown_size(store: Store) -> None:
-    _, lost = await resolve_start(at(2).entry_id, store.log, now_ms=now, param="since")
-    assert lost is not None
-    assert lost.missed_count is None
-
-
-@pytest.mark.parametrize("cursor", [at(7).cursor, f"{at(6).entry_id}.3", f"{at(6).entry_id}.11"])
-async def test_a_cursor_that_is_not_on_the_log_gives_a_gap(store: Store, cursor: str) -> None:
-    _, lost = await resolve_start(cursor, store.log, now_ms=now, param="since")
-    assert lost is not None
-    assert lost.reason == "unknown_position"
-
-
-GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME: list[Any] = [
-    "",
-    "garbage",
-    "1-2-3",
-    "-",
-    "1.5",
-    "9" * 40,
-    "-15",
-    "-m",
-    "-15y",
-    "2026-13-01",
-    "2026-11-20T25:00:00Z",
-    "nan",
-    "1795197600000-0.",
-    "\uff11\uff12-0.1",
-    " 1-0.1",
-    f"{NOW + 1}-0.11",
-    f"{at(10).ms}-1.11",
-    "999999999999999-0",
-    "1-1",
-    "2026-11",
-    "20261120T000000Z",
-    f"{EPOCH_MS - 1}-0",
-]
-
-
-async def test_invalid_cursors_and_cursors_above_the_head_are_refused_by_name(
-    store: Store, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
-) -> None:
-    monkeypatch.setattr(stream_start, "OTHER_SERVERS_WAIT_SECONDS", 0.0)
-    for value in GARBAGE_AND_WHAT_LIES_ABOVE_THE_HEAD_IS_REFUSED_BY_NAME:
-        with subtests.test(value=value):
-            with pytest.raises(ApiError) as refused:
-                await resolve_start(value, store.log, now_ms=now, param="since")
-            assert (refused.value.error_code, refused.value.param) == ("invalid_cursor", "since")
-
-
-async def test_a_future_time_is_refused(store: Store) -> None:
-    with pytest.raises(ApiError) as refused:
-        await resolve_start(format_iso_time(NOW + 1), store.log, now_ms=now, param="since")
-    assert (refused.value.status, refused.value.param) == (400, "since")
-
-
 async def test_a_future_time_that_the_log_has_is_accepted(store: Store) -> None:
     """The log has such entries if the clock was set back."""
 
@@ -160,39 +143,12 @@ async def test_the_clock_of_the_log_is_the_time_of_redis(store: Store, redis_ser
     assert before[0] * 1000 + before[1] // 1000 <= between <= after[0] * 1000 + after[1] // 1000
 
 
-async def test_times_are_inclusive(store: Store) -> None:
-    assert await resolve_start(format_iso_time(at(9).ms), store.log, now_ms=now, param="since") == (at(8), None)
-
-
-async def test_an_age_counts_from_now(store: Store) -> None:
-    position, _ = await resolve_start("-91s", store.log, now_ms=now, param="since")
-    assert position.n == 8
-
-
-async def test_a_time_after_the_last_entry_is_the_head(store: Store) -> None:
-    assert await resolve_start("-1s", store.log, now_ms=now, param="since") == (at(10), None)
-
-
-async def test_a_time_before_a_trimmed_log_gives_a_gap(store: Store) -> None:
-    position, lost = await resolve_start("-15m", store.log, now_ms=now, param="since")
-    assert position.n == 4
-    assert lost is not None
-    assert (lost.reason, lost.missed_count) == ("trimmed", None)
-
-
 async def test_on_an_empty_log_the_start_and_past_times_are_accepted(redis_url: str) -> None:
     empty = Store(redis_url, timeout_seconds=PATIENCE)
     await empty.open()
     assert await resolve_start(LOG_START.cursor, empty.log, now_ms=now, param="since") == (LOG_START, None)
     assert await resolve_start("-15m", empty.log, now_ms=now, param="since") == (LOG_START, None)
     await empty.close()
-
-
-async def test_the_cursor_of_an_empty_log_replays_everything_with_a_gap(store: Store) -> None:
-    position, lost = await resolve_start(LOG_START.cursor, store.log, now_ms=now, param="since")
-    assert position.n == 4
-    assert lost is not None
-    assert lost.missed_count == 4
 
 
 async def test_a_replay_waits_until_this_server_has_its_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """The parser against the cases of the RFC. The order is that of the Autobahn test suite, whose cases are named so."""
 
-import random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,18 +170,6 @@ def test_rsv1_needs_the_extension() -> None:
 )
 def test_a_fault_is_found_before_the_rest_has_come(early: bytes, code: int) -> None:
     assert outcome(early) == code
-
-
-def test_any_chunks_give_the_same() -> None:
-    """All good cases in a row, cut at random places, give what each of them gives."""
-    chance = random.Random(5)
-    parts = [case for case in GOOD if not case.startswith("7")]
-    data = b"".join(GOOD[case][0] for case in parts)
-    expected = [one for case in parts for one in GOOD[case][1]]  # type: ignore[union-attr]  # good cases only
-    for _ in range(5):
-        cuts = sorted(chance.sample(range(len(data)), 40))
-        chunks = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
-        assert outcome(*chunks) == expected
 
 
 @pytest.mark.extended
