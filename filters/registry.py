@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import NamedTuple
 
 from filters.base import ROLES, Filter
 
@@ -32,7 +31,9 @@ class Registry:
         self._loaded: dict[str, type[Filter]] = {}
         self._points: dict[str, EntryPoint] = {}
         for point in points:
-            _check_name(point.name, _Origin(point))
+            if point.name in RESERVED_NAMES:
+                taken = "an operator of rules" if point.name in RESERVED_OPERATORS else "a parameter of streams"
+                raise PluginError(f"{_describe(point)} cannot be used: {point.name} is the name of {taken}")
             known = self._points.setdefault(point.name, point)
             if known.value != point.value:
                 raise PluginError(f"two installed filters are named {point.name}: {known.value} and {point.value}")
@@ -42,18 +43,9 @@ class Registry:
         """Return a new registry of all installed filters. Raises PluginError for a duplicate or reserved name."""
         return cls(entry_points(group=ENTRY_POINT_GROUP))
 
-    def register(self, filter_class: type[Filter]) -> None:
-        """Add a filter class without installing it. Raises PluginError if its name is taken or its role is invalid."""
-        if filter_class.name in self.names():
-            raise PluginError(f"a filter named {filter_class.name} is registered already")
-        origin = f"filter {filter_class.name}"
-        _check_name(filter_class.name, origin)
-        _check_role(filter_class, origin)
-        self._loaded[filter_class.name] = filter_class
-
     def names(self) -> list[str]:
         """Return the names of all filters in alphabetical order."""
-        return sorted({*self._points, *self._loaded})
+        return sorted(self._points)
 
     def get(self, name: str) -> type[Filter]:
         """Return the filter class with this name. Raises KeyError if there is none, PluginError if it is invalid."""
@@ -67,7 +59,7 @@ class Registry:
 
     def summary(self) -> str:
         """Return the names of all filters in one line. The name of a plug-in's filter is followed by its package."""
-        return ", ".join(name + _describe_package(self._points.get(name)) for name in self.names())
+        return ", ".join(name + _describe_package(self._points[name]) for name in self.names())
 
 
 @lru_cache(maxsize=1)
@@ -77,43 +69,27 @@ def installed_registry() -> Registry:
 
 
 def _load_entry_point(point: EntryPoint) -> type[Filter]:
-    origin = _Origin(point)
     try:
         loaded = point.load()
     except Exception as error:
-        raise PluginError(f"{origin} cannot be imported: {error!r}") from error
+        raise PluginError(f"{_describe(point)} cannot be imported: {error!r}") from error
     if not (isinstance(loaded, type) and issubclass(loaded, Filter)):
-        raise PluginError(f"{origin} is not a class derived from filters.base.Filter")
-    if getattr(loaded, "name", None) != point.name:
-        raise PluginError(f"{origin} has the name {getattr(loaded, 'name', None)}")
-    _check_role(loaded, origin)
+        raise PluginError(f"{_describe(point)} is not a class derived from filters.base.Filter")
+    name, role = getattr(loaded, "name", None), getattr(loaded, "role", None)
+    if name != point.name:
+        raise PluginError(f"{_describe(point)} has the name {name}")
+    if role not in ROLES:
+        raise PluginError(f"{_describe(point)} has the role {role!r}; expected one of {', '.join(ROLES)}")
     return loaded
 
 
-class _Origin(NamedTuple):
-    """The package of an installed filter. It is read only for errors, because finding the name of a package is slow."""
-
-    point: EntryPoint
-
-    def __str__(self) -> str:
-        name, value, dist = self.point.name, self.point.value, self.point.dist
-        return f"filter {name} ({value}, of {dist.name if dist else 'no distribution'})"
+def _describe(point: EntryPoint) -> str:
+    """Return the name of an installed filter with its package. Only errors need it: finding the package is slow."""
+    return f"filter {point.name} ({point.value}, of {point.dist.name if point.dist else 'no distribution'})"
 
 
-def _describe_package(point: EntryPoint | None) -> str:
+def _describe_package(point: EntryPoint) -> str:
     """Return the package of a plug-in's filter in parentheses, or an empty string for a built-in filter."""
-    if point is None or point.dist is None or point.value.startswith("filters."):
+    if point.dist is None or point.value.startswith("filters."):
         return ""
     return f" ({point.dist.name})"
-
-
-def _check_name(name: str, origin: str | _Origin) -> None:
-    if name in RESERVED_NAMES:
-        taken = "an operator of rules" if name in RESERVED_OPERATORS else "a parameter of streams"
-        raise PluginError(f"{origin} cannot be used: {name} is the name of {taken}")
-
-
-def _check_role(filter_class: type[Filter], origin: str | _Origin) -> None:
-    role = getattr(filter_class, "role", None)
-    if role not in ROLES:
-        raise PluginError(f"{origin} has the role {role!r}; expected one of {', '.join(ROLES)}")

@@ -28,10 +28,6 @@ from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenRecheck
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
-from stream_server.jobs.expiry_loop import ExpiryLoop, make_expiry_loop
-from stream_server.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoop
-from stream_server.jobs.workers import JobWorkers
-from stream_server.jobs.write_guard import WriteGuard
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
 from stream_server.monitoring.recent_errors import RecentErrors
@@ -43,19 +39,21 @@ from stream_server.runtime.loop_watch import LoopWatch
 from stream_server.security import signing_keys, tokens
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
+from stream_server.store.jobs.expiry import ExpiryLoop, make_expiry_loop
+from stream_server.store.jobs.upkeep import IdleHomesLoop, LogTrimmer, RepairLoop
+from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.redis.cluster_check import ClusterWatch
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
+from stream_server.store.write_guard import WriteGuard
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
 from stream_server.web.api.server import load_console
 from stream_server.web.http import app_keys, front_door
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
 from stream_server.web.streaming.framing import count_streams
-from stream_server.web.streaming.opener import StreamOpener
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
-from stream_server.web.websocket.unproven import UNPROVEN, UnprovenSockets
 
 logger = logging.getLogger(__name__)
 
@@ -109,7 +107,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[app_keys.STREAMS], app[app_keys.SUBJECTS] = directory, {}
     app[app_keys.AUTH], app[app_keys.PASSWORDS] = authority, passwords
     app[LIMITS] = RequestLimits(config, store.rate_counters, lambda: services.write_guard.state.limit_bytes)
-    app[UNPROVEN] = UnprovenSockets()
+    app[app_keys.UNPROVEN] = set()
     directory.on_too_many = partial(app[LIMITS].hits.add, "streams_per_user")
     if config.jwt_jwks_url:
         app[app_keys.KEY_SET] = RemoteKeySet(config.jwt_jwks_url, authority)
@@ -147,7 +145,7 @@ async def serve_application(
     ``workers`` sends questions to the other workers of the server.
     """
     async with running_application(config, workers) as app, app[app_keys.OPERATIONS].offered():
-        door = front_door.make_front_door(app, StreamOpener(app).open_known)
+        door = front_door.make_front_door(app)
         await door.open(listen().sockets, listening.LISTEN_BACKLOG)
         gc.freeze()  # existing objects live as long as the process, so no collection needs to visit them
         try:
@@ -199,7 +197,7 @@ def _make_background_services(store: Store, config: Config, hub: Hub, directory:
     return BackgroundServices(
         JobWorkers(store.job_queue, store.job_runner, jitter),
         RepairLoop(store.repair, jitter),
-        make_expiry_loop(store.expiry, config, jitter),
+        make_expiry_loop(store.expiry, config.status_max_days, config.status_archive_dir, jitter),
         IdleHomesLoop(store.idle_homes, config.home_idle_days, jitter),
         LogTrimmer(store.retention, RetentionLimits(config.log_max_seconds, config.log_max_bytes), jitter),
         LoopWatch(),

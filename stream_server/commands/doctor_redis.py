@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 
 from stream_server.commands.doctor_machine import CheckResult, advice, broken, good
 from stream_server.errors import ApiError
-from stream_server.jobs.write_guard import ALARM_SHARE
 from stream_server.store import keys
-from stream_server.store.redis.address import parse_cluster_url, parse_sentinel_url
+from stream_server.store.redis.address import parse_group_url
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_check import ClusterFinding, check_cluster
 from stream_server.store.redis.cluster_topology import ClusterTopology
@@ -18,6 +17,7 @@ from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.sentinel import Sentinels
 from stream_server.store.redis_state import count_replicas, find_write_refusal, parse_state
+from stream_server.store.write_guard import ALARM_SHARE
 
 MAX_CLOCK_SKEW_SECONDS = 2.0
 """Accepted difference of the clocks in seconds. Ids and times use Redis' clock, tokens use the server's."""
@@ -91,10 +91,10 @@ async def _check_writes(client: RedisClient, info: dict[str, str]) -> list[Check
 
 async def check_sentinels(url: str, timeout_seconds: float) -> list[CheckResult]:
     """Check whether the Sentinels of the Redis URL answer and agree on the primary. Return [] for a URL without any."""
-    service = parse_sentinel_url(url)
-    if service is None:
+    group = parse_group_url(url)
+    if group is None or group.is_cluster:
         return []
-    sentinels = Sentinels(service, timeout_seconds)
+    sentinels = Sentinels(group, timeout_seconds)
     states = await sentinels.fetch_states()
     await sentinels.close()
     answers = [state for state in states if state is not None]
@@ -193,10 +193,10 @@ SET_UP_WELL = good("the cluster is set up well: the core is alone on its shard, 
 
 async def check_cluster_setup(url: str, timeout_seconds: float, write_replicas: int) -> list[CheckResult]:
     """Check the cluster of the Redis URL. Return [] for another URL. The results never contain its password."""
-    seeds = parse_cluster_url(url)
-    if seeds is None:
+    group = parse_group_url(url)
+    if group is None or not group.is_cluster:
         return []
-    found = await check_cluster(ClusterTopology(seeds, timeout_seconds), write_replicas)
+    found = await check_cluster(ClusterTopology(group, timeout_seconds), write_replicas)
     return [_to_result(finding) for finding in found] or [SET_UP_WELL]
 
 

@@ -21,10 +21,10 @@ from stream_server.commands.exit_codes import FAILED, OK
 from stream_server.commands.output import JSON_OPTION, OutputConsole, finish
 from stream_server.config import config
 from stream_server.config.settings import Config
-from stream_server.jobs.expiry_loop import make_expiry_loop
-from stream_server.jobs.upkeep import IdleHomesLoop, LogTrimmer
-from stream_server.jobs.workers import JobWorkers
+from stream_server.store.jobs.expiry import make_expiry_loop
 from stream_server.store.jobs.repair import RepairFinding
+from stream_server.store.jobs.upkeep import IdleHomesLoop, LogTrimmer
+from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.log.retention import RetentionLimits
 
 REFRESH_SECONDS = 0.5
@@ -71,7 +71,7 @@ async def run_worker(settings: Config, console: OutputConsole) -> dict[str, int]
             _show_progress(job_workers, console), job_workers.run(settings.job_workers or 1),
             LogTrimmer(store.retention, limits, jitter).run(),
             IdleHomesLoop(store.idle_homes, settings.home_idle_days, jitter).run(),
-            make_expiry_loop(store.expiry, settings, jitter).run(),
+            make_expiry_loop(store.expiry, settings.status_max_days, settings.status_archive_dir, jitter).run(),
         )  # fmt: skip
         tasks = [asyncio.create_task(each) for each in work]
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -28,7 +28,7 @@ export class Column {
     this.title = titleOf(filter);
     this.rule = toRule(filter);
     this.plot = new RatePlot();
-    this.rows = new Rows(`Posts: ${this.title}`, () => {});
+    this.rows = new Rows(`Posts: ${this.title}`);
     /** @type {import("./client.js").Stream | null} */ this.own = null;
     /** @type {any[] | null} */ this.buffer = null; // arrivals while the pages after a pause are read
     /** @type {Error | null} */ this.refusal = null; // what the server says of its rule, if it does not take it

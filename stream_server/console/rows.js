@@ -14,8 +14,8 @@ const REST_MS = 6; // an insertion that took longer is followed by a rest
 /** @typedef {{id?: string, make: () => HTMLElement, row?: HTMLElement}} Item */
 
 export class Rows {
-  /** @param {string} label @param {() => void} onChange called after rows came or went */
-  constructor(label, onChange) {
+  /** @param {string} label */
+  constructor(label) {
     /** @type {Item[]} */ this.items = []; // in the page or above its cap, newest first
     /** @type {Item[]} */ this.waiting = []; // not yet in the page, oldest first
     /** @type {Map<string, Item>} */ this.byId = new Map();
@@ -23,7 +23,6 @@ export class Rows {
     this.total = 0;
     this.isScheduled = false;
     this.restUntil = 0;
-    this.onChange = onChange;
     this.newer = h("button", { class: "newer", hidden: true, onclick: () => this.toNewest() });
     this.end = h("p", { class: "end-note muted", hidden: true });
     this.label = label;
@@ -71,7 +70,6 @@ export class Rows {
     this.waiting = this.waiting.filter((one) => one !== item);
     item.row?.remove();
     this.showRole();
-    this.onChange();
   }
 
   /** @param {Item | undefined} item */
@@ -107,7 +105,6 @@ export class Rows {
     this.items.unshift(...arrived);
     this.trim();
     this.tellNewer();
-    this.onChange();
   }
 
   /** Keeps both caps, and says so at the end of the list. */

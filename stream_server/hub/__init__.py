@@ -18,7 +18,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``visibility/``       which entries a user may see, and in which form
 ``delivery``          the decision what a client receives of an entry
 ``client``            one client: its request, position and socket
-``batch``             the clients of a group, and one joined write to them, in slices
+``batch``             one joined write to the clients of a group, in slices
 ``group``             the live clients with equal subscriptions: one index entry, one list of frames
 ``flusher``           when waiting frames are written
 ``token_expiry``      the end of streams whose tokens expire
@@ -28,6 +28,6 @@ Each module imports only modules above it in this list, apart from the two packa
 ``heartbeats``        heartbeats, and the checks for clients that take or acknowledge no bytes
 ``router``            the way of an entry to the live clients
 ``hub``               builds these parts
-``stream_session``    one stream from hello to goodbye
-``poll``              one long poll
+``stream_session``    a client: one stream from hello to goodbye
+``poll``              clients without a socket: a long poll, and the preview of a rule
 """

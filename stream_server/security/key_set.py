@@ -58,17 +58,20 @@ class RemoteKeySet:
             await asyncio.gather(self._refresh_task, return_exceptions=True)
         await self._session.close()
 
+    def lacks_key_for(self, token: str) -> bool:
+        """Return whether the authority lacks the key of ``token``. It forgets keys that are too old."""
+        if self._age_seconds > MAX_AGE_SECONDS:
+            self._authority.forget_keys()
+        return not self._authority.has_key_for(token)
+
     async def ensure_key_for(self, token: str) -> None:
         """Fetch the key set if the authority lacks the key of ``token``, at most every `MIN_REFRESH_SECONDS`.
 
         If a fetch fails, the method logs this and returns.
         """
-        if self._age_seconds > MAX_AGE_SECONDS:
-            self._authority.forget_keys()
-        if not self._authority.has_key_for(token):
+        if self.lacks_key_for(token):
             async with self._refresh_lock:
                 if self._may_fetch and not self._authority.has_key_for(token):
-                    # In a task of its own: a stream's request may have none yet, and aiohttp's timeouts need one.
                     self._refresh_task = asyncio.create_task(self._refresh(), name="key set fetch")
                     await self._refresh_task
         elif self._age_seconds > REFRESH_SECONDS and self._may_fetch and not self._refresh_lock.locked():

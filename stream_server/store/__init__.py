@@ -16,7 +16,8 @@ counters between them. Reads need no script: they are pipelines of plain command
 ``reads/``                 what a viewer may see, and what a read promises: rows, facts and JSON
 ``redis/``                 connections to Redis: client, Sentinel, replica, timeouts, scripts
 ``log/``                   the log: reading, subscribing, retention, rollbacks
-``jobs/``                  the work that follows a write, and repair
+``write_guard``            refuses writes before Redis is full, and without enough replicas
+``jobs/``                  work that nobody waits for: what follows a write, repair, expiry, trimming
 ``social/``                users, statuses and all other nouns of the API
 ``timelines/``             timelines, the other order by importance, and fan-out in the request
 ``lua/``                   the library of Lua functions for scripts, one noun a file

@@ -24,7 +24,6 @@ from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.scripts import STORED_FORM, Scripts, SizeLimits
-from stream_server.store.redis.shard_scripts import ShardScripts
 from stream_server.store.redis_state import RedisStateReader
 from stream_server.store.social.blocks import Blocks, Mutes
 from stream_server.store.social.comments import Comments
@@ -96,7 +95,6 @@ class Store:
         self._replica_router = _route_replica(self._redis, replica_url)
         size_limits = _fit_to_servers(size_limits, has_one_server=self._derived is self._redis)
         self._scripts = Scripts(self._redis, size_limits, min_write_replicas, bus_key)
-        self._shard_scripts = _follow_core_shard(self._redis, self._scripts)
         self.job_queue = JobQueue(self._redis, self._scripts)
         self.job_runner = JobRunner(self._redis, self._derived, self.job_queue, size_limits)
         self.syndication = Syndication(self.job_queue, self.job_runner, size_limits)
@@ -147,7 +145,7 @@ class Store:
         return self._derived.follow_ups
 
     async def open(self) -> None:
-        """Load the Lua scripts, in a cluster into all nodes that may need them.
+        """Load the Lua scripts, and check that the server can run on this Redis.
 
         Raises `UnusableRedis` if Redis is too old, the URL is of the wrong kind or the data has the form of another
         version, and `Unavailable` if Redis does not answer.
@@ -161,8 +159,6 @@ class Store:
         await self._check_stored_form()
         await self._scripts.install()
         await self.home_visits.check_needed()
-        if self._shard_scripts is not None:
-            self._shard_scripts.start()
         await self._warn_about_eviction()
 
     @contextmanager
@@ -181,8 +177,6 @@ class Store:
 
     async def close(self) -> None:
         """Close all connections to Redis."""
-        if self._shard_scripts is not None:
-            await self._shard_scripts.close()
         await self._replica_router.close()
         if self._derived is not self._redis:
             await self._derived.close()
@@ -226,11 +220,6 @@ def _route_replica(primary: RedisClient, replica_url: str) -> ReplicaRouter:
         return ReplicaRouter(primary)
     replica = RedisClient(replica_url, primary.timeout_seconds, replica=True, topology=primary.topology)
     return ReplicaRouter(primary, replica)
-
-
-def _follow_core_shard(redis: RedisClient, scripts: Scripts) -> ShardScripts | None:
-    """Make what loads the scripts into the nodes of the core's shard, or return None outside a cluster."""
-    return None if redis.topology is None else ShardScripts(redis.topology, scripts.texts)
 
 
 def _fit_to_servers(size_limits: SizeLimits, *, has_one_server: bool) -> SizeLimits:

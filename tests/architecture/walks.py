@@ -81,7 +81,7 @@ async def take_walks(redis_url: str) -> dict[str, Walk]:
     return {
         "post": Walk([function for function, roots in posted.items() if roots - hearing]),
         "event": Walk([function for function, roots in heard.items() if roots - timers]),
-        "stream": Walk(list(opened)),
+        "stream": Walk([function for function, roots in opened.items() if roots - timers]),
     }
 
 

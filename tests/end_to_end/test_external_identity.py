@@ -6,17 +6,15 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import aiohttp
 import jwt
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.command_line import run
-from tests.end_to_end.api import Answer
-from tests.end_to_end.consumer import MEDIA, Consumer
+from tests.end_to_end.api import Api
 from tests.end_to_end.server import Server
 
 ISSUER, AUDIENCE = "https://login.example.org/", "https://api.example.org"
@@ -80,35 +78,28 @@ def server(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield running
 
 
-class Caller:
-    """Sends requests with the tokens of the issuer."""
+class Caller(Api):
+    """Sends requests with the tokens of the issuer. Nobody can sign up."""
 
-    def __init__(self, session: Any) -> None:
-        self.session = session
-
-    async def call(self, method: str, path: str, token: str | None = None, **more: Any) -> Answer:
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        async with self.session.request(method, path, headers=headers, **more) as answer:
-            return Answer(answer.status, answer.headers, await answer.read())
+    async def __aenter__(self) -> Self:
+        return self
 
     async def ingest(self, token: str, *lines: dict[str, Any]) -> list[dict[str, Any]]:
         body = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/x-ndjson"}
-        async with self.session.post("/v1/ingest", headers=headers, data=body) as answer:
-            assert answer.status == 200, await answer.text()
-            return [msgspec.json.decode(line) async for line in answer.content]
+        headers = {"Content-Type": "application/x-ndjson"}
+        answer = await self.call("POST", "/v1/ingest", token=token, headers=headers, data=body)
+        assert answer.status == 200, answer
+        return [msgspec.json.decode(line) for line in answer.body.splitlines()]
 
     async def me(self, token: str) -> dict[str, Any]:
-        answer = await self.call("GET", "/v1/users/me", token)
-        assert answer.status == 200, answer
-        found: dict[str, Any] = answer.json
+        found: dict[str, Any] = await self.done("GET", "/v1/users/me", token=token)
         return found
 
 
 @pytest.fixture
 async def caller(server: Server) -> AsyncIterator[Caller]:
-    async with aiohttp.ClientSession(server.address) as session:
-        yield Caller(session)
+    async with Caller(server) as made:
+        yield made
 
 
 async def test_a_user_is_made_at_first_sight_and_found_again(caller: Caller, issuer: Issuer) -> None:
@@ -116,7 +107,7 @@ async def test_a_user_is_made_at_first_sight_and_found_again(caller: Caller, iss
     first = await caller.me(issuer.token("auth0|ada", **claims))
     assert (first["login"], first["name"], first["email"]) == ("ada_lovelace", "Ada Lovelace", "ada@example.org")
     assert (await caller.me(issuer.token("auth0|ada", nickname="other")))["id"] == first["id"]
-    posted = await caller.call("POST", "/v1/statuses", issuer.token("auth0|ada"), json={"message": "hello"})
+    posted = await caller.call("POST", "/v1/statuses", token=issuer.token("auth0|ada"), json={"message": "hello"})
     assert (posted.status, posted.json["uid"]) == (201, first["id"])
 
 
@@ -155,9 +146,9 @@ async def test_scopes_come_from_a_claim_and_by_rule(caller: Caller, issuer: Issu
     }
     may_firehose, may_administer = set(), set()
     for name, token in tokens.items():
-        if (await caller.call("GET", "/v1/events?firehose=true&wait=0", token)).status == 200:
+        if (await caller.call("GET", "/v1/events?firehose=true&wait=0", token=token)).status == 200:
             may_firehose.add(name)
-        if (await caller.call("GET", "/v1/admin/reports", token)).status == 200:
+        if (await caller.call("GET", "/v1/admin/reports", token=token)).status == 200:
             may_administer.add(name)
     assert (may_firehose, may_administer) == ({"claim", "role"}, {"root"})
 
@@ -167,13 +158,13 @@ async def test_the_first_administrator_comes_by_the_command_line(
 ) -> None:
     token = issuer.token("s|first", nickname="first")
     await caller.me(token)
-    assert (await caller.call("GET", "/v1/admin/audit", token)).status == 403
+    assert (await caller.call("GET", "/v1/admin/audit", token=token)).status == 403
     done = await asyncio.to_thread(run, "admin", "first", "--data-dir", server.data)
     assert (done.code, done.out) == (0, "first is an administrator\n"), done
-    answer = await caller.call("GET", "/v1/admin/audit", token)
+    answer = await caller.call("GET", "/v1/admin/audit", token=token)
     assert (answer.json["deeds"][0]["deed"], answer.json["deeds"][0]["by"]) == ("grant_admin", None)
     done = await asyncio.to_thread(run, "admin", "first", "--remove", "--data-dir", server.data)
-    assert (await caller.call("GET", "/v1/admin/audit", token)).status == 403
+    assert (await caller.call("GET", "/v1/admin/audit", token=token)).status == 403
     assert (await asyncio.to_thread(run, "admin", "nobody", "--data-dir", server.data)).code == 1
 
 
@@ -194,10 +185,8 @@ async def test_what_is_switched_off_is_not_found(caller: Caller, method: str, pa
 async def test_a_stream_of_an_external_user(caller: Caller, issuer: Issuer) -> None:
     token = issuer.token("s|stream", nickname="streamer")
     uid = (await caller.me(token))["id"]
-    headers = {"Authorization": f"Bearer {token}", "Accept": MEDIA["ndjson"]}
-    response = await caller.session.get("/v1/stream", params={"follow": uid}, headers=headers)
-    stream = Consumer(response, "ndjson")
-    posted = await caller.call("POST", "/v1/statuses", token, json={"message": "live"})
+    stream = await caller.stream({"follow": uid}, token=token)
+    posted = await caller.call("POST", "/v1/statuses", token=token, json={"message": "live"})
     await stream.until(lambda s: s.received == [("post", posted.json["id"])])
     await stream.close()
 
@@ -228,9 +217,7 @@ async def test_an_ingested_user_reads_a_stream_with_the_tokens_of_the_site(calle
     await caller.ingest(
         jobs, person("p|reader"), person("p|writer"), {"op": "follow", "source": "p|reader", "target": "p|writer"}
     )
-    headers = {"Authorization": f"Bearer {reader}", "Accept": MEDIA["ndjson"]}
-    parameters = {"follow": "@me,foreign:p|friend"}
-    stream = Consumer(await caller.session.get("/v1/stream", params=parameters, headers=headers), "ndjson")
+    stream = await caller.stream({"follow": "@me,foreign:p|friend"}, token=reader)
     lines = [
         {"op": "post", "status": {"foreign_id": f"by:{sub}", "author": sub, "message": "hi"}}
         for sub in ("p|writer", "p|friend")
@@ -239,24 +226,23 @@ async def test_an_ingested_user_reads_a_stream_with_the_tokens_of_the_site(calle
     await stream.until(lambda s: s.received == [("post", answer["id"]) for answer in posted])
     (ended,) = await caller.ingest(jobs, {"op": "suspend", "user": "p|reader"})
     await stream.until_end()
-    assert (await caller.call("GET", "/v1/users/me", reader)).error == (403, "suspended", None)
+    assert (await caller.call("GET", "/v1/users/me", token=reader)).error == (403, "suspended", None)
     assert ended["cursor"] > posted[-1]["cursor"]
 
 
 @pytest.mark.extended
 async def test_a_setting_keeps_foreign_ids_and_subjects_apart(issuer: Issuer, own_folder: Path) -> None:
-    with beside(issuer, own_folder, "--ingest-subjects", "off") as apart:
-        async with aiohttp.ClientSession(apart.address) as session:
-            caller, jobs = Caller(session), issuer.token("site|jobs")
-            early = await caller.me(issuer.token("p|one"))
-            (made,) = await caller.ingest(jobs, person("p|one"))
-            assert (made["outcome"], made["id"] == early["id"]) == ("created", False)
-            (posted,) = await caller.ingest(
-                jobs, {"op": "post", "status": {"foreign_id": "s", "author": "p|one", "message": "hi"}}
-            )
-            found = await caller.call("GET", "/v1/events?follow=foreign:p|one&since=-1m&wait=0", jobs)
-            assert [event["status"]["id"] for event in found.json["events"]] == [posted["id"]]
-            assert (await caller.me(issuer.token("p|one")))["posts"] == 0
+    jobs = issuer.token("site|jobs")
+    async with beside(issuer, own_folder, "--ingest-subjects", "off") as apart, Caller(apart) as caller:
+        early = await caller.me(issuer.token("p|one"))
+        (made,) = await caller.ingest(jobs, person("p|one"))
+        assert (made["outcome"], made["id"] == early["id"]) == ("created", False)
+        (posted,) = await caller.ingest(
+            jobs, {"op": "post", "status": {"foreign_id": "s", "author": "p|one", "message": "hi"}}
+        )
+        found = await caller.call("GET", "/v1/events?follow=foreign:p|one&since=-1m&wait=0", token=jobs)
+        assert [event["status"]["id"] for event in found.json["events"]] == [posted["id"]]
+        assert (await caller.me(issuer.token("p|one")))["posts"] == 0
 
 
 @pytest.mark.extended

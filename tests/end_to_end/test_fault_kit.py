@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import socket
-import time
 import warnings
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -51,20 +50,6 @@ async def said(streams: Streams, word: bytes) -> bytes:
         return await reader.read(len(word))
 
 
-async def test_the_proxy_passes_on_and_cuts(echo: Path) -> None:
-    """A cut ends the client's connection and is counted. A new connection works."""
-    async with Proxy(echo) as proxy:
-        streams = await dialled(proxy)
-        assert await said(streams, b"one") == b"one"
-        await proxy.cut()
-        assert await streams[0].read() == b""
-        again = await dialled(proxy)
-        assert await said(again, b"two") == b"two"
-        assert (proxy.connections, proxy.cuts, proxy.open) == (2, 1, 1)
-        for one in (streams, again):
-            one[1].close()
-
-
 async def test_the_proxy_swallows_for_good(echo: Path) -> None:
     """A client that sent the word receives nothing more and gets no error. Other and later connections work."""
     async with Proxy(echo) as proxy:
@@ -85,42 +70,6 @@ async def test_the_proxy_swallows_for_good(echo: Path) -> None:
             one[1].close()
 
 
-async def test_the_proxy_refuses(echo: Path) -> None:
-    """New connections end at once, or when they send a word. The existing connection stays."""
-    async with Proxy(echo) as proxy:
-        there = await dialled(proxy)
-        assert await said(there, b"one") == b"one"
-        proxy.refuse()
-        refused = await dialled(proxy)
-        assert await refused[0].read() == b""
-        assert await said(there, b"two") == b"two"
-        proxy.refuse(of=b"SUBSCRIBE")
-        asking, listening = await dialled(proxy), await dialled(proxy)
-        assert await said(asking, b"PING") == b"PING"
-        assert await said(listening, b"SUBSCRIBE") == b""
-        proxy.refuse(False)
-        fresh = await dialled(proxy)
-        assert await said(fresh, b"SUBSCRIBE") == b"SUBSCRIBE"
-        assert proxy.refused == 2
-        for one in (there, refused, asking, listening, fresh):
-            one[1].close()
-
-
-async def test_the_proxy_delays(echo: Path) -> None:
-    """Each answer takes at least the delay, until the test removes the delay."""
-    async with Proxy(echo) as proxy:
-        streams = await dialled(proxy)
-        proxy.delay(0.3)
-        began = time.monotonic()
-        assert await said(streams, b"one") == b"one"
-        assert time.monotonic() - began >= 0.3
-        assert proxy.delayed_bytes == 3
-        proxy.delay(0)
-        assert await said(streams, b"two") == b"two"
-        assert proxy.delayed_bytes == 3
-        streams[1].close()
-
-
 @pytest.mark.parametrize("steps", range(2 * ACCEPT_STEPS))
 async def test_a_proxy_that_ends_while_it_accepts_closes_the_connection(echo: Path, steps: int) -> None:
     """A socket that nothing closed would fail a later test, by the warning of the garbage collector."""
@@ -133,14 +82,6 @@ async def test_a_proxy_that_ends_while_it_accepts_closes_the_connection(echo: Pa
             warnings.simplefilter("always")
             gc.collect()
         assert [str(each.message) for each in told] == []
-
-
-async def test_the_proxy_closes_connections_without_a_target(tmp_path: Path) -> None:
-    """If the target process is gone, the proxy closes the client's connection."""
-    async with Proxy(tmp_path / "absent") as proxy:
-        reader, writer = await dialled(proxy)
-        assert await reader.read() == b""
-        writer.close()
 
 
 @pytest.fixture

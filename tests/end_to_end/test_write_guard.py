@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.jobs.write_guard import ALARM_SHARE
+from stream_server.store.write_guard import ALARM_SHARE
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.server import Server
 from tests.redis_process import newest

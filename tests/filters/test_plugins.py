@@ -16,7 +16,7 @@ from filters.rules.rule import Rule
 from filters.subscription import Subscription, parse_subscription
 from filters.subscription_index import SubscriptionIndex
 from filters.track import Track
-from tests.filters.plugin import Plugin
+from tests.filters.plugin import Plugin, install
 from tests.filters.texts import post
 
 CROWD = [post("tea"), post("milk"), post("", point=(0.5, 0.5)), post("", point=(2.5, 0.5)), post("", box=(0, 0, 3, 1))]
@@ -50,7 +50,7 @@ def with_keys(*answers: Any) -> type[Odd]:
 
 
 def parsed(registry: Registry, odd: type[Odd], **more: str) -> Subscription:
-    registry.register(odd)
+    install(registry, odd)
     return parse_subscription({"odd": "1", **more}, registry)
 
 
@@ -166,8 +166,8 @@ def test_invalid_keys_are_refused(registry: Registry, keys: Any) -> None:
 def test_invalid_keys_and_terms_of_an_operator_are_refused(registry: Registry) -> None:
     one, other = with_keys(frozenset({1})), with_terms(7)
     other.name = "other"
-    registry.register(one)
-    registry.register(other)
+    install(registry, one)
+    install(registry, other)
     for text in ("tea odd:1", "tea other:1"):
         with pytest.raises(ParameterError, match="raised TypeError"):
             Rule.parse(text, registry)
@@ -213,7 +213,7 @@ def test_terms_of_built_in_filters_are_not_cached() -> None:
 def test_an_operator_with_terms_only_has_their_keys(
     registry: Registry, terms: IndexTerms | None, keys: set[Key] | None
 ) -> None:
-    registry.register(with_terms(terms))
+    install(registry, with_terms(terms))
     found = Rule.parse("odd:1", registry).keys()
     assert found is None if keys is None else found is not None and keys <= found
 
@@ -231,7 +231,7 @@ class Area(Odd):
 
 
 def test_boxes_index_a_rule_like_a_parameter(registry: Registry) -> None:
-    registry.register(Area)
+    install(registry, Area)
     index: SubscriptionIndex[str] = SubscriptionIndex()
     for name in ("odd", "rule"):
         index.add(name, parse_subscription({name: "odd:1"}, registry))

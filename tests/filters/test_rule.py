@@ -14,6 +14,7 @@ from filters.rules.condition import RuleError
 from filters.rules.rule import NamedRule, Rule
 from filters.subscription import Subscription, parse_subscription
 from filters.subscription_index import SubscriptionIndex
+from tests.filters.plugin import install
 from tests.filters.rules.test_rule import Shouts
 from tests.filters.texts import post
 
@@ -82,18 +83,18 @@ def test_index_terms_of_exact_inexact_and_many_rules(registry: Registry) -> None
     many = Rules.parse_with("\n".join(f"word{n} -tea" for n in range(33)), registry).index_terms()
     assert many is not None
     assert (len(many.exact), len(many.candidates), {len(candidate) for candidate in many.candidates}) == (0, 66, {1})
-    registry.register(Shouts)
+    install(registry, Shouts)
     assert Rules.parse_with("tea\nshouts:yes", registry).index_terms() is None
 
 
 def test_a_rule_without_keys_is_checked_each_time(registry: Registry) -> None:
-    registry.register(Shouts)
+    install(registry, Shouts)
     rules = Rules.parse_with("\n".join(["shouts:yes", *(f"word{n}" for n in range(9))]), registry)
     assert (rules.index_terms(), _marks(rules, "WORD3")) == (None, [("r1", ""), ("r5", "")])
 
 
 def test_only_a_failed_rule_is_disabled(registry: Registry) -> None:
-    registry.register(Shouts)
+    install(registry, Shouts)
     rules = Rules.parse_with("#tea\nbad:tea shouts:boom\nmilk", registry)
     for ask in (rules.matches, rules.matching_rules, rules.matched_items, rules.explain):
         with pytest.raises(FilterFailure) as failure:

@@ -13,6 +13,7 @@ from filters.rule import Rules
 from filters.sample import Firehose, Sample
 from filters.subscription import Subscription
 from filters.track import Track
+from tests.filters.plugin import install
 from tests.filters.rules.test_rule import Shouts
 from tests.filters.texts import post
 
@@ -94,7 +95,7 @@ def test_only_the_failed_part_is_disabled(registry: Registry) -> None:
 
 
 def test_a_failure_names_the_rule(registry: Registry) -> None:
-    registry.register(Shouts)
+    install(registry, Shouts)
     rules = Rules.parse_with("tea\nmilk shouts:boom", registry)
     asked, explained = Subscription([BOX, rules]), Subscription([BOX, rules], explain=True)
     for ask in (asked.matches, asked.matched_items, explained.matched_items):
@@ -104,7 +105,7 @@ def test_a_failure_names_the_rule(registry: Registry) -> None:
 
 
 def test_bases_without_keys_are_listed_unless_alone(registry: Registry) -> None:
-    registry.register(Shouts)
+    install(registry, Shouts)
     assert Subscription([TRACK, Rules.parse_with("tea\nshouts:yes", registry)]).unindexed_bases == ["rule"]
     assert Subscription([TRACK, BOX]).unindexed_bases == Subscription([Firehose()]).unindexed_bases == []
 

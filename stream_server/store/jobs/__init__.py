@@ -1,10 +1,13 @@
-"""Jobs in Redis: the work that must follow a write, and the repair of derived data.
+"""Work that nobody waits for: the jobs that must follow a write, repair, expiry, and upkeep.
 
 The one decision: the script of a write also adds its job, in the same atomic step. So a process that dies right after
-the write loses no work. Every pass of a job may be repeated.
+the write loses no work. Any number of processes may do this work, and every pass of a job may be repeated.
 
 ``queue``   claims jobs under a fence, and records what their passes did
 ``runner``  runs one pass of a job: it changes derived timelines
-``expiry``  removes statuses that are older than the operator wants, and reads them for the archive first
+``workers`` claims due jobs from the queue and runs their passes
+``upkeep``  trims the log, repairs the store, and lets idle home timelines fall asleep
+``expiry``  moves statuses that are older than the operator wants to the archive
+``archive`` the files of the archive
 ``repair``  compares counters, timelines and leftovers with the truth, and repairs them
 """

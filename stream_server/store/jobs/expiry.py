@@ -1,4 +1,7 @@
-"""The expiry of statuses: find those that are too old, read them for the archive, and remove them.
+"""The expiry of statuses: those that are too old go to the archive and leave, in one process of all at a time.
+
+The order is always the same: read, archive, remove. So a crash at any moment leaves at most a line twice in the
+archive, and never a status in neither. A status that has changed between read and removal is read again.
 
 The id of a status contains the time at which this server took it, and the name of its key contains the id. So a scan of
 the keys finds old statuses without an index, which every post would have to pay for. One scan of all keys is a *round*.
@@ -8,19 +11,28 @@ leave the post out without a `delete`. Later entries of the log, such as a like,
 then kept in the set `expired` until these entries are gone, and replays show it as they did before.
 """
 
+import asyncio
+import logging
+import random
+import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from stream_server.events.position import Position, created_ms
+from stream_server.errors import ApiError
+from stream_server.events.one_line import keep_on_one_line
+from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
+from stream_server.store.jobs.archive import ArchiveFailure, StatusArchive
 from stream_server.store.log.event_log import EventLog
 from stream_server.store.reads import statuses
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.scripts import Scripts
+
+logger = logging.getLogger(__name__)
 
 KEYS_PER_SCAN = 300
 """Approximate number of keys in one page of the scan. It takes Redis about a quarter of a millisecond."""
@@ -205,3 +217,182 @@ def _old_status_commands(status_id: bytes) -> Iterable[Command]:
     """
     status, comments = (keys.key_for(name).encode() + status_id for name in ("status", "comments"))
     return statuses.row_command(status_id), ("HGET", status, "audience"), ("ZRANGE", comments, -1, -1)
+
+
+LEASE_SECONDS = 60.0
+"""Time after which another process continues if this one died."""
+
+LEASE_POLL_SECONDS = 30.0
+"""Longest interval in seconds between two attempts to take the lease."""
+
+ROUND_INTERVAL_SECONDS = 3600.0
+"""Pause in seconds between two rounds, and after a failure of the archive."""
+
+PAGE_PAUSE_SECONDS = 0.05
+"""Pause in seconds after each page of keys, so that a round takes a small part of Redis' time."""
+
+STATUSES_PER_ADDITION = 128
+"""Most statuses of one addition to the archive."""
+
+MAX_ADDITION_BYTES = 2**20
+"""Bytes of lines in memory from which they are written to the archive."""
+
+MAX_READS = 3
+"""Times that a status which changes meanwhile is read and archived in one round. The next round tries again."""
+
+NO_ARCHIVE = "none"
+"""Value of the setting ``status_archive_dir`` that deletes old statuses without an archive."""
+
+
+class ExpiryLoop:
+    """Removes statuses that are older than ``max_days`` days, after it has archived them.
+
+    Attributes:
+        left: Number of statuses that this process removed.
+        archive_failures: Number of times that the archive could not be written.
+        page_pause_seconds: Pause after each page of keys.
+    """
+
+    def __init__(
+        self, expiry: StatusExpiry, max_days: float, archive: StatusArchive | None, random_source: random.Random
+    ) -> None:
+        """``archive`` is None to delete without an archive."""
+        self.left = 0
+        self.archive_failures = 0
+        self.page_pause_seconds = PAGE_PAUSE_SECONDS
+        self._expiry = expiry
+        self._max_days = max_days
+        self._archive = archive
+        self._random = random_source
+        self._process = secrets.token_hex(8)
+        self._told_failure = ""
+
+    async def run(self) -> None:
+        """Run rounds until cancelled. Without a maximum age, only wait."""
+        if not self._max_days:
+            await asyncio.Event().wait()
+        try:
+            while True:
+                await self._run_round_or_log()
+                await asyncio.sleep(LEASE_POLL_SECONDS * self._random.uniform(0.5, 1))
+        finally:
+            if self._archive is not None:
+                self._archive.close()
+
+    async def run_round(self, now_ms: int | None = None) -> bool:
+        """Run one round if no other process does. Return whether this process ran it to its end.
+
+        ``now_ms`` replaces Redis' time in milliseconds. Raises `Unavailable` if Redis does not answer. A failure of the
+        archive ends the round, and nothing more leaves.
+        """
+        lease = await self._expiry.hold_lease(self._process, LEASE_SECONDS)
+        if lease is None:
+            return False
+        try:
+            return await self._scan(lease, lease.now_ms if now_ms is None else now_ms)
+        except ArchiveFailure as failure:
+            await self._tell(str(failure))
+            return False
+
+    async def _run_round_or_log(self) -> None:
+        try:
+            await self.run_round()
+        except ApiError as error:
+            logger.debug("the expiry of statuses is postponed: %s", error.message)
+
+    async def _scan(self, lease: ExpiryLease, now_ms: int) -> bool:
+        which = await self._expiry.find_range(now_ms, self._max_days)
+        await self._expiry.forget_expired_ids(which.floor)
+        cursor, is_whole, day = lease.cursor, lease.cursor == "0", format_iso_time(now_ms)
+        while True:
+            cursor, ids = await self._expiry.scan(cursor)
+            is_whole &= await self._expire([i for i in ids["status"] if int(i) < which.below], which, day)
+            await self._forget(ids, lease.done_below)
+            if cursor == "0":
+                break
+            if await self._expiry.hold_lease(self._process, LEASE_SECONDS, cursor=cursor) is None:
+                return False
+            await asyncio.sleep(self.page_pause_seconds)
+        # Timelines forget only what surely has left, so a round that began in another process does not count.
+        done = {"done": max(which.below, lease.done_below)} if is_whole else {}
+        await self._wait_an_interval(cursor=0, failure="", **done)
+        self._told_failure = ""
+        return True
+
+    async def _forget(self, ids: dict[str, list[str]], below: int) -> None:
+        """Remove from timelines and favorites the ids that left in an earlier round."""
+        if not below:
+            return
+        homes = [keys.home_timeline(uid) for uid in ids["user"]]
+        await self._expiry.forget(homes + [keys.list_timeline(each) for each in ids["list"]], below)
+        for uid in ids["favorites"]:
+            await self._expiry.prune_favorites(uid, below)
+
+    async def _expire(self, ids: Sequence[str], which: ExpiryRange, day: str) -> bool:
+        """Archive and remove statuses. Return whether all have left."""
+        for _ in range(MAX_READS):
+            stayed = list[str]()
+            for at in range(0, len(ids), STATUSES_PER_ADDITION):
+                stayed += await self._expire_some(ids[at : at + STATUSES_PER_ADDITION], which, day)
+            if not stayed:
+                return True
+            ids = stayed
+        return False
+
+    async def _expire_some(self, ids: Sequence[str], which: ExpiryRange, day: str) -> list[str]:
+        """Archive and remove a few statuses. Return the ids of those that have changed meanwhile, and stay."""
+        statuses = await self._expiry.read(ids)
+        if self._archive is not None and statuses:
+            await self._write_archive(self._archive, statuses, day)
+        words = await self._expiry.remove(which, statuses)
+        self.left += sum(word == "left" for word in words.values())
+        return [status_id.decode() for status_id, word in words.items() if word == "changed"]
+
+    async def _write_archive(self, archive: StatusArchive, statuses: Sequence[OldStatus], at: str) -> None:
+        """Write statuses, each behind its comments, in additions of bounded size."""
+        waiting = bytearray()
+        for status in statuses:
+            after = b""
+            while status.newest_comment and (page := await self._expiry.read_comments(status.id, after)):
+                waiting += b"".join(_line(at, b"comment", comment) for comment in page)
+                after = page[-1].id
+                await self._write_full(archive, waiting, at, MAX_ADDITION_BYTES)
+            waiting += _line(at, b"status", status)
+            await self._write_full(archive, waiting, at, MAX_ADDITION_BYTES)
+        await self._write_full(archive, waiting, at, 1)
+
+    async def _write_full(self, archive: StatusArchive, waiting: bytearray, at: str, least_bytes: int) -> None:
+        if len(waiting) < least_bytes:
+            return
+        try:
+            await asyncio.to_thread(archive.append, at[:10], bytes(waiting))
+        except ArchiveFailure:
+            self.archive_failures += 1
+            raise
+        waiting.clear()
+
+    async def _tell(self, failure: str) -> None:
+        """Log a new failure, store it in Redis for ``doctor``, and keep all processes from trying again for an hour."""
+        if failure != self._told_failure:
+            logger.error("no status leaves because of its age: %s", failure)
+        self._told_failure = failure
+        await self._wait_an_interval(failure=failure)
+
+    async def _wait_an_interval(self, **kept: str | int) -> None:
+        """Hold the lease for an interval, so that neither another process nor this one begins a round."""
+        await self._expiry.hold_lease(self._process, ROUND_INTERVAL_SECONDS, holder="", **kept)
+
+
+def make_expiry_loop(expiry: StatusExpiry, max_days: float, folder: str, random_source: random.Random) -> ExpiryLoop:
+    """Return the expiry loop that archives in ``folder``; empty or `NO_ARCHIVE` for no archive."""
+    archive = StatusArchive(folder) if folder not in ("", NO_ARCHIVE) else None
+    return ExpiryLoop(expiry, max_days, archive, random_source)
+
+
+def _line(at: str, noun: bytes, item: OldStatus | OldComment) -> bytes:
+    """Return the line of the archive for a status or a comment (``noun``) that left at the time ``at`` (ISO 8601).
+
+    Nothing is escaped: the server itself made the JSON and the audience.
+    """
+    json = keep_on_one_line(item.json)
+    return b'{"left":"%b","audience":"%b","%b":%b}\n' % (at.encode(), item.audience, noun, json)

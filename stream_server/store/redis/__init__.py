@@ -17,7 +17,6 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``batched_reads``         asks Redis the questions of many opening streams in few calls
 ``timeout_budget``        limits how long one request waits for Redis in total, and has its trace
 ``scripts``               loads and calls the Lua scripts, and repeats a lost write once
-``shard_scripts``         loads the scripts into all nodes of the core's shard of a cluster
 ``lua_library``           makes the text of a script: the functions of the library that its call needs
 ``refusals``              the API errors for an unreachable Redis, and for refusals of scripts and of Redis
 ``acl``                   Redis users with the least rights that each role needs

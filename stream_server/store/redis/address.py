@@ -36,36 +36,34 @@ class InvalidRedisUrl(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class SentinelService:
-    """The parts of a URL that names Sentinels: their addresses, the Redis service, logins, TLS. No secrets in repr."""
+class RedisGroup:
+    """The parts of a URL that names Sentinels, or nodes of a Redis Cluster. It has no secrets in its repr.
 
-    sentinels: tuple[tuple[str, int], ...]
-    service: str
-    db: int
-    use_tls: bool
-    credentials: Mapping[str, str] = field(repr=False)
-    sentinel_credentials: Mapping[str, str] = field(repr=False)
-    tls_options: Mapping[str, str | bool] = field(repr=False)
+    Attributes:
+        hosts: The addresses of the Sentinels or nodes.
+        is_cluster: Whether they are nodes of a cluster.
+        credentials: User name and password for the Redis servers.
+        service: Name of the Redis service that the Sentinels watch. Empty for a cluster.
+        db: Number of the database.
+        sentinel_credentials: User name and password for the Sentinels.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class ClusterSeeds:
-    """The parts of a URL that names nodes of a Redis Cluster: their addresses, login and TLS. No secrets in repr."""
-
-    seeds: tuple[tuple[str, int], ...]
+    hosts: tuple[tuple[str, int], ...]
+    is_cluster: bool
     use_tls: bool
     credentials: Mapping[str, str] = field(repr=False)
     tls_options: Mapping[str, str | bool] = field(repr=False)
+    service: str = ""
+    db: int = 0
+    sentinel_credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def validate_redis_url(url: str) -> None:
     """Check the syntax of a Redis URL, without connecting. Raises :class:`InvalidRedisUrl` if the URL is invalid."""
     parts = _split_url(url)
-    if parts.scheme in SENTINEL_SCHEMES:
-        parse_sentinel_url(url)
-    elif parts.scheme in CLUSTER_SCHEMES:
-        parse_cluster_url(url)
-    elif parts.scheme == "unix":
+    if parse_group_url(url) is not None:
+        return
+    if parts.scheme == "unix":
         if not parts.path.strip("/"):
             raise InvalidRedisUrl("must name a socket: unix:///run/redis.sock")
         _parse_options(parts.query, PLAIN_OPTIONS)
@@ -92,47 +90,38 @@ def has_password(url: str) -> bool:
     return ":" in parts.netloc.rpartition("@")[0] or "password=" in unquote(url).lower()
 
 
-def parse_sentinel_url(url: str) -> SentinelService | None:
-    """Parse a URL that names Sentinels, or return None for another scheme. Raises :class:`InvalidRedisUrl`."""
+def parse_group_url(url: str) -> RedisGroup | None:
+    """Parse a URL that names Sentinels or nodes of a cluster, or return None for another scheme.
+
+    Raises :class:`InvalidRedisUrl`.
+    """
     parts = _split_url(url)
-    if parts.scheme not in SENTINEL_SCHEMES:
+    is_cluster = parts.scheme in CLUSTER_SCHEMES
+    if not is_cluster and parts.scheme not in SENTINEL_SCHEMES:
         return None
     user_info, _, hosts = parts.netloc.rpartition("@")
-    service, _, database = unquote(parts.path).strip("/").partition("/")
-    if not service or not hosts:
+    path = unquote(parts.path).strip("/")
+    service, _, database = ("", "", path) if is_cluster else path.partition("/")
+    if is_cluster and not hosts:
+        raise InvalidRedisUrl("must name nodes of a cluster: redis+cluster://host:6379,host:6379")
+    if not is_cluster and not (service and hosts):
         raise InvalidRedisUrl("must name Sentinels and a service: redis+sentinel://host:26379,host:26379/service")
     use_tls = parts.scheme.startswith("rediss")
-    options = _parse_options(parts.query, SENTINEL_OPTIONS | (TLS_OPTIONS if use_tls else frozenset()))
-    return SentinelService(
-        sentinels=tuple(_parse_host(host, SENTINEL_PORT) for host in hosts.split(",")),
-        service=service,
-        db=_parse_database(database),
-        use_tls=use_tls,
-        credentials=_parse_credentials(user_info),
-        sentinel_credentials={
-            name.removeprefix("sentinel_"): options[name] for name in SENTINEL_OPTIONS & options.keys()
-        },
-        tls_options=_select_tls_options(options),
-    )
-
-
-def parse_cluster_url(url: str) -> ClusterSeeds | None:
-    """Parse a URL that names nodes of a cluster, or return None for another scheme. Raises :class:`InvalidRedisUrl`."""
-    parts = _split_url(url)
-    if parts.scheme not in CLUSTER_SCHEMES:
-        return None
-    user_info, _, hosts = parts.netloc.rpartition("@")
-    if not hosts:
-        raise InvalidRedisUrl("must name nodes of a cluster: redis+cluster://host:6379,host:6379")
-    if _parse_database(parts.path.strip("/")):
+    allowed = (TLS_OPTIONS if use_tls else frozenset()) | (frozenset() if is_cluster else SENTINEL_OPTIONS)
+    db, options = _parse_database(database), _parse_options(parts.query, allowed)
+    if is_cluster and db:
         raise InvalidRedisUrl("must name no database but 0, because a cluster has no other")
-    use_tls = parts.scheme.startswith("rediss")
-    options = _parse_options(parts.query, TLS_OPTIONS if use_tls else frozenset())
-    return ClusterSeeds(
-        seeds=tuple(_parse_host(host, REDIS_PORT) for host in hosts.split(",")),
+    port = REDIS_PORT if is_cluster else SENTINEL_PORT
+    sentinel_options = SENTINEL_OPTIONS & options.keys()
+    return RedisGroup(
+        hosts=tuple(_parse_host(host, port) for host in hosts.split(",")),
+        is_cluster=is_cluster,
         use_tls=use_tls,
         credentials=_parse_credentials(user_info),
         tls_options=_select_tls_options(options),
+        service=service,
+        db=db,
+        sentinel_credentials={name.removeprefix("sentinel_"): options[name] for name in sentinel_options},
     )
 
 

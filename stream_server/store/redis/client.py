@@ -34,7 +34,7 @@ from stream_server.store.redis.packing import EXEC, MULTI
 from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection, find_instance
 from stream_server.store.redis.redis_transport import open_transport
 from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, unavailable_error
-from stream_server.store.redis.sentinel import Sentinels, pool_arguments
+from stream_server.store.redis.sentinel import Sentinels
 from stream_server.store.redis.subscription import Subscription
 
 SAME_OWNER_PAUSE_SECONDS = 0.05
@@ -44,30 +44,21 @@ Result = TypeVar("Result")
 
 
 def create_pool(
-    url: str,
-    timeout_seconds: float,
-    sentinels: Sentinels | None,
-    cluster_guide: Guide | None,
-    set_up: Callable[[AbstractConnection], Awaitable[None]],
+    url: str, timeout_seconds: float, guide: Guide | None, set_up: Callable[[AbstractConnection], Awaitable[None]]
 ) -> ConnectionPool:
     """Make a redis-py pool whose connections never repeat a command. They speak RESP 2 and return bytes.
 
     ``timeout_seconds`` limits connecting and the wait for a free connection. It does not limit the wait for a reply. If
-    the URL names Sentinels, ``sentinels`` finds the server, and for a cluster ``cluster_guide`` does. ``set_up``
-    prepares a new connection.
+    the URL names Sentinels or a cluster, ``guide`` finds the server. ``set_up`` prepares a new connection.
     """
-    service = address.parse_sentinel_url(url)
+    group = address.parse_group_url(url)
     make_pool: Any
     options: dict[str, Any] = {} if url.startswith("unix:") else {"socket_keepalive": True}
-    seeds = address.parse_cluster_url(url)
-    if seeds is not None and cluster_guide is not None:
-        make_pool = ConnectionPool
-        options |= guided_pool_arguments(cluster_guide, seeds.use_tls, seeds.credentials, seeds.tls_options)
-    elif service is None or sentinels is None:
+    if group is None or guide is None:
         make_pool = partial(ConnectionPool.from_url, url)
     else:
         make_pool = ConnectionPool
-        options |= pool_arguments(service, sentinels)
+        options |= guided_pool_arguments(guide, group)
     pool: ConnectionPool = make_pool(
         socket_connect_timeout=timeout_seconds,
         decode_responses=False,
@@ -102,22 +93,24 @@ class RedisClient:
         among the replies of :meth:`run_pipeline`, as redis-py's errors. ``topology`` is the table of this cluster, to
         share it; :meth:`close` leaves it open.
         """
-        service = address.parse_sentinel_url(url)
-        self._sentinels = None if service is None else Sentinels(service, timeout_seconds, replica=replica)
-        seeds = address.parse_cluster_url(url)
+        group = address.parse_group_url(url)
+        self._guide: Guide | None = None
         self._owns_topology = topology is None
-        self.topology = None if seeds is None else topology or ClusterTopology(seeds, timeout_seconds)
-        self._cluster_guide: Guide | None = None
-        if node is not None:
-            self._cluster_guide = NodeGuide(node)
-        elif self.topology is not None and replica:
-            self._cluster_guide = CoreReplicaGuide(self.topology, () if seeds is None else seeds.seeds)
-        elif self.topology is not None:
-            self._cluster_guide = CoreOwnerGuide(self.topology)
-        self._repeats_refused = isinstance(self._cluster_guide, CoreOwnerGuide)
-        may_be_in_cluster = replica and self._sentinels is None
+        self.topology = None
+        if group is not None and not group.is_cluster:
+            self._guide = Sentinels(group, timeout_seconds, replica=replica)
+        elif group is not None:
+            self.topology = topology or ClusterTopology(group, timeout_seconds)
+            if node is not None:
+                self._guide = NodeGuide(node)
+            elif replica:
+                self._guide = CoreReplicaGuide(self.topology, group.hosts)
+            else:
+                self._guide = CoreOwnerGuide(self.topology)
+        self._repeats_refused = isinstance(self._guide, CoreOwnerGuide)
+        may_be_in_cluster = replica and not isinstance(self._guide, Sentinels)
         set_up = _read_only_on_connect if may_be_in_cluster else _ping_on_connect
-        self._pool = create_pool(url, timeout_seconds, self._sentinels, self._cluster_guide, set_up)
+        self._pool = create_pool(url, timeout_seconds, self._guide, set_up)
         self._lanes = [LaneConnections(self._open_connection, MAX_CONNECTIONS[lane]) for lane in Lane]
         self.timeout_seconds = timeout_seconds
 
@@ -166,8 +159,8 @@ class RedisClient:
         for lane in self._lanes:
             await lane.close()
         await self._pool.disconnect()
-        if self._sentinels is not None:
-            await self._sentinels.close()
+        if isinstance(self._guide, Sentinels):
+            await self._guide.close()
         if self.topology is not None and self._owns_topology:
             await self.topology.close()
 
@@ -309,12 +302,11 @@ class RedisClient:
 
     async def _open_connection(self, on_lost: Callable[[PipelinedConnection], None]) -> PipelinedConnection:
         opened = await open_transport(self._pool, self.timeout_seconds)
-        guide = self._sentinels or self._cluster_guide
-        is_current = None if guide is None else partial(_is_named, guide, opened.address)
+        is_current = None if self._guide is None else partial(_is_named, self._guide, opened.address)
         return PipelinedConnection(opened, self.timeout_seconds, is_current, on_lost)
 
 
-def _is_named(guide: Sentinels | Guide, address: tuple[str, int]) -> bool:
+def _is_named(guide: Guide, address: tuple[str, int]) -> bool:
     """Return whether the Sentinels or the cluster still name the server at this address."""
     return guide.address == address
 

@@ -145,7 +145,7 @@ async def check_cluster(topology: ClusterTopology, write_replicas: int) -> list[
 
 async def _look(topology: ClusterTopology, write_replicas: int) -> list[ClusterFinding]:
     silent: list[ClusterFinding] = []
-    for seed in topology.service.seeds:
+    for seed in topology.group.hosts:
         told = await ask_node(topology, seed, ("CLUSTER", "NODES"), ("CLUSTER", "INFO"))
         if not isinstance(told, str):
             rows, state = parse_rows(told[0]), parse_info(told[1])

@@ -19,7 +19,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 
 from stream_server.store import keys
-from stream_server.store.redis.address import ClusterSeeds
+from stream_server.store.redis.address import RedisGroup
 from stream_server.store.redis.cluster_nodes import Claim, parse_claims, parse_rows
 from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, HostPort
 from stream_server.store.redis.shared_query import SharedQuery, query_all
@@ -59,20 +59,17 @@ class ClusterTopology:
     """The table of slots of one cluster. It is empty until the first :meth:`refresh`.
 
     Attributes:
-        on_core_shard: Called with the nodes of the core's shard, its primary first, when they have changed.
         on_table: Called when the table has changed.
         timeout_seconds: Longest wait in seconds for a node's answer.
     """
 
-    def __init__(self, service: ClusterSeeds, timeout_seconds: float) -> None:
-        self.service = service
+    def __init__(self, group: RedisGroup, timeout_seconds: float) -> None:
+        self.group = group
         self.timeout_seconds = timeout_seconds
-        self.on_core_shard: Callable[[tuple[HostPort, ...]], None] = _ignore_core_shard
         self.on_table: Callable[[], None] = _ignore_table
         self._shard_by_slot: list[Shard | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._shards: list[Shard] = []
         self._is_core_failing_over = False
-        self._core_nodes: tuple[HostPort, ...] = ()
         self._answers: list[Answer] = []
         self._clients: dict[HostPort, Redis] = {}
         self._silent: set[HostPort] = set()
@@ -83,7 +80,7 @@ class ClusterTopology:
 
     def __repr__(self) -> str:
         """Return the number of seeds, without their addresses, because logs may show this text."""
-        return f"<ClusterTopology: {len(self.service.seeds)} seeds>"
+        return f"<ClusterTopology: {len(self.group.hosts)} seeds>"
 
     @property
     def core_owner(self) -> HostPort | None:
@@ -92,8 +89,9 @@ class ClusterTopology:
 
     @property
     def core_nodes(self) -> tuple[HostPort, ...]:
-        """The nodes of the core's shard, its primary first."""
-        return self._core_nodes
+        """The nodes of the core's shard, its primary first. Empty while none is known."""
+        core = self._shard_by_slot[CORE_SLOT]
+        return () if core is None else (core.primary, *core.replicas)
 
     def owner(self, slot: int) -> HostPort | None:
         """Return the primary that owns a slot, or None if none is known."""
@@ -144,12 +142,12 @@ class ClusterTopology:
 
     def open_client(self, node: HostPort) -> Redis:
         """Make a redis-py client of one node, for commands about that node. The caller closes it."""
-        credentials: dict[str, Any] = {**self.service.credentials, **self.service.tls_options}
+        credentials: dict[str, Any] = {**self.group.credentials, **self.group.tls_options}
         return Redis(
             host=node[0],
             port=node[1],
             socket_connect_timeout=self.timeout_seconds,
-            ssl=self.service.use_tls,
+            ssl=self.group.use_tls,
             **CONNECTION_OPTIONS,
             **credentials,
         )
@@ -161,7 +159,7 @@ class ClusterTopology:
     async def _ask(self) -> list[Answer]:
         """Ask some nodes, or all that are known if none of these answers. Raises as :meth:`refresh`."""
         listed = (node for shard in self._shards for node in (shard.primary, *shard.replicas))
-        known = list(dict.fromkeys([*self._asked, *listed, *self.service.seeds]))
+        known = list(dict.fromkeys([*self._asked, *listed, *self.group.hosts]))
         chosen = self._choose(known)
         hints, self._hints = self._hints, []  # one that comes meanwhile is for the next question
         answers = await self._ask_nodes([*chosen, *(hint for hint in hints if hint not in chosen)])
@@ -230,11 +228,6 @@ class ClusterTopology:
         self._shard_by_slot = table
         self._shards = list(dict.fromkeys(shard for shard in table if shard is not None))
         self._is_core_failing_over = _is_failing_over(claims, self.owner(CORE_SLOT))
-        core = table[CORE_SLOT]
-        nodes = () if core is None else (core.primary, *core.replicas)
-        if set(nodes) != set(self._core_nodes) or nodes[:1] != self._core_nodes[:1]:
-            self._core_nodes = nodes
-            self.on_core_shard(nodes)
         self.on_table()
 
 
@@ -255,11 +248,8 @@ class CoreOwnerGuide:
         owner = self._topology.core_owner
         if owner is None:
             raise RedisConnectionError("no node of the cluster owns the core's slot")
-        return owner
-
-    def start_polling(self) -> None:
-        """Follow failovers of the core's shard from now on."""
         self._topology.start_polling()
+        return owner
 
 
 class CoreReplicaGuide:
@@ -287,11 +277,8 @@ class CoreReplicaGuide:
             raise RedisConnectionError("the core's shard has no replica")
         if self._chosen not in replicas:
             self._chosen = random.choice([each for each in self._preferred if each in replicas] or replicas)
+        self._topology.start_polling()  # a node that left the shard knows no more of the log
         return self._chosen
-
-    def start_polling(self) -> None:
-        """Follow changes of the core's shard from now on, because a node that left it knows no more of the log."""
-        self._topology.start_polling()
 
 
 class NodeGuide:
@@ -301,11 +288,8 @@ class NodeGuide:
         self.address = address
 
     async def resolve(self) -> HostPort:
-        """Return the node's address."""
+        """Return the node's address. The owner of this guide follows the cluster."""
         return self.address
-
-    def start_polling(self) -> None:
-        """Do nothing: the owner of this guide follows the cluster."""
 
 
 def _is_failing_over(claims: list[Claim], core_owner: HostPort | None) -> bool:
@@ -324,10 +308,6 @@ def _by_id(claim: Claim) -> str:
 
 def _by_epoch(claim: Claim) -> int:
     return claim.epoch
-
-
-def _ignore_core_shard(nodes: tuple[HostPort, ...]) -> None:
-    """Do nothing: the ``on_core_shard`` of a process that does not follow the core's shard."""
 
 
 def _ignore_table() -> None:

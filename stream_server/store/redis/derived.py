@@ -21,7 +21,7 @@ from contextlib import suppress
 from contextvars import Context
 from functools import partial
 from itertools import chain, count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from redis.exceptions import AskError, MovedError, RedisError, ResponseError, TryAgainError
 
@@ -55,44 +55,6 @@ UNKNOWN_HOST = "?"
 logger = logging.getLogger(__name__)
 
 
-class DerivedRedis(Protocol):
-    """Runs commands on derived data. The second word of each command is its only key.
-
-    Commands of one key run in their order. Commands of several keys may run in any order.
-    """
-
-    @property
-    def primaries(self) -> Sequence[RedisClient]:
-        """The servers that together have all keys, for a scan. With a cluster, one may have the keys of the truth."""
-
-    @property
-    def unreachable_nodes(self) -> Sequence[HostPort]:
-        """The servers that do not answer. Commands for their keys fail at once until they do."""
-
-    @property
-    def nodes_returned(self) -> int:
-        """How many times a server that did not answer came back, or another one took its place."""
-
-    @property
-    def follow_ups(self) -> Mapping[str, int]:
-        """How many commands were sent again, by the refusal of the server: ``moved``, ``ask``, ``tryagain``."""
-
-    async def execute(self, *commands: Command) -> list[Any]:
-        """Run commands and return their replies in order. Raises the API error of the first one that failed.
-
-        The others have run nevertheless, unless their servers failed too.
-        """
-
-    async def execute_each(self, *commands: Command) -> list[Any]:
-        """Run commands and return their replies in order. An `ApiError` stands in the place of each that failed.
-
-        It is `Unavailable` if the server of the key did not answer or takes no writes now.
-        """
-
-    async def close(self) -> None:
-        """Close all connections."""
-
-
 class Target(NamedTuple):
     """Where a command goes: a node, and whether ASKING goes before the command."""
 
@@ -115,9 +77,14 @@ class Node:
 
 
 class DerivedRouter:
-    """The derived data of a Redis Cluster: each command goes to the node that has its key. See `DerivedRedis`.
+    """The derived data of a Redis Cluster: each command goes to the node that has its key, which is its second word.
 
-    The time limit of a request counts a call once, however many nodes it needs.
+    Commands of one key run in their order. Commands of several keys may run in any order. The time limit of a request
+    counts a call once, however many nodes it needs.
+
+    Attributes:
+        nodes_returned: How many times a node that did not answer came back, or another one took its place.
+        follow_ups: How many commands were sent again, by the refusal of the node: ``moved``, ``ask``, ``tryagain``.
     """
 
     def __init__(self, core: RedisClient, topology: ClusterTopology, url: str) -> None:
@@ -134,17 +101,23 @@ class DerivedRouter:
 
     @property
     def primaries(self) -> Sequence[RedisClient]:
-        """A client for each primary. The first one is that of the truth."""
+        """A client for each primary, for a scan of all keys. The first one is that of the truth."""
         core_owner = self._topology.owner(CORE_SLOT)
         return [self._core, *(self._node(each).client for each in self._topology.primaries() if each != core_owner)]
 
     @property
     def unreachable_nodes(self) -> Sequence[HostPort]:
-        """The primaries that do not answer, in order, as far as this process has used them."""
+        """The primaries that do not answer, in order, as far as this process has used them.
+
+        Commands for their keys fail at once until they do.
+        """
         return sorted(node.address for node in self._nodes.values() if node.is_away)
 
     async def execute(self, *commands: Command) -> list[Any]:
-        """Run commands on their nodes, and return their replies in order. Raises the API error of the first failure."""
+        """Run commands on their nodes, and return their replies in order. Raises the API error of the first failure.
+
+        The others have run nevertheless, unless their nodes failed too.
+        """
         replies = await self.execute_each(*commands)
         for reply in replies:
             if isinstance(reply, ApiError):
@@ -152,19 +125,10 @@ class DerivedRouter:
         return replies
 
     async def execute_each(self, *commands: Command) -> list[Any]:
-        """Run commands on their nodes. An `ApiError` stands in the place of the reply of each that failed."""
-        return await self._execute_each(commands)
+        """Run commands on their nodes. An `ApiError` stands in the place of the reply of each that failed.
 
-    async def close(self) -> None:
-        """Close the connections to all nodes. The client of the truth stays open."""
-        self._topology.on_table = _ignore_table
-        for task in (*self._closing, *([self._probing] if self._probing else [])):
-            task.cancel()
-            await asyncio.wait([task])
-        for node in self._nodes.values():
-            await node.client.close()
-
-    async def _execute_each(self, commands: Sequence[Command]) -> list[Any]:
+        It is `Unavailable` if the node of the key did not answer or takes no writes now.
+        """
         start, budget, seconds = time.monotonic(), timeout_budget.CURRENT.get(), self._core.remaining_seconds
         if seconds <= 0:
             return [unavailable_error()] * len(commands)
@@ -174,6 +138,15 @@ class DerivedRouter:
             if budget is not None:
                 budget.charge(time.monotonic() - start, len(commands))
         return [to_api_error(reply) if isinstance(reply, ResponseError) else reply for reply in replies]
+
+    async def close(self) -> None:
+        """Close the connections to all nodes. The client of the truth stays open."""
+        self._topology.on_table = _ignore_table
+        for task in (*self._closing, *([self._probing] if self._probing else [])):
+            task.cancel()
+            await asyncio.wait([task])
+        for node in self._nodes.values():
+            await node.client.close()
 
     async def _run(self, commands: Sequence[Command], deadline: float) -> list[Any]:
         replies: list[Any] = [None] * len(commands)
@@ -341,6 +314,10 @@ class DerivedRouter:
             await asyncio.sleep(self._core.timeout_seconds)
         finally:
             await node.client.close()
+
+
+DerivedRedis = RedisClient | DerivedRouter
+"""Runs commands on derived data, which the caller may safely repeat. The second word of each is its only key."""
 
 
 def route_derived(core: RedisClient, url: str) -> DerivedRedis:

@@ -4,12 +4,13 @@ A connection goes to the server named last. If the guide then names another, an 
 use. So no command is sent to a former primary, which would confirm a write and lose it.
 """
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from redis.asyncio import Connection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+
+from stream_server.store.redis.address import RedisGroup
 
 HostPort = tuple[str, int]
 
@@ -27,10 +28,10 @@ class Guide(Protocol):
         """Host and port that :meth:`resolve` found last. None before that, and while no server may be used."""
 
     async def resolve(self) -> HostPort:
-        """Return the host and port to connect to now. Raises redis-py's ConnectionError if no server is known."""
+        """Return the host and port to connect to now. Raises redis-py's ConnectionError if no server is known.
 
-    def start_polling(self) -> None:
-        """Keep ``address`` current from now on, if this guide does so."""
+        From now on the guide keeps ``address`` current, if it can change.
+        """
 
 
 class GuidedConnection(Connection):
@@ -48,7 +49,6 @@ class GuidedConnection(Connection):
 
     async def _connect(self) -> None:
         self.host, self.port = await self._guide.resolve()
-        self._guide.start_polling()
         await super()._connect()  # type: ignore[no-untyped-call]  # redis-py
 
 
@@ -56,18 +56,12 @@ class GuidedTlsConnection(GuidedConnection, SSLConnection):
     """A redis-py connection with TLS to the server that a guide names."""
 
 
-def guided_pool_arguments(
-    guide: Guide,
-    use_tls: bool,  # noqa: FBT001 - see the callers
-    credentials: Mapping[str, str],
-    tls_options: Mapping[str, str | bool],
-    db: int = 0,
-) -> dict[str, Any]:
+def guided_pool_arguments(guide: Guide, group: RedisGroup) -> dict[str, Any]:
     """Return the arguments of a redis-py connection pool whose connections follow ``guide``."""
     return {
-        "connection_class": GuidedTlsConnection if use_tls else GuidedConnection,
+        "connection_class": GuidedTlsConnection if group.use_tls else GuidedConnection,
         "guide": guide,
-        "db": db,
-        **credentials,
-        **tls_options,
+        "db": group.db,
+        **group.credentials,
+        **group.tls_options,
     }

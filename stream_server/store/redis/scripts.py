@@ -178,11 +178,6 @@ class Scripts:
         self.last_written = LOG_START
         self.on_rights_change: Callable[[str | None], None] = _ignore_rights
 
-    @property
-    def texts(self) -> Sequence[str]:
-        """The complete texts of all Lua scripts."""
-        return [script.text for script in self._scripts.values()]
-
     async def install(self) -> None:
         """Load all Lua scripts into Redis. Raises `Unavailable` if Redis does not answer in time."""
         await self._load({script.sha1 for script in self._scripts.values()})

@@ -15,8 +15,8 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from stream_server.store.redis.address import SentinelService
-from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, HostPort, guided_pool_arguments
+from stream_server.store.redis.address import RedisGroup
+from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, HostPort
 from stream_server.store.redis.shared_query import SharedQuery, query_all
 
 SentinelState = dict[str, Any]
@@ -33,11 +33,11 @@ class Sentinels:
         address: Host and port from the last answer. None before the first answer and during a failover.
     """
 
-    def __init__(self, service: SentinelService, timeout_seconds: float, *, replica: bool = False) -> None:
+    def __init__(self, group: RedisGroup, timeout_seconds: float, *, replica: bool = False) -> None:
         """If ``replica`` is true, find a replica and keep it while it is healthy. Otherwise find the primary."""
-        self._service = service.service
+        self._service = group.service
         self._timeout_seconds = timeout_seconds
-        self._clients = [_create_sentinel_client(*each, service, timeout_seconds) for each in service.sentinels]
+        self._clients = [_create_sentinel_client(*each, group, timeout_seconds) for each in group.hosts]
         self._polls_primary = not replica  # a former replica only gives old data
         self._query = SharedQuery(self._query_replica if replica else self._query_primary, self._on_resolved)
         self.address: HostPort | None = None
@@ -49,14 +49,13 @@ class Sentinels:
     async def resolve(self) -> HostPort:
         """Return host and port of the server to connect to, by asking the Sentinels. An answer is used for 0.1 s.
 
-        Concurrent calls share one query. Raises redis-py's ConnectionError if no Sentinel knows the server.
+        Concurrent calls share one query. From then on a task keeps a primary's ``address`` current until :meth:`close`.
+        Raises redis-py's ConnectionError if no Sentinel knows the server.
         """
-        return await self._query.recent()
-
-    def start_polling(self) -> None:
-        """Start a task that keeps a primary's ``address`` current until :meth:`close`. Do nothing for a replica."""
+        found = await self._query.recent()
         if self._polls_primary:
             self._query.start_polling()
+        return found
 
     async def fetch_states(self) -> list[SentinelState | None]:
         """Return what each Sentinel reports about the service. None stands for no answer or an unknown service."""
@@ -129,18 +128,13 @@ class Sentinels:
         return self.address if self.address in healthy else random.choice(healthy)
 
 
-def pool_arguments(service: SentinelService, sentinels: Sentinels) -> dict[str, Any]:
-    """Return the arguments of a redis-py connection pool that finds its server through ``sentinels``."""
-    return guided_pool_arguments(sentinels, service.use_tls, service.credentials, service.tls_options, service.db)
-
-
-def _create_sentinel_client(host: str, port: int, service: SentinelService, timeout_seconds: float) -> Redis:
-    credentials: dict[str, Any] = {**service.sentinel_credentials, **service.tls_options}
+def _create_sentinel_client(host: str, port: int, group: RedisGroup, timeout_seconds: float) -> Redis:
+    credentials: dict[str, Any] = {**group.sentinel_credentials, **group.tls_options}
     return Redis(
         host=host,
         port=port,
         socket_connect_timeout=timeout_seconds,
-        ssl=service.use_tls,
+        ssl=group.use_tls,
         **CONNECTION_OPTIONS,
         **credentials,
     )

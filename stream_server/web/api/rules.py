@@ -201,7 +201,8 @@ async def _run_preview(request: web.Request, rule: Rule, minutes: int) -> dict[s
     """Run a preview and return the members of its answer. Raises Unavailable if this server cannot read the log."""
     hub = request.app[HUB]
     parameters = {"rule": rule.text, "kinds": "post", "explain": "true", "since": f"-{minutes}m"}
-    plan = await plan_stream(request, parameters, select_framing(NDJSON, chunked=True))
+    filters = request.app[SUBSCRIPTION_PARSER].read(parameters)
+    plan = await plan_stream(request, filters, select_framing(NDJSON, chunked=True))
     asked_ms = hub.now_ms() - minutes * 60_000
     result = await RulePreview(hub, plan.subscribe_request).run()
     complete = result.is_complete and plan.known_gap is None

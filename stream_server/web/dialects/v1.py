@@ -19,11 +19,13 @@ from stream_server.web.http.body import read_content_type
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.request_limits import LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
+from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.limits.rate_limit import ANONYMOUS, DIALECT_CONNECTS
 from stream_server.web.route import Dialect
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 SAMPLE_PERCENT = "1"
 """Percentage of the public statuses that ``statuses/sample`` sends."""
@@ -99,17 +101,21 @@ async def _plan_and_open(request: web.Request, stream: str, filters: dict[str, s
     options = v1_parameters.read_framing_options(request, stream, parameters)
     framing = compress_if_accepted(request, select_v1_framing(options))
     plan = await _plan(request, filters, framing, count)
-    return await open_stream(request, _without_statuses(plan) if no_statuses else plan, MEDIA_TYPE)
+    return open_stream(request, _without_statuses(plan) if no_statuses else plan, MEDIA_TYPE)
 
 
 async def _plan(request: web.Request, filters: dict[str, str], framing: Framing, backfill_count: int) -> StreamPlan:
     """Plan a stream that starts ``abs(backfill_count)`` posts before the head and, if that is negative, ends there."""
-    if not backfill_count:
-        return await plan_stream(request, filters, framing, impersonal=True)
-    head = request.app[HUB].head
-    start = await request.app[STORE].log.position_before_posts(abs(backfill_count), head)
-    plan = await plan_stream(request, {**filters, "since": start.cursor}, framing, impersonal=True)
-    return plan if backfill_count > 0 else plan._replace(subscribe_request=plan.subscribe_request._replace(until=head))
+    parser = request.app[SUBSCRIPTION_PARSER]
+    if backfill_count:
+        await begin_to_ask(request)
+        head = request.app[HUB].head
+        start = await request.app[STORE].log.position_before_posts(abs(backfill_count), head)
+        filters["since"] = start.cursor
+    plan = await plan_stream(request, parser.read(filters, impersonal=True), framing)
+    if backfill_count >= 0:
+        return plan
+    return plan._replace(subscribe_request=plan.subscribe_request._replace(until=head))
 
 
 def _without_statuses(stream_plan: StreamPlan) -> StreamPlan:

@@ -14,9 +14,8 @@ from aiohttp import web
 from filters.location import MAX_BOXES
 from stream_server.errors import BadRequest, NotAcceptable
 from stream_server.web.dialects.v1_framing import V1FramingOptions
-from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, supports_chunked
+from stream_server.web.streaming.stream import supports_chunked
 
 V1_PARAMETERS = web.RequestKey("v1_parameters", dict[str, str])
 """The request's parameters, read once. Authentication may need them before the handler, to find the token."""
@@ -49,7 +48,7 @@ _IDS = re.compile(r"[0-9,\s]+")
 async def read_v1_parameters(request: web.Request) -> dict[str, str]:
     """Return the nonempty parameters of the query and the form. Repeated list parameters are joined with commas."""
     if V1_PARAMETERS not in request:
-        pairs = await read_stream_parameters(request, STREAM_BODY_FACTOR * MAX_BODY_BYTES, LIST_SEPARATORS)
+        pairs = await read_stream_parameters(request, LIST_SEPARATORS)
         request[V1_PARAMETERS] = {name: value for name, value in pairs.items() if value}
     return request[V1_PARAMETERS]
 

@@ -26,12 +26,14 @@ from stream_server.web.dialects.v2_parameters import (
 )
 from stream_server.web.http.app_keys import HUB, STORE
 from stream_server.web.http.authentication import read_bearer_token
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
+from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.limits.rate_limit import DIALECT_CONNECTS
 from stream_server.web.route import Dialect
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream, supports_chunked
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head
 from stream_server.web.streaming.stream_start import resolve_start
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
 MAX_BACKFILL_MINUTES = 5
 SAMPLE_PERCENT = "1"
@@ -65,12 +67,12 @@ async def _plan_and_open(request: web.Request, filters: dict[str, str]) -> web.S
     parameters = {**filters, **_start_parameters(v2_query)}
     await request.app[LIMITS].use(request, DIALECT_CONNECTS)
     with _refuse_future_time(v2_query, "start_time"):
-        plan = await plan_stream(request, parameters, framing, impersonal=True)
+        asked = request.app[SUBSCRIPTION_PARSER].read(parameters, impersonal=True)
+        plan = await plan_stream(request, asked, framing)
     saved = plan.subscribe_request.subscription.find_base(SavedRules.name)
     if isinstance(saved, SavedRules) and not len(saved):
         return problem_response(NO_RULES_PROBLEM, 409)
-    headers = rate_limit_headers(request[ALLOWANCE]) if ALLOWANCE in request else {}
-    return await open_stream(request, await _with_end_time(request, plan, v2_query), MEDIA_TYPE, headers)
+    return open_stream(request, await _with_end_time(request, plan, v2_query), MEDIA_TYPE)
 
 
 def _start_parameters(query_parameters: Mapping[str, str]) -> dict[str, str]:
@@ -85,6 +87,7 @@ async def _with_end_time(request: web.Request, plan: StreamPlan, query_parameter
     """End the stream at ``end_time``, if present. Raises InvalidValue for a time in the future or before the start."""
     if "end_time" not in query_parameters:
         return plan
+    await begin_to_ask(request)
     log = request.app[STORE].log
     with _refuse_future_time(query_parameters, "end_time"):
         end = await resolve_start(_read_time(query_parameters, "end_time"), log, now_ms=log.now_ms, param="since")

@@ -63,6 +63,9 @@ SUBJECTS: web.AppKey[dict[str, str]] = web.AppKey("subjects")
 SHUTDOWN = web.AppKey("shutdown", ReconnectSpread)
 """Gives each client its own reconnect delay while the server shuts down, so that not all return at once."""
 
+UNPROVEN: web.AppKey[set[Callable[[], None]]] = web.AppKey("unproven")
+"""Functions that close the WebSockets of this server process that have not sent a valid token yet."""
+
 BODY = web.RequestKey("body", bytes)
 """The body of a request that the connection has read by itself. Absent if aiohttp reads it."""
 

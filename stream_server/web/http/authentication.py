@@ -25,6 +25,7 @@ from stream_server.web.http.app_keys import (
     VIEWER_READ,
 )
 from stream_server.web.http.query import query_pairs
+from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.route import Route
 
 TICKET_PARAMETER = "ticket"
@@ -51,16 +52,23 @@ async def authenticate(request: web.Request, route: Route) -> Claims:
     Raises Forbidden if the account is suspended.
     """
     app = request.app
-    if route.accepts_ticket or route.dialect is not None or app.get(KEY_SET) is not None:
-        claims = await _read_claims(request, route)
-    else:  # the usual case, which waits for nothing
-        claims = app[AUTH].verify(read_bearer_token(request), time.time())
+    ticket = read_ticket(request) if route.accepts_ticket else None
+    if ticket is None:
+        token = read_bearer_token(request) if route.dialect is None else await route.dialect.read_token(request)
+        if KEY_SET in app:
+            await _fetch_key_for(app, token, request if route.is_streaming else None)
+        claims = app[AUTH].verify(token, time.time())
+    else:
+        await begin_to_ask(request)
+        claims = await redeem_ticket(request, ticket)
     return await _check_claims(app, claims, request if route.is_streaming else None)
 
 
 async def authenticate_token(app: web.Application, token: str) -> Claims:
     """Return the claims of a token that a client sent in a message. Raises as :func:`authenticate` does."""
-    return await _check_claims(app, await _verify_token(app, token), None)
+    if KEY_SET in app:
+        await _fetch_key_for(app, token, None)
+    return await _check_claims(app, app[AUTH].verify(token, time.time()), None)
 
 
 async def _check_claims(app: web.Application, claims: Claims, stream_request: web.Request | None) -> Claims:
@@ -69,11 +77,12 @@ async def _check_claims(app: web.Application, claims: Claims, stream_request: we
     Raises as :func:`authenticate` does. ``stream_request`` is the request if it opens a stream.
     """
     if claims.profile is not None:
-        claims = await _to_own_user(app, claims)
+        claims = await _to_own_user(app, claims, stream_request)
     token, statuses = token_id(claims), app[TOKEN_STATUSES]
     token_status = statuses.get_known(token)
     if token_status is None:
         if stream_request is not None:
+            await begin_to_ask(stream_request)
             _read_relations_meanwhile(stream_request, token.uid)
         token_status = await statuses.ask(token, shared=stream_request is not None)
         refuse_invalid_token(token_status)  # only valid ones are known
@@ -110,12 +119,13 @@ def _read_relations_meanwhile(request: web.Request, uid: str) -> None:
         request[VIEWER_READ] = viewers.start_reading(uid)
 
 
-async def _to_own_user(app: web.Application, claims: Claims) -> Claims:
+async def _to_own_user(app: web.Application, claims: Claims, stream_request: web.Request | None) -> Claims:
     """Return the claims with this server's id of the user, whom another issuer calls by another id."""
     assert claims.profile is not None
     known = app[SUBJECTS]
     uid = known.get(claims.sub)
     if uid is None:
+        await begin_to_ask(stream_request)
         uid = await app[STORE].users.user_of_subject(claims.sub, *claims.profile)
         if len(known) >= MAX_KNOWN_SUBJECTS:
             known.clear()
@@ -128,21 +138,11 @@ def token_id(claims: Claims) -> TokenId:
     return TokenId(claims.sub, claims.jti, claims.session, claims.iat)
 
 
-async def _read_claims(request: web.Request, route: Route) -> Claims:
-    """Return the claims of the ticket or of the verified token. The caller must check whether the token was revoked."""
-    ticket = read_ticket(request) if route.accepts_ticket else None
-    if ticket is not None:
-        return await redeem_ticket(request, ticket)
-    token = read_bearer_token(request) if route.dialect is None else await route.dialect.read_token(request)
-    return await _verify_token(request.app, token)
-
-
-async def _verify_token(app: web.Application, token: str) -> Claims:
-    """Return the claims of a token. Fetch the key first if it is a new one of another issuer."""
-    key_set = app.get(KEY_SET)
-    if key_set is not None:
-        await key_set.ensure_key_for(token)
-    return app[AUTH].verify(token, time.time())
+async def _fetch_key_for(app: web.Application, token: str, stream_request: web.Request | None) -> None:
+    """Fetch the key of a token if it is a new one of another issuer."""
+    if app[KEY_SET].lacks_key_for(token):
+        await begin_to_ask(stream_request)
+    await app[KEY_SET].ensure_key_for(token)
 
 
 def read_bearer_token(request: web.Request) -> str:

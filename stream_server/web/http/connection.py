@@ -11,7 +11,6 @@ takes nothing of a pending answer during one write deadline, or if the server ne
 import asyncio
 import math
 import sys
-from collections.abc import Callable
 from typing import Protocol, cast
 
 from stream_server.runtime.tcp_keepalive import TcpKeepalive
@@ -184,20 +183,22 @@ class Connection(asyncio.Protocol):
         if transport is not None:
             transport.abort()
 
-    def hand_over(self, make_successor: Callable[[asyncio.Transport, Callable[[], None]], asyncio.Protocol]) -> None:
-        """Give the transport to another protocol, such as a stream.
-
-        ``make_successor`` gets the transport and a function, which the successor must call when the connection has
-        ended: until then the connection keeps its place in the table. aiohttp's handler, if there is one, ends as if
-        the client had left. Raises ConnectionResetError if the client has disconnected.
-        """
-        transport = self.transport
-        if transport is None or transport.is_closing():
+    def own(self) -> asyncio.Transport:
+        """Return the transport for its next owner. Raises ConnectionResetError if the client has left."""
+        if self.transport is None or self.transport.is_closing():
             raise ConnectionResetError("the client left")
-        address, self._address = self._address, None
-        successor = make_successor(transport, ConnectionPlace(self._door.table, address or ""))
+        return self.transport
+
+    def hand_over(self, successor: asyncio.Protocol) -> ConnectionPlace:
+        """Give the transport to another protocol, such as a stream. Raises ConnectionResetError if the client has left.
+
+        Return the place in the table of connections, which the caller must give back when the connection has ended.
+        aiohttp's handler, if there is one, ends as if the client had left.
+        """
+        transport = self.own()
+        place, self._address = ConnectionPlace(self._door.table, self._address or ""), None
         transport.set_protocol(successor)
-        if self.writing_paused:
+        if self._write_deadline is not None:
             successor.pause_writing()  # the transport tells the successor when to resume
         if not transport.is_reading():
             transport.resume_reading()  # else the server would not notice the end of the connection
@@ -207,6 +208,7 @@ class Connection(asyncio.Protocol):
             handler.connection_lost(None)
         if early:
             successor.data_received(early)  # a client that asked for a WebSocket may not wait for the answer
+        return place
 
     def data_received(self, data: bytes) -> None:
         """Hold the bytes, and take the requests and parts of bodies that can be handled now."""

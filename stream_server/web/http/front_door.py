@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -13,17 +13,16 @@ from stream_server.runtime.fair_queue import Place
 from stream_server.runtime.tcp_keepalive import inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.api_request import ApiRoutes
-from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN
+from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.http_handler import Dispatcher, Handler
 from stream_server.web.http.middleware import handle_request
-from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
 from stream_server.web.http.responses import OPENED
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.stream_request import StreamRequest, StreamRoutes, encode_answer
 from stream_server.web.limits.connections import HeldHeads
-from stream_server.web.websocket.unproven import UNPROVEN
 
 logger = logging.getLogger(__name__)
 
@@ -44,14 +43,12 @@ class FrontDoor:
 
     def __init__(
         self, app: web.Application, *, timeouts: Callable[[], ConnectionTimeouts] = ConnectionTimeouts,
-        open_known: Callable[[StreamRequest], bool] = lambda _: False, shutdown_seconds: float = SHUTDOWN_SECONDS,
+        shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:  # fmt: skip
         """Serve ``app``, which has the limits of connections.
 
-        ``timeouts`` returns those of each new connection. ``open_known`` opens a stream at once if it can, and returns
-        whether it has.
+        ``timeouts`` returns those of each new connection.
         """
-        self._open_known = open_known
         self.connections: set[Connection] = set()
         self.table = app[LIMITS].connections
         self.table.evict_idle = self._evict_idle
@@ -135,55 +132,58 @@ class FrontDoor:
             connection.task = self._loop.create_task(self._answer(request))
 
     def _begin_stream(self, connection: Connection, head: bytes) -> None:
-        """Open a stream at once, or begin to ask Redis about it. aiohttp gets a request that is unusual."""
+        """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
         if connection.transport is None:
             return  # the client has left
         request = self._streams.read(connection, head)
         if request is None:
             connection.pass_on(head)
             return
+        answering = self._answer(request)
         try:
-            is_open = self._open_known(request)
-        except ConnectionError:
-            connection.drop()  # the client has left
-            return
-        except Exception:
-            logger.exception("a stream could not be opened")
-            connection.drop()
-            return
-        if is_open:
-            return
-        openings = self._app[LIMITS].openings
+            answering.send(None)
+        except StopIteration:
+            return  # the stream is open, or was refused
+        openings = self._app[LIMITS].openings  # it asks Redis first: `begin_to_ask` has returned to here
         place = openings.take_now()
         if place is not None:
-            self._begin_to_ask(request, place)
+            self._go_on(request, answering, place)
+        elif ALLOWANCE in request:  # it was counted, and must not be counted again
+            openings.begin_in_turn(partial(self._go_on, request, answering))
         else:  # until its turn comes, only its bytes are kept
+            answering.close()
             openings.begin_in_turn(partial(self._begin_later, connection, head))
 
     def _begin_later(self, connection: Connection, head: bytes, place: Place) -> bool:
-        """Begin a stream that has waited for its turn.
-
-        Return False if the client has left, so that ``place`` is free.
-        """
+        """Begin a stream that has waited for its turn. Return False if the client has left, so ``place`` is free."""
         request = None if connection.transport is None else self._streams.read(connection, head)
-        if request is not None:  # else the client has left
-            self._begin_to_ask(request, place)
-        return request is not None
+        return request is not None and self._go_on(request, self._answer(request), place)
 
-    def _begin_to_ask(self, request: StreamRequest, place: Place) -> None:
-        """Begin to open a stream for which Redis must be asked."""
+    def _go_on(self, request: StreamRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
+        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if the client left."""
+        connection = request.connection
+        if connection.transport is None:
+            answering.close()
+            return False
         request[OPENING] = place
-        request.connection.task = task = self._loop.create_task(self._answer(request))
+        connection.task = task = self._loop.create_task(answering)
         task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
+        return True
 
     async def _answer(self, request: StreamRequest) -> None:
         """Send the answer of the request's route, or let it open a stream."""
         connection = request.connection
         try:
-            response = await handle_request(request.as_aiohttp(), request.route)
-            if response is not OPENED:
-                goes_on = request.keep_alive and response.keep_alive is not False
-                connection.answer(encode_answer(response, keep_alive=goes_on), goes_on=goes_on)
+            # It has every attribute of aiohttp's request that the functions for its route use.
+            response = await handle_request(cast("web.Request", request), request.route)
+            if response is OPENED:
+                return
+            goes_on = request.keep_alive and response.keep_alive is not False
+            answer = partial(connection.answer, encode_answer(response, keep_alive=goes_on), goes_on=goes_on)
+            if asyncio.current_task() is None:  # many refused requests may come together: none begins inside another
+                self._loop.call_soon(answer)
+            else:
+                answer()
         except ConnectionError:
             connection.drop()  # the client has left
         except Exception:
@@ -219,14 +219,14 @@ class FrontDoor:
         await self._app.cleanup()
 
 
-def make_front_door(app: web.Application, open_known: Callable[[StreamRequest], bool]) -> FrontDoor:
+def make_front_door(app: web.Application) -> FrontDoor:
     """Create the front door of ``app``. Its timeouts come from the settings, which a reload may change."""
     config = app[CONFIG]
 
     def timeouts() -> ConnectionTimeouts:
         return ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds)
 
-    return FrontDoor(app, timeouts=timeouts, open_known=open_known)
+    return FrontDoor(app, timeouts=timeouts)
 
 
 async def drain(app: web.Application, door: FrontDoor, timeout_seconds: float) -> None:
@@ -241,7 +241,8 @@ async def drain(app: web.Application, door: FrontDoor, timeout_seconds: float) -
     hub, shutdown, clock = app[HUB], app[SHUTDOWN], asyncio.get_running_loop().time
     deadline = clock() + timeout_seconds
     hub.stop(shutdown.next_disconnect_reason)
-    app[UNPROVEN].close_all()
+    for close_unproven in app[UNPROVEN].copy():
+        close_unproven()
     await hub.wait_until_empty(timeout_seconds / 2)
     door.stop_listening()
     await door.wait_until_idle(deadline - timeout_seconds / 4 - clock())

@@ -76,9 +76,10 @@ class TargetLimit:
 class HttpRequest(web.Request):
     """A request that aiohttp has parsed. :class:`Dispatcher` finds its route and notes it here."""
 
-    ATTRS = web.Request.ATTRS | frozenset({"app", "match_info"})
+    ATTRS = web.Request.ATTRS | frozenset({"app", "match_info", "route"})
     app: web.Application = cast("web.Application", None)  # set by the dispatcher; aiohttp has properties instead
     match_info: web.UrlMappingMatchInfo = cast("web.UrlMappingMatchInfo", None)
+    route = UNMATCHED
 
 
 class Dispatcher:
@@ -117,7 +118,8 @@ class Dispatcher:
         methods = self._app[FIXED_PATHS].get(request.path, (request.method,))  # a route with a parameter may match, too
         if found.http_exception is not None or request.method not in methods:
             return await handle_request(request, UNMATCHED)
-        return await handle_request(request, self._app[ROUTES].get(found.route, UNDECLARED))
+        request.route = self._app[ROUTES].get(found.route, UNDECLARED)
+        return await handle_request(request, request.route)
 
 
 class LentTransport(asyncio.Transport):

@@ -6,7 +6,6 @@ Access is denied by default: a route missing from the URL table needs a scope th
 import logging
 import time
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
 
 from aiohttp import hdrs, web
 
@@ -30,13 +29,15 @@ from stream_server.web.http.app_keys import (
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
 from stream_server.web.http.query import check_parameter_names, read_query
-from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, rate_limit_headers, reject_when_draining
+from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, limit_headers, reject_when_draining
 from stream_server.web.http.responses import (
     SAFETY_HEADERS,
+    X_REQUEST_ID,
     error_response,
     http_exception_to_api_error,
     read_request_id,
 )
+from stream_server.web.http.stream_request import is_stream_of_door
 from stream_server.web.limits.rate_limit import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, NoQuery, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
@@ -44,7 +45,6 @@ from stream_server.wire.errors import STATUS_BY_CODE
 
 logger = logging.getLogger(__name__)
 
-X_REQUEST_ID = "X-Request-Id"
 CLIENT_LEFT = 499
 """Instead of a status in a trace: the client has disconnected before the answer."""
 
@@ -87,7 +87,7 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
             elif route.is_streaming or (route.rate_limits and app[CONFIG].limits != "off"):
                 response = await _handle_in_turn(request, route)
             else:  # a route without limits, such as a probe of the server's health, must not wait for other requests
-                response = await _check_and_handle(request, route)
+                response = await _handle_if_allowed(request, route)
         except ConnectionError:
             raise  # the client cannot receive an answer, and the server has not failed
         except Exception as error:  # noqa: BLE001 - this is the one place that turns every exception into an answer
@@ -138,10 +138,8 @@ def _complete_headers(request: web.Request, route: Route, response: web.StreamRe
             headers.setdefault(name, value)
     if app[CONFIG].cors_origins:
         add_cors_headers(request, headers)
-    allowance = request.get(ALLOWANCE)
-    if allowance is not None:
-        make_headers = rate_limit_headers if route.dialect is None else route.dialect.rate_limit_headers
-        headers.update(make_headers(allowance))
+    if ALLOWANCE in request:
+        headers.update(limit_headers(request, route))
     if app[HUB].is_stopping:
         response.force_close()  # the client's next request finds another server
 
@@ -149,21 +147,30 @@ def _complete_headers(request: web.Request, route: Route, response: web.StreamRe
 async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamResponse:
     """Answer a request when its turn has come.
 
-    A limited number of streams opens at once. On other routes, the requests of an address take turns.
+    On most routes, the requests of an address take turns. A limited number of streams asks Redis at once. One that the
+    front door has read takes its place when it needs it, see `begin_to_ask`. One with a body takes none: its sender may
+    be slow, and the others must not wait for it.
     """
     limits = request.app[LIMITS]
-    turn: AbstractAsyncContextManager[object]
-    if route.is_streaming:
-        turn = request[OPENING] = request.get(OPENING) or limits.openings.place()
-        if request.can_read_body:  # a sender may be slow, and the others must not wait for it
-            turn = nullcontext()
-    else:
-        turn = limits.turn(request)
-    async with turn:
-        return await _check_and_handle(request, route)
+    if not route.is_streaming:
+        async with limits.turn(request):
+            return await _handle_if_allowed(request, route)
+    if not is_stream_of_door(request):
+        place = request[OPENING] = limits.openings.place()
+        if not request.can_read_body:
+            await place.__aenter__()
+    try:
+        return await _handle_if_allowed(request, route)
+    except Exception as error:
+        if OPENING in request:
+            request[OPENING].give_back(error)
+        raise
+    finally:
+        if OPENING in request:
+            request[OPENING].give_back()
 
 
-async def _check_and_handle(request: web.Request, route: Route) -> web.StreamResponse:
+async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamResponse:
     """Check the query, the token and the limits against the route's row in the URL table, then call the handler.
 
     The function checks parameter names before the token: a token in the URL, put there by mistake, gets a clear

@@ -69,6 +69,8 @@ def parse_pairs(text: str) -> list[tuple[str, str]]:
         raise BadRequest("too many parameters", code="malformed_body")
     text = _CARRIAGE_RETURN.sub("%0A", text)
     pairs = (pair.partition("=") for pair in text.split("&") if pair)
+    if "%" not in text and "+" not in text:
+        return [(name, value) for name, _, value in pairs]
     try:
         return [(_decode(name), _decode(value)) for name, _, value in pairs]
     except UnicodeDecodeError:

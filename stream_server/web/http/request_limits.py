@@ -18,15 +18,16 @@ from stream_server.config.settings import Config, parse_limits
 from stream_server.errors import RateLimited, Unavailable
 from stream_server.monitoring.limit_hits import LimitHits
 from stream_server.runtime.fair_queue import FairQueue
-from stream_server.security.tokens import Claims
 from stream_server.store.rate_counters import RateCounters
-from stream_server.web.http.app_keys import CLAIMS, HUB, SHUTDOWN, TURN
+from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
+from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.connections import ConnectionTable
 from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES, RateLimit, Subject
 from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
 from stream_server.web.limits.turns import RefusalDelay, Turns
+from stream_server.web.route import Route
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
 """The rest of the tightest limit of the request, for the ``RateLimit`` headers. Absent if no limit applies."""
@@ -179,6 +180,9 @@ class RequestLimits:
         """Wait before the refusal of a client that was refused again and again in this second."""
         seconds = self.refusal_delay.seconds(self.address_of(request))
         if seconds:
+            await begin_to_ask(request)
+            if OPENING in request:
+                request[OPENING].give_back()  # others need not wait for this one
             await asyncio.sleep(seconds)
 
     def take_stream(self, request: web.Request) -> "StreamPlace":
@@ -192,22 +196,6 @@ class RequestLimits:
             message = f"at most {of_address} open streams from one address"
             raise RateLimited(message, limit="streams_per_address", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.streams, address)
-
-    def has_stream_room(self, request: web.Request) -> bool:
-        """Return whether :meth:`take_stream` would succeed now."""
-        of_address = self._config.streams_per_address
-        return not (self.are_on and of_address) or self.streams[self.address_of(request)] < of_address
-
-    def use_known(self, request: web.Request, limit: RateLimit, claims: Claims) -> bool:
-        """Count one use of a user's limit if that takes no question to Redis and it is not reached."""
-        maximum = self._maximum(limit)
-        if not self.are_on or not maximum or UNLIMITED_SCOPE in claims.scopes:
-            return True
-        allowance = self._limiter.use_known(limit, claims.sub, maximum)
-        if allowance is None or not allowance.admitted:
-            return False
-        request[ALLOWANCE] = allowance
-        return True
 
     def take_unproven(self, request: web.Request) -> "StreamPlace":
         """Count a WebSocket, or a form of v1.1, whose token has not come yet. Return its place.
@@ -257,6 +245,7 @@ class RequestLimits:
     async def _count(self, request: web.Request, limit: RateLimit, subject: str, maximum: int, amount: int) -> None:
         allowance = self._limiter.use_known(limit, subject, maximum, amount)
         if allowance is None:
+            await begin_to_ask(request)
             allowance = await self._limiter.use(limit, subject, maximum, amount)
         earlier = request.get(ALLOWANCE)
         if earlier is None or not allowance.admitted or _share_left(allowance) < _share_left(earlier):
@@ -296,6 +285,14 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
     seconds = max(1.0, allowance.ends_at - time.time())
     message = f"too many {limit.noun}: at most {allowance.limit} in {_duration(limit.window_seconds)}"
     return RateLimited(message, limit=limit.name, retry_after=round(seconds, 3))
+
+
+def limit_headers(request: web.Request, route: Route) -> dict[str, str]:
+    """Return the headers about the tightest limit of a request, as its protocol names them. Else nothing."""
+    allowance = request.get(ALLOWANCE)
+    if allowance is None:
+        return {}
+    return rate_limit_headers(allowance) if route.dialect is None else route.dialect.rate_limit_headers(allowance)
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:

@@ -23,6 +23,8 @@ from stream_server.store.pagination import Page
 SERVER_NAME = "stream-server"
 """Value of the `Server` header, and the realm of the bearer challenge."""
 
+X_REQUEST_ID = "X-Request-Id"
+
 SAFETY_HEADERS = (
     (hdrs.SERVER, SERVER_NAME),
     ("X-Content-Type-Options", "nosniff"),

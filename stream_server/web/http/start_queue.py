@@ -25,17 +25,12 @@ class StartQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    @property
-    def is_free(self) -> bool:
-        """Whether a request may begin without waiting: nobody waits, and this iteration has time left."""
-        return not self._waiting and self._budget.is_left
-
     def begin_in_turn(self, begin: Callable[[], None]) -> None:
-        """Call ``begin`` now if the queue is free, else in a later iteration.
+        """Call ``begin`` now if nobody waits and this iteration has time left, else in a later one.
 
         An exception of a call that waited goes to the event loop's handler, and the others go on.
         """
-        if self.is_free:
+        if not self._waiting and self._budget.is_left:
             self._budget.run(begin)
         else:
             self._waiting.append(begin)

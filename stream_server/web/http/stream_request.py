@@ -1,13 +1,14 @@
 """A request for a stream that a connection has read by itself, without aiohttp."""
 
+import asyncio
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from aiohttp import HttpVersion11, web
-from multidict import CIMultiDict, CIMultiDictProxy
+from aiohttp import HttpVersion11, hdrs, web
+from multidict import CIMultiDict
 
-from stream_server.web.http.app_keys import BODY
+from stream_server.web.http.app_keys import BODY, OPENING
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.responses import date_header
 from stream_server.web.route import Route
@@ -58,19 +59,17 @@ class StreamRequest(dict[Any, Any]):
         app: The app that serves the request.
         body_exists: Whether the request has a body.
         connection: The connection of the request.
-        fields: The header fields, by their names in lower case.
+        headers: The header fields, by their names in any case. No name occurs twice.
         match_info: The parameters in the path.
         method: The method, in capitals.
         path: The path of the request.
-        query_text: The text behind the `?`, percent-encoded.
         rel_url: The path and the query.
         route: The row of the URL table.
         transport: The transport of the connection.
     """
 
     __slots__ = (
-        "_headers", "app", "body_exists", "connection", "fields", "match_info", "method", "path", "query_text",
-        "rel_url", "route", "transport",
+        "app", "body_exists", "connection", "headers", "match_info", "method", "path", "rel_url", "route", "transport",
     )  # fmt: skip
 
     version = HttpVersion11
@@ -81,40 +80,42 @@ class StreamRequest(dict[Any, Any]):
         self, connection: Connection, app: web.Application, route: Route, path: str, query_text: str,
         fields: dict[str, str], parameters: Mapping[str, str] = NO_PARAMETERS, body: bytes = b"",
     ) -> None:  # fmt: skip
-        """``parameters`` are those in the path. `BODY` has the ``body``."""
+        """``fields`` are the header fields, and ``parameters`` are those in the path. `BODY` has the ``body``."""
         self[BODY] = body
         self.body_exists = bool(body)
         self.app = app
         self.connection = connection
-        self.fields = fields
-        self._headers: CIMultiDictProxy[str] | None = None
+        self.headers = CIMultiDict(fields)
         self.match_info = parameters
         self.method = route.method
         self.path = path
-        self.query_text = query_text
         self.rel_url = Target(path, query_text)
         self.route = route
         self.transport = connection.transport
 
-    def as_aiohttp(self) -> web.Request:
-        """Return this request, typed as aiohttp's, for functions that are written for that.
-
-        It has every attribute that the functions for streams use.
-        """
-        return cast("web.Request", self)
-
-    @property
-    def headers(self) -> CIMultiDictProxy[str]:
-        """The header fields, by their names in any case."""
-        if self._headers is None:
-            self._headers = CIMultiDictProxy(CIMultiDict(self.fields))
-        return self._headers
-
     @property
     def keep_alive(self) -> bool:
         """Whether the client wants to send another request behind this one."""
-        options = self.fields.get("connection", "").lower().split(",")
+        options = self.headers.get(hdrs.CONNECTION, "").lower().split(",")
         return "close" not in map(str.strip, options)
+
+
+def is_stream_of_door(request: object) -> bool:
+    """Return whether a request is for a stream, and the front door has read it, and not aiohttp."""
+    return isinstance(request, StreamRequest) and request.route.is_streaming
+
+
+async def begin_to_ask(request: web.Request | None) -> None:
+    """Wait for the turn of a stream that must ask Redis, or wait for anything else, before it can open.
+
+    The front door lets a stream begin without a task, because most streams never wait. Each function that a stream
+    runs through awaits this one before it awaits anything that may take time. Every other request passes at once.
+    Raises Unavailable if the turn does not come in time.
+    """
+    if request is not None and is_stream_of_door(request):
+        if OPENING not in request:
+            await asyncio.sleep(0)  # to the front door, which goes on in a task, with a place among those that ask
+        await request[OPENING].__aenter__()
 
 
 class StreamRoutes:
@@ -150,6 +151,12 @@ def read_fields(text: str, unusual: frozenset[str]) -> dict[str, str] | None:
     fields = {name.lower(): value.strip("\t ") for name, value in pairs}
     is_usual = len(fields) == len(pairs) <= MAX_USUAL_FIELDS and "host" in fields
     return fields if is_usual and unusual.isdisjoint(fields) else None
+
+
+def route_of(request: web.Request) -> Route:
+    """Return the row of a request, which the front door or our handler of aiohttp has found."""
+    route: Route = request.route  # type: ignore[attr-defined]  # both kinds of requests have it
+    return route
 
 
 def connection_of(request: web.Request) -> Connection:

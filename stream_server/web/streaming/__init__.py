@@ -7,10 +7,9 @@ checked, start position found. Only then does the response begin, so later the s
 ``stream``                the handlers of `/v1/stream` and `/v1/stream/user`; opens a planned stream
 ``long_poll``             the handler of `/v1/events`: one answer a request
 ``parameters``            reads the parameters from query, form or JSON
-``subscription_parser``   parses the filters, and caches equal subscriptions
-``opener``                opens a stream at once if the process knows all that its plan needs
+``subscription_parser``   parses the filters, and remembers those of equal queries
 ``stream_plan``           checks everything that a stream needs, and builds the hub's subscribe request
-``followed_names``        puts ids in the place of names in ``follow``; refuses unknown names, in rules too
+``followed_names``        puts ids in the place of names in ``follow``; refuses unknown names
 ``stream_start``          finds the start position on the log, from a cursor, a time or an age
 ``response_head``         encodes the head of a stream's response
 ``stream_connection``     the transport of an open stream, to which the hub writes

@@ -1,6 +1,6 @@
-"""Names of users in filters: logins and ids of another site in ``follow``, and logins in rules.
+"""Names of users in the filter ``follow``: logins, and ids of another site.
 
-When a stream opens, those in ``follow`` become ids, and an unknown name is refused.
+When a stream opens, they become ids, and an unknown name is refused.
 A login never changes and an id of another site never names another user, so the ids hold for the whole stream.
 """
 
@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 from filters.error import ParameterError, split_list
 from filters.follow import MAX_IDS, ME, USER_ID
-from filters.rule import Rules
-from filters.subscription import Subscription
 from stream_server.store.social.users import Users
 from stream_server.web.http.fields import FOREIGN_ID_PATTERN, LOGIN_PATTERN
 
@@ -19,14 +17,15 @@ FOREIGN = "foreign:"
 PARAMETER = "follow"
 
 
-async def resolve_followed(users: Users, parameters: dict[str, str]) -> None:
-    """Replace logins and ``foreign:<id>`` in the parameter ``follow`` by user ids. Without names, Redis is not asked.
+async def resolve_followed(users: Users, parameters: dict[str, str]) -> dict[str, str]:
+    """Return the parameters with user ids in the place of logins and ``foreign:<id>`` in ``follow``.
 
-    Raises ParameterError for an entry of another form, for an unknown name, and for too many entries.
+    Without names, Redis is not asked. Raises ParameterError for an entry of another form, for an unknown name, and for
+    too many entries.
     """
     names = find_names(parameters)
     if not names:
-        return
+        return parameters
     items = split_list(parameters[PARAMETER], param=PARAMETER, max_items=MAX_IDS, noun="ids")
     for name in names:
         _check_form(name)
@@ -35,7 +34,7 @@ async def resolve_followed(users: Users, parameters: dict[str, str]) -> None:
     by_login, by_foreign_id = await users.resolve_names(logins, foreign_ids)
     known = {name: by_login.get(name.lower()) for name in logins}
     known |= {FOREIGN + foreign_id: by_foreign_id.get(foreign_id) for foreign_id in foreign_ids}
-    parameters[PARAMETER] = ",".join(_known_id(item, known) if item in known else item for item in items)
+    return parameters | {PARAMETER: ",".join(_known_id(item, known) if item in known else item for item in items)}
 
 
 def find_names(parameters: Mapping[str, str]) -> list[str]:
@@ -60,13 +59,3 @@ def _known_id(name: str, known: dict[str, str | None]) -> str:
     if user_id is None:
         raise ParameterError(f"no user is named {name[:140]!r}", param=PARAMETER)
     return user_id
-
-
-async def check_rule_logins(users: Users, subscription: Subscription) -> None:
-    """Raise RuleError if a rule of the parameter ``rule`` names a login that no user has.
-
-    If the rules name no login, Redis is not asked.
-    """
-    rules = subscription.find_base(Rules.name)
-    if isinstance(rules, Rules) and (logins := rules.logins()):
-        rules.check_logins(await users.resolve_logins(logins))

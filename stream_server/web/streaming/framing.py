@@ -1,7 +1,6 @@
 """Encodes messages for the wire: Server-Sent Events or one JSON object a line, in HTTP chunks or raw."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from stream_server.errors import NotAcceptable
 from stream_server.events.entry import Entry
@@ -75,7 +74,6 @@ _FRAMINGS = {
 _MEDIA_TYPE_BY_RANGE = {SSE: SSE, "text/*": SSE, NDJSON: NDJSON, "application/*": NDJSON, "*/*": NDJSON}
 
 
-@lru_cache(64)
 def negotiate_media_type(accept: str) -> str:
     """Return the media type to send for an ``Accept`` header (RFC 9110 §12.5.1). Raises NotAcceptable if none fits."""
     best, best_quality = "", 0.0

@@ -12,13 +12,12 @@ from stream_server.hub.delivery import Delivery
 from stream_server.hub.messages import Gap, StreamNotice
 from stream_server.hub.poll import LongPoll, PollResult
 from stream_server.web.http.app_keys import HUB, OPENING
-from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.http.fields import Cursor
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.streaming.compression import GZIP
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.stream import STREAM_BODY_FACTOR, accepted_coding, add_vary, filter_warnings
+from stream_server.web.streaming.stream import accepted_coding, add_vary, filter_warnings
 from stream_server.web.streaming.stream_plan import LAST_EVENT_ID_HEADER, plan_stream, pop_number
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
 
@@ -48,8 +47,8 @@ async def poll_events(request: web.Request) -> web.Response:
 
     A HEAD request does not wait.
     """
-    hub, max_bytes = request.app[HUB], STREAM_BODY_FACTOR * MAX_BODY_BYTES
-    parameters = await read_stream_parameters(request, max_bytes, request.app[SUBSCRIPTION_PARSER].separators)
+    hub, parser = request.app[HUB], request.app[SUBSCRIPTION_PARSER]
+    parameters = await read_stream_parameters(request, parser.separators)
     start_parameter = _start_parameter(parameters)
     is_first = start_parameter not in parameters and LAST_EVENT_ID_HEADER not in request.headers
     wait = pop_number(parameters, "wait", *WAIT_SECONDS_BOUNDS)
@@ -58,7 +57,8 @@ async def poll_events(request: web.Request) -> web.Response:
         raise BadRequest("must be a whole number", param="limit")
     framing = select_framing(NDJSON, chunked=True)
     coding = accepted_coding(request)
-    plan = await plan_stream(request, parameters, framing, start_parameter=start_parameter)
+    filters = parser.read(parameters, start_parameter=start_parameter)
+    plan = await plan_stream(request, filters, framing, start_parameter)
     reject_when_draining(request)
     poll = LongPoll(hub, plan.subscribe_request, limit=int(limit), initial_gap=plan.known_gap)
     asked = plan.subscribe_request

@@ -6,20 +6,23 @@ from aiohttp import web
 
 from stream_server.errors import BadRequest, UnsupportedMediaType
 from stream_server.web.http.authentication import TICKET_PARAMETER
-from stream_server.web.http.body import decode_object, read_body, read_content_type
+from stream_server.web.http.body import MAX_BODY_BYTES, decode_object, read_body, read_content_type
 from stream_server.web.http.query import parse_pairs, query_pairs
 from stream_server.web.route import JSON_MEDIA_TYPE
 
 LAST_EVENT_ID_PARAMETER = "lastEventId"
 """Query parameter to which polyfills of EventSource append the cursor of the last event that they received."""
 
+STREAM_BODY_FACTOR = 4
+"""A stream's parameters may have this many times the bytes of a write's body, because 5,000 ids take 90 KB."""
+
 FORM_MEDIA_TYPE = "application/x-www-form-urlencoded"
 Pairs = list[tuple[str, str]]
 _REPEATED = "given more than once; join values with a comma"
 
 
-async def read_stream_parameters(request: web.Request, max_bytes: int, separators: Mapping[str, str]) -> dict[str, str]:
-    """Return all parameters of a stream's request. A body may have at most ``max_bytes`` bytes.
+async def read_stream_parameters(request: web.Request, separators: Mapping[str, str]) -> dict[str, str]:
+    """Return all parameters of a stream's request.
 
     The ticket of a GET or HEAD request, and ``lastEventId`` in the query, are left out: other functions read them.
     ``separators`` maps each parameter that may be repeated to the text that joins its values. Raises BadRequest if
@@ -29,7 +32,7 @@ async def read_stream_parameters(request: web.Request, max_bytes: int, separator
     left_out = {LAST_EVENT_ID_PARAMETER} if request.method == "POST" else {LAST_EVENT_ID_PARAMETER, TICKET_PARAMETER}
     pairs = ((name, value) for name, value in pairs if name not in left_out)
     if request.method == "POST" and request.body_exists:
-        pairs = [*pairs, *await _read_body_pairs(request, max_bytes, separators)]
+        pairs = [*pairs, *await _read_body_pairs(request, separators)]
     return join_parameters(pairs, separators)
 
 
@@ -46,12 +49,12 @@ def join_parameters(pairs: Iterable[tuple[str, str]], separators: Mapping[str, s
     return parameters
 
 
-async def _read_body_pairs(request: web.Request, max_bytes: int, separators: Mapping[str, str]) -> Pairs:
+async def _read_body_pairs(request: web.Request, separators: Mapping[str, str]) -> Pairs:
     """Read the parameters of a form or JSON body. Raises UnsupportedMediaType for another Content-Type."""
     media_type = read_content_type(request).media_type
     if media_type not in {FORM_MEDIA_TYPE, JSON_MEDIA_TYPE}:
         raise UnsupportedMediaType(f"send {FORM_MEDIA_TYPE} or {JSON_MEDIA_TYPE}", param="Content-Type")
-    body = await read_body(request, max_bytes)
+    body = await read_body(request, STREAM_BODY_FACTOR * MAX_BODY_BYTES)
     if media_type == FORM_MEDIA_TYPE:
         try:
             return parse_pairs(body.decode("utf-8-sig"))

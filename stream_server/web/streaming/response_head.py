@@ -3,16 +3,17 @@
 aiohttp would need two writes and eight times the work. A test compares the head with the one that aiohttp sends.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
-from aiohttp import HttpVersion, hdrs
+from aiohttp import HttpVersion, hdrs, web
 
 from stream_server.hub.framing import IDENTITY
-from stream_server.web.http.cors import merge_cors_headers
-from stream_server.web.http.middleware import X_REQUEST_ID
-from stream_server.web.http.responses import SAFETY_HEADERS, date_header
+from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
+from stream_server.web.http.cors import cors_headers, merge_cors_headers
+from stream_server.web.http.request_limits import limit_headers
+from stream_server.web.http.responses import SAFETY_HEADERS, X_REQUEST_ID, date_header
+from stream_server.web.http.stream_request import route_of
 
 STREAM_HEADERS = {
     "Cache-Control": "no-store, no-transform",
@@ -32,61 +33,49 @@ _GAP = "\x00"
 """The place of a value in a pattern. No header contains it."""
 
 
-class HeadKind(NamedTuple):
-    """The parts that the heads of many streams have in common.
+def encode_head(request: web.Request, content_coding: str, content_type: str) -> bytes:
+    """Return the head of a stream's answer to a request, in the request's version. The connection ends with the answer.
 
-    Attributes:
-        version: The HTTP version of the request.
-        content_type: Value of `Content-Type`.
-        content_coding: The coding of the body.
-        varies: Whether the answer depends on `Accept-Encoding`.
-        cors: The headers for pages of other origins.
+    It is a pattern of this second with its gaps filled: encoding a head anew takes five times as long.
     """
-
-    version: HttpVersion
-    content_type: str
-    content_coding: str
-    varies: bool
-    cors: tuple[tuple[str, str], ...]
-
-    def headers(self, request_id: str, first: Mapping[str, str], last: Mapping[str, str]) -> dict[str, str]:
-        """Return all headers of a head, in their order. ``first`` and ``last`` are headers of this stream only."""
-        found = {**STREAM_HEADERS, **first, hdrs.CONTENT_TYPE: self.content_type, X_REQUEST_ID: request_id}
-        if self.varies:  # whether the body is compressed or not (RFC 9110 §12.5.5)
-            found[hdrs.VARY] = hdrs.ACCEPT_ENCODING
-        merge_cors_headers(found, dict(self.cors))
-        found.update(last)
-        if self.content_coding != IDENTITY:
-            found[hdrs.CONTENT_ENCODING] = self.content_coding
-        return found
+    varies, limits = request.app[CONFIG].compress_streams == "on", limit_headers(request, route_of(request))
+    cors = tuple(cors_headers(request).items())
+    pattern = _pattern(request.version, content_type, content_coding, varies, cors, tuple(limits), date_header())
+    return (pattern % (request[REQUEST_ID], *limits.values())).encode()
 
 
-def encode_usual_head(kind: HeadKind, request_id: str, last: Mapping[str, str]) -> bytes:
-    """Return `encode_head` of a stream that has only usual headers, by filling the gaps of a pattern.
+def head_fields(request: web.Request, content_coding: str, content_type: str) -> dict[str, str]:
+    """Return the header fields of a stream to which nobody listens. The middleware adds those that each answer has."""
+    return _fields(content_type, content_coding, request.app[CONFIG].compress_streams == "on")
 
-    ``last`` are headers of this stream, such as ``RateLimit-Remaining``. The caller guarantees that no value has a line
-    break. Encoding a head anew takes five times as long.
-    """
-    return (head_pattern(kind, tuple(last), date_header()) % (request_id, *last.values())).encode()
+
+def _fields(content_type: str, content_coding: str, varies: bool) -> dict[str, str]:  # noqa: FBT001 - see `_pattern`
+    found = {**STREAM_HEADERS, hdrs.CONTENT_TYPE: content_type}
+    if varies:  # whether the body is compressed or not (RFC 9110 §12.5.5)
+        found[hdrs.VARY] = hdrs.ACCEPT_ENCODING
+    if content_coding != IDENTITY:
+        found[hdrs.CONTENT_ENCODING] = content_coding
+    return found
 
 
 @lru_cache(MAX_PATTERNS)
-def head_pattern(kind: HeadKind, last: Sequence[str], date: str) -> str:
-    """Return the format of a head whose values of the request id and of the headers ``last`` are left open."""
-    headers = kind.headers(_GAP, {}, dict.fromkeys(last, _GAP))
-    return encode_head(kind.version, headers, date).decode().replace("%", "%%").replace(_GAP, "%s")
+def _pattern(
+    version: HttpVersion, content_type: str, content_coding: str,
+    varies: bool,  # noqa: FBT001 - lru_cache keys positional arguments
+    cors: Sequence[tuple[str, str]], limits: Sequence[str], date: str,
+) -> str:  # fmt: skip
+    """Return the format of a head whose values of the request id and of the headers ``limits`` are left open.
 
-
-def encode_head(version: HttpVersion, headers: Mapping[str, str], date: str) -> bytes:
-    """Return the head of a response 200 in the request's version, with ``headers``, a date and the fields of its body.
-
-    The connection ends with the response. Raises ValueError if a header has a line break, which would begin another.
+    ``cors`` are the headers for pages of other origins. Raises ValueError if a header has a line break, which would
+    begin another.
     """
-    fields = {**headers, hdrs.DATE: date}
+    fields = {**_fields(content_type, content_coding, varies), X_REQUEST_ID: _GAP}
+    merge_cors_headers(fields, dict(cors))
+    fields |= dict.fromkeys(limits, _GAP) | {hdrs.DATE: date}
     if version >= (1, 1):
         fields |= {hdrs.TRANSFER_ENCODING: "chunked", hdrs.CONNECTION: "close"}
     lines = [f"HTTP/{version.major}.{version.minor} 200 OK", *map(": ".join, fields.items()), "", ""]
     head = "\r\n".join(lines)
     if not head.count("\r") == head.count("\n") == len(lines) - 1:
         raise ValueError("a header has a line break")
-    return head.encode()
+    return head.replace("%", "%%").replace(_GAP, "%s")

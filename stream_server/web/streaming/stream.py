@@ -1,8 +1,7 @@
 """Opens streams for `/v1/stream` and `/v1/stream/user`: one long response of Server-Sent Events or JSON lines."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from functools import partial
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 
 import msgspec
 from aiohttp import hdrs, web
@@ -18,31 +17,18 @@ from stream_server.hub.framing import IDENTITY, Framing
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import StreamNotice
 from stream_server.hub.stream_session import StreamSession
-from stream_server.web.http.app_keys import CONFIG, HUB, REQUEST_ID
-from stream_server.web.http.body import MAX_BODY_BYTES
-from stream_server.web.http.cors import cors_headers
-from stream_server.web.http.request_limits import (
-    ALLOWANCE,
-    LIMITS,
-    StreamPlace,
-    rate_limit_headers,
-    reject_when_draining,
-)
-from stream_server.web.http.responses import OPENED, SERVER_NAME, date_header
+from stream_server.web.http.app_keys import CONFIG, HUB
+from stream_server.web.http.request_limits import LIMITS, reject_when_draining
+from stream_server.web.http.responses import OPENED, SERVER_NAME
 from stream_server.web.http.stream_request import connection_of
 from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing, wrap_chunk, wrap_raw
-from stream_server.web.streaming.parameters import read_stream_parameters
-from stream_server.web.streaming.response_head import HeadKind, encode_head, encode_usual_head
+from stream_server.web.streaming.response_head import encode_head, head_fields
 from stream_server.web.streaming.stream_connection import StreamConnection
-from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, plan_user_stream
-from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
+from stream_server.web.streaming.stream_plan import StreamPlan, plan_filtered_stream, plan_user_stream
 
-STREAM_BODY_FACTOR = 4
-"""A stream's parameters may have this many times the bytes of a write's body, because 5,000 ids take 90 KB."""
-
-Planner = Callable[[web.Request, dict[str, str], Framing], Awaitable[StreamPlan]]
-"""Turns a request, its parameters and a framing into a plan; raises for each refusal."""
+Planner = Callable[[web.Request, Framing], Awaitable[StreamPlan]]
+"""Plans the stream of a request. Raises for each refusal."""
 
 HELLO_LIMITS = msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "locations": MAX_BOXES}).decode()
 """Limits that `hello` reports, encoded: most phrases, ids and boxes of one stream."""
@@ -59,7 +45,7 @@ NEVER_MATCHES = "never_matches"
 
 async def filter_stream(request: web.Request) -> web.StreamResponse:
     """``GET`` and ``POST /v1/stream``: send live events that match the filters in the parameters."""
-    return await _plan_and_open(request, plan_stream, is_personal=False)
+    return await _plan_and_open(request, plan_filtered_stream, is_personal=False)
 
 
 async def user_stream(request: web.Request) -> web.StreamResponse:
@@ -69,13 +55,26 @@ async def user_stream(request: web.Request) -> web.StreamResponse:
 
 async def _plan_and_open(request: web.Request, planner: Planner, *, is_personal: bool) -> web.StreamResponse:
     """Check the request with ``planner``, then open the stream. All errors come before the first byte of the answer."""
-    media_type = negotiate_media_type(request.headers.get(hdrs.ACCEPT, "*/*"))
-    framing = select_framing(media_type, chunked=supports_chunked(request))
-    framing = compress_if_accepted(request, framing, apart=is_personal)
-    max_bytes = STREAM_BODY_FACTOR * MAX_BODY_BYTES
-    separators = request.app[SUBSCRIPTION_PARSER].separators
-    plan = await planner(request, await read_stream_parameters(request, max_bytes, separators), framing)
-    return await open_stream(request, plan, f"{media_type}; charset=utf-8")
+    accept, coding = request.headers.get(hdrs.ACCEPT, "*/*"), request.headers.get(hdrs.ACCEPT_ENCODING)
+    if request.app[CONFIG].compress_streams == "off":
+        coding = None
+    framing, content_type = _select_framing(accept, coding, supports_chunked(request), is_personal)
+    return open_stream(request, await planner(request, framing), content_type)
+
+
+@lru_cache(64)
+def _select_framing(
+    accept: str,
+    accept_encoding: str | None,
+    chunked: bool,  # noqa: FBT001 - lru_cache keys positional arguments
+    apart: bool,  # noqa: FBT001 - likewise
+) -> tuple[Framing, str]:
+    """Return the framing and the content type for the headers of a client. Raises NotAcceptable if none fits."""
+    media_type = negotiate_media_type(accept)
+    framing = select_framing(media_type, chunked=chunked)
+    if negotiate_content_coding(accept_encoding) != IDENTITY:
+        framing = compress_framing(framing, apart=apart)
+    return framing, f"{media_type}; charset=utf-8"
 
 
 def supports_chunked(request: web.Request) -> bool:
@@ -83,12 +82,12 @@ def supports_chunked(request: web.Request) -> bool:
     return request.version >= (1, 1)
 
 
-def compress_if_accepted(request: web.Request, framing: Framing, *, apart: bool = False) -> Framing:
-    """Return ``framing`` with gzip if the client accepts it. For ``apart``, see `compress_framing`.
+def compress_if_accepted(request: web.Request, framing: Framing) -> Framing:
+    """Return ``framing`` with gzip if the client accepts it.
 
     Raises NotAcceptable if the client accepts neither gzip nor plain bytes.
     """
-    return framing if accepted_coding(request) == IDENTITY else compress_framing(framing, apart=apart)
+    return framing if accepted_coding(request) == IDENTITY else compress_framing(framing)
 
 
 def accepted_coding(request: web.Request) -> str:
@@ -104,62 +103,33 @@ def add_vary(request: web.Request, headers: MutableMapping[str, str]) -> None:
         headers[hdrs.VARY] = hdrs.ACCEPT_ENCODING
 
 
-async def open_stream(
-    request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None = None
-) -> web.StreamResponse:
-    """Send the response head and `hello`, then hand the connection over from the HTTP server to the hub.
+def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str) -> web.StreamResponse:
+    """Send the response head and `hello` in one write, and let the hub have the connection.
 
     To a HEAD request, answer the head of the stream that a GET would open now (RFC 9110 §9.3.2). The plan fixes the
     start position, so the stream misses no event between planning and opening. Raises Unavailable if the server began
-    to shut down after planning, and RateLimited if the address has too many streams.
+    to shut down after planning, RateLimited if the address has too many streams, and ConnectionError if the client has
+    left.
     """
     reject_when_draining(request)
-    if request.method != hdrs.METH_HEAD:
-        open_stream_now(request, stream_plan, content_type, extra_headers)
-        return OPENED
-    request.app[LIMITS].take_stream(request)()
-    kind = _head_kind(request, stream_plan.subscribe_request.framing.content_coding, content_type)
-    # The middleware adds the headers for pages of other origins.
-    return web.StreamResponse(headers=kind._replace(cors=()).headers(request[REQUEST_ID], {}, {}))
-
-
-def open_stream_now(
-    request: web.Request, stream_plan: StreamPlan, content_type: str, extra_headers: Mapping[str, str] | None = None
-) -> None:
-    """Send the response head and `hello` in one write, and let the hub have the connection.
-
-    Raises RateLimited if the address has too many streams, and ConnectionError if the client has left.
-    """
-    framing = stream_plan.subscribe_request.framing
-    head = _encode_head(request, framing.content_coding, content_type, extra_headers)
-    start_stream(request, stream_plan, head, hello_bytes(request.app, stream_plan))
-
-
-def start_stream(request: web.Request, stream_plan: StreamPlan, head: bytes, first: bytes) -> None:
-    """Send ``head`` and the messages ``first``, and let the hub have the connection. Raises as `open_stream_now`."""
-    place = request.app[LIMITS].take_stream(request)
+    framing, limits, hub = stream_plan.subscribe_request.framing, request.app[LIMITS], request.app[HUB]
+    if request.method == hdrs.METH_HEAD:
+        limits.take_stream(request)()
+        # The middleware adds the headers of each answer, and those for pages of other origins.
+        return web.StreamResponse(headers=head_fields(request, framing.content_coding, content_type))
+    is_chunked, owner = supports_chunked(request), connection_of(request)
+    head = encode_head(request, framing.content_coding, content_type)
+    first = begin_body(framing, hello_bytes(request.app, stream_plan))
+    place = limits.take_stream(request)
     try:
-        wrap = wrap_chunk if supports_chunked(request) else wrap_raw
-        data = head + wrap(begin_body(stream_plan.subscribe_request.framing, first))
-        connection_of(request).hand_over(partial(_make_connection, request, stream_plan, place, data))
+        connection = StreamConnection(owner.own(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes)
+        connection.write(head + (wrap_chunk if is_chunked else wrap_raw)(first))
+        attach_stream(hub, stream_plan, connection, place)
+        place.release = owner.hand_over(connection)
     except BaseException:
         place()
         raise
-
-
-def _encode_head(
-    request: web.Request, content_coding: str, content_type: str, extra_headers: Mapping[str, str] | None
-) -> bytes:
-    kind, request_id = _head_kind(request, content_coding, content_type), request[REQUEST_ID]
-    if extra_headers:
-        return encode_head(kind.version, kind.headers(request_id, extra_headers, {}), date_header())
-    limits = rate_limit_headers(request[ALLOWANCE]) if ALLOWANCE in request else {}
-    return encode_usual_head(kind, request_id, limits)
-
-
-def _head_kind(request: web.Request, content_coding: str, content_type: str) -> HeadKind:
-    varies, cors = request.app[CONFIG].compress_streams == "on", tuple(cors_headers(request).items())
-    return HeadKind(request.version, content_type, content_coding, varies, cors)
+    return OPENED
 
 
 def hello_bytes(app: web.Application, stream_plan: StreamPlan) -> bytes:
@@ -184,31 +154,13 @@ def filter_warnings(subscription: Subscription, position: Position) -> list[Stre
     return [StreamNotice("warning", position, each) for each in members]
 
 
-def _make_connection(
-    request: web.Request,
-    stream_plan: StreamPlan,
-    place: StreamPlace,
-    first_bytes: bytes,
-    transport: asyncio.Transport,
-    release: Callable[[], None],
-) -> StreamConnection:
-    """Make a `StreamConnection` from a transport of the HTTP server, and start the planned stream on it.
-
-    ``first_bytes`` are the head of the response and the first messages.
-    The stream gives ``place`` and, by ``release``, that of the connection back when the connection has ended.
-    """
-    hub = request.app[HUB]
-    connection = StreamConnection(transport, chunked=supports_chunked(request), buffer_bytes=hub.limits.buffer_bytes)
-    connection.write(first_bytes)
-    place.release = release
-    attach_stream(hub, stream_plan, connection, place)
-    return connection
-
-
 def attach_stream(
     hub: Hub, stream_plan: StreamPlan, connection: StreamConnection, release: Callable[[], None]
 ) -> StreamSession:
-    """Start the planned stream on ``connection``. ``release`` is called when the connection has ended."""
+    """Start the planned stream on ``connection``, whose client has got `hello`.
+
+    ``release`` is called when the connection has ended.
+    """
     session = StreamSession(hub, stream_plan.subscribe_request, connection, release)
     connection.on_lost = session.connection_lost
     session.start()

@@ -3,16 +3,14 @@
 import asyncio
 import re
 import sys
-from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import urlencode
 
 from aiohttp import web
 
 from filters.error import ParameterError
 from filters.follow import Home
 from filters.narrowing import KINDS, PERSONAL_KINDS, Kinds
-from filters.rule import SavedRules
+from filters.rule import Rules, SavedRules
 from filters.subscription import Subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable
 from stream_server.events.position import LOG_START, Position
@@ -24,12 +22,14 @@ from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
 from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
+from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.responses import read_request_id
-from stream_server.web.streaming.followed_names import check_rule_logins, resolve_followed
-from stream_server.web.streaming.parameters import LAST_EVENT_ID_PARAMETER
-from stream_server.web.streaming.stream_start import StreamStart, resolve_start
-from stream_server.web.streaming.subscription_parser import MAX_CACHED_SUBSCRIPTIONS, SUBSCRIPTION_PARSER
+from stream_server.web.http.stream_request import begin_to_ask
+from stream_server.web.streaming.followed_names import resolve_followed
+from stream_server.web.streaming.parameters import LAST_EVENT_ID_PARAMETER, read_stream_parameters
+from stream_server.web.streaming.stream_start import StreamStart, parse_cursor, resolve_start
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, AskedFilters, describe
 
 LAST_EVENT_ID_HEADER = "Last-Event-ID"
 """Header in which an EventSource sends the cursor of the last event that it received, beside its original URL."""
@@ -40,8 +40,8 @@ USER_STREAM_KINDS = (*KINDS, *PERSONAL_KINDS)
 HEAD_WAIT_SECONDS = 5.0
 """Seconds that a request waits for this server's hub to reach a position which the client already knows."""
 
-MAX_DESCRIPTION_CHARS = 500
-"""Longest description of a stream's parameters in characters. A stream of 5,000 ids would keep 100 KB otherwise."""
+_OF_ONE_REQUEST = frozenset({LAST_EVENT_ID_PARAMETER, TICKET_PARAMETER})
+"""Parameters of a query that are no filters, and differ each time."""
 
 _NUMBER_PATTERN = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
@@ -53,44 +53,54 @@ class StreamPlan(NamedTuple):
     known_gap: Gap | None
 
 
-async def plan_stream(
-    request: web.Request,
-    parameters: dict[str, str],
-    framing: Framing,
-    *,
-    impersonal: bool | None = None,
-    start_parameter: str = "since",
-) -> StreamPlan:
-    """Check a request for a filtered stream, and return the plan with its start position.
+async def plan_filtered_stream(request: web.Request, framing: Framing) -> StreamPlan:
+    """Plan a stream of `/v1/stream`. A process remembers what a query asks for, because many clients send it again."""
+    parser, text = request.app[SUBSCRIPTION_PARSER], request.rel_url.raw_query_string
+    is_query = request.method != "POST"
+    asked = parser.known.get(text) if is_query else None
+    if asked is None:
+        asked = parser.read(await read_stream_parameters(request, parser.separators))
+        is_whole = asked.subscription is not None and asked.since is None
+        if is_query and is_whole and _OF_ONE_REQUEST.isdisjoint(name for name, _ in query_pairs(request)):
+            parser.known.remember(text, asked)
+    return await plan_stream(request, asked, framing)
 
-    Removes from ``parameters`` the flag ``explain`` (messages give the reasons of their match) and the parameter whose
-    name is in ``start_parameter``; the others are filters. ``impersonal`` says whether all callers get the same public
-    events; None lets the filters determine this. Raises ApiError, or ParameterError for an invalid filter.
+
+async def plan_stream(
+    request: web.Request, asked: AskedFilters, framing: Framing, start_parameter: str = "since"
+) -> StreamPlan:
+    """Check a request for a stream of the filters ``asked``, and return the plan with its start position.
+
+    A request that the front door has read waits for its turn before Redis is asked anything. ``start_parameter`` names
+    the start in errors. Raises ApiError, or ParameterError for an invalid filter.
     """
-    described, claims = describe(parameters), request[CLAIMS]
-    since = parameters.pop(start_parameter, None)
-    subscription = await parse_filters(request.app, parameters, claims.scopes, impersonal=impersonal)
-    start = await _read_start(request, since, start_parameter)
-    viewer = None if subscription.viewer_independent else await load_viewer(request.app, claims.sub)
-    position = await _pin_position(request, start)
-    bound = await bind_filters(request.app, claims.sub, subscription, viewer, position)
-    return _make_plan(request, described, bound, framing, position, start)
+    app, claims = request.app, request[CLAIMS]
+    subscription = await parse_filters(app, asked, claims.scopes, request)
+    start = await _read_start(request, asked.since, start_parameter)
+    viewer = None if subscription.viewer_independent else await load_viewer(app, claims.sub, request)
+    position = await _pin_position(app[HUB], start)
+    bound = await bind_filters(app, claims.sub, subscription, viewer, position, request)
+    return _make_plan(request, asked.described, bound, framing, position, start)
 
 
 async def parse_filters(
-    app: web.Application, parameters: dict[str, str], scopes: frozenset[str], *, impersonal: bool | None = None
+    app: web.Application, asked: AskedFilters, scopes: frozenset[str], request: web.Request | None = None
 ) -> Subscription:
-    """Return the filters of a stream. Removes the flag ``explain`` from ``parameters``. Raises as `plan_stream` does.
+    """Return the filters of a stream. Raises as `plan_stream` does.
 
     Puts the ids of users in the place of their names in ``follow``. This takes a round trip if it has names, and so do
-    rules that name users by login.
-    ``scopes`` are those of the caller's token.
+    rules that name users by login. ``scopes`` are those of the caller's token.
     """
-    explain = pop_flag(parameters, "explain")
-    if impersonal is None:  # the protocols of Twitter know ids only
-        await resolve_followed(app[STORE].users, parameters)
-    subscription = await app[SUBSCRIPTION_PARSER].parse(parameters, explain=explain, impersonal=impersonal)
-    await check_rule_logins(app[STORE].users, subscription)
+    subscription, parameters = asked.subscription, asked.parameters
+    if subscription is None:
+        await begin_to_ask(request)
+        if not asked.impersonal:  # the protocols of Twitter know ids only
+            parameters = await resolve_followed(app[STORE].users, parameters)
+        subscription = await app[SUBSCRIPTION_PARSER].parse(asked, parameters)
+    rules = subscription.find_base(Rules.name)
+    if isinstance(rules, Rules) and (logins := rules.logins()):
+        await begin_to_ask(request)
+        rules.check_logins(await app[STORE].users.resolve_logins(logins))
     require_scopes(subscription, scopes)
     return subscription
 
@@ -102,29 +112,34 @@ def require_scopes(subscription: Subscription, scopes: frozenset[str]) -> None:
 
 
 async def bind_filters(
-    app: web.Application, uid: str, subscription: Subscription, viewer: Viewer | None, position: Position
-) -> BoundFilters:
+    app: web.Application, uid: str, subscription: Subscription, viewer: Viewer | None, position: Position,
+    request: web.Request | None = None,
+) -> BoundFilters:  # fmt: skip
     """Return the filters with what depends on the user: saved rules, and the users whom the user follows.
 
     The caller must have fixed ``position``, because the stream reads later changes of rules from the log.
     """
-    subscription, rules_read_at = await _with_saved_rules(app, uid, subscription)
-    personal = None
+    rules_read_at, personal = LOG_START, None
+    if subscription.find_base(SavedRules.name) is not None:
+        await begin_to_ask(request)
+        subscription, rules_read_at = await _with_saved_rules(app, uid, subscription)
     if viewer is not None and subscription.uses_me:
         personal, following = make_private_view(app, viewer, position)
         subscription = subscription.with_following(following)
     return BoundFilters(subscription, viewer, personal, rules_read_at)
 
 
-async def plan_user_stream(request: web.Request, parameters: dict[str, str], framing: Framing) -> StreamPlan:
+async def plan_user_stream(request: web.Request, framing: Framing) -> StreamPlan:
     """Plan the caller's own stream (`/v1/stream/user`). Its parameters are only ``since`` and ``kinds``."""
+    app = request.app
+    parameters = await read_stream_parameters(request, app[SUBSCRIPTION_PARSER].separators)
     described = describe(parameters)
     since = parameters.pop("since", None)
     kinds = read_user_stream_kinds(parameters)
     start = await _read_start(request, since)
-    viewer = await load_viewer(request.app, request[CLAIMS].sub)
-    position = await _pin_position(request, start)
-    bound = bind_user_filters(request.app, kinds, viewer, position)
+    viewer = await load_viewer(app, request[CLAIMS].sub, request)
+    position = await _pin_position(app[HUB], start)
+    bound = bind_user_filters(app, kinds, viewer, position)
     return _make_plan(request, described, bound, framing, position, start)
 
 
@@ -144,41 +159,42 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
     return Kinds(USER_STREAM_KINDS) if kinds is None else Kinds.parse_known(kinds, USER_STREAM_KINDS)
 
 
-async def load_viewer(app: web.Application, uid: str) -> Viewer:
+async def load_viewer(app: web.Application, uid: str, request: web.Request | None = None) -> Viewer:
     """Return a user's follows, blocks and mutes. Wait until the hub has the log entries up to that moment.
 
     A viewer that was kept is as old as the hub. So that a block which this process wrote a moment ago holds too, the
     stream waits for the log's head if the hub has not received all that this process wrote.
     """
     hub, store = app[HUB], app[STORE]
-    viewer = await hub.viewer_cache.get(uid)
-    # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
-    head = await store.log.head() if hub.head < store.last_written else viewer.read_at
-    await wait_for_head(hub, max(head, viewer.read_at))
+    viewer = hub.viewer_cache.get_loaded(uid)
+    if viewer is None or hub.head < store.last_written or hub.head.n < viewer.read_at.n:
+        await begin_to_ask(request)
+        viewer = await hub.viewer_cache.get(uid)
+        # What was written last may be lost, and then the head never reaches it. So it is not waited for itself.
+        head = await store.log.head() if hub.head < store.last_written else viewer.read_at
+        await wait_for_head(hub, max(head, viewer.read_at))
     return viewer
 
 
 async def _with_saved_rules(
     app: web.Application, uid: str, subscription: Subscription
 ) -> tuple[Subscription, Position]:
-    """If the filter ``rules`` is given, put the user's saved rules into it.
+    """Put the user's saved rules into the filter ``rules``.
 
-    Also returns the position of the log at which the rules were read (without the filter, the log's start).
+    Also returns the position of the log at which the rules were read.
     """
-    if subscription.find_base(SavedRules.name) is None:
-        return subscription, LOG_START
     hub = app[HUB]
     saved, known = await app[STORE].rules.get_all(uid)
     await wait_for_head(hub, known)
     return subscription.replace_base(await hub.saved_rules.build(uid, saved)), known
 
 
-async def _pin_position(request: web.Request, start: StreamStart | None) -> Position:
+async def _pin_position(hub: Hub, start: StreamStart | None) -> Position:
     """Return the position of ``start``, or the hub's head for None. Waits until the hub has reached the position."""
-    hub = request.app[HUB]
-    position = hub.head if start is None else start.position
-    await wait_for_head(hub, position)
-    return position
+    if start is None:
+        return hub.head
+    await wait_for_head(hub, start.position)
+    return start.position
 
 
 def make_private_view(
@@ -207,22 +223,6 @@ def _make_plan(
     return StreamPlan(subscribe_request, None if start is None else start.known_gap)
 
 
-def describe(parameters: dict[str, str]) -> str:
-    """Return the parameters as a query string for the list of open streams. Equal ones share one object."""
-    items = tuple(parameters.items())
-    if sum(len(name) + len(value) for name, value in items) > MAX_DESCRIPTION_CHARS:
-        return _encode_description(items)
-    return _encode_short_description(items)
-
-
-def _encode_description(items: tuple[tuple[str, str], ...]) -> str:
-    return sys.intern(urlencode(items)[:MAX_DESCRIPTION_CHARS])
-
-
-_encode_short_description = lru_cache(MAX_CACHED_SUBSCRIPTIONS)(_encode_description)
-"""The description of each subscription that the parser keeps too."""
-
-
 def stream_token(claims: Claims) -> StreamToken:
     """Return the part of the token's claims that an open stream keeps."""
     return StreamToken(claims.jti, claims.session, claims.iat, claims.exp)
@@ -234,14 +234,21 @@ async def _read_start(request: web.Request, since: str | None, start_parameter: 
     An EventSource repeats its URL with the header, and a polyfill appends ``lastEventId`` to the URL. So both are newer
     than ``since``, and the last ``lastEventId`` is the newest. An empty one counts as absent.
     """
+    header = request.headers.get(LAST_EVENT_ID_HEADER)
     appended = [value for name, value in query_pairs(request) if name == LAST_EVENT_ID_PARAMETER]
-    names = {LAST_EVENT_ID_HEADER: request.headers.get(LAST_EVENT_ID_HEADER)}
-    names[LAST_EVENT_ID_PARAMETER] = appended[-1] if appended else None
-    value, param = next(((value, name) for name, value in names.items() if value), (since, start_parameter))
+    value, param = since, start_parameter
+    if header:
+        value, param = header, LAST_EVENT_ID_HEADER
+    elif appended and appended[-1]:
+        value, param = appended[-1], LAST_EVENT_ID_PARAMETER
     if value is None:
         return None
+    position = parse_cursor(value)
+    if position is not None and request.app[HUB].ring.contains(position):
+        return StreamStart(position, None)  # this process has received the entry
+    await begin_to_ask(request)
     log = request.app[STORE].log
-    return await resolve_start(value, log, now_ms=log.now_ms, param=param, is_received=request.app[HUB].ring.contains)
+    return await resolve_start(value, log, now_ms=log.now_ms, param=param)
 
 
 async def wait_for_head(hub: Hub, position: Position) -> None:
@@ -254,14 +261,6 @@ async def wait_for_head(hub: Hub, position: Position) -> None:
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise Unavailable("this server is behind the log; try again", retry_after=1) from None
-
-
-def pop_flag(parameters: dict[str, str], name: str) -> bool:
-    """Remove the parameter ``name`` and return it as a boolean, False if absent. Raises BadRequest if it is invalid."""
-    text = parameters.pop(name, "false")
-    if text not in {"true", "false"}:
-        raise BadRequest("true or false", param=name)
-    return text == "true"
 
 
 def pop_number(parameters: dict[str, str], name: str, default: float, minimum: float, maximum: float) -> float:

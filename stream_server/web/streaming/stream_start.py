@@ -52,27 +52,16 @@ class _ParsedCursor(NamedTuple):
     n: int | None
 
 
-async def resolve_start(
-    value: str,
-    log: EventLog,
-    *,
-    now_ms: Callable[[], Awaitable[int]],
-    param: str,
-    is_received: Callable[[Position], bool] = lambda _: False,
-) -> StreamStart:
+async def resolve_start(value: str, log: EventLog, *, now_ms: Callable[[], Awaitable[int]], param: str) -> StreamStart:
     """Return the start that ``value`` names: after a cursor, at an ISO 8601 time, or at an age such as `-15m`.
 
-    ``param`` is the parameter's name in errors. A cursor for which ``is_received`` returns True (this process received
-    its entry) is not looked up in Redis. Raises InvalidCursor if ``value`` is none of these or is a cursor above the
-    log's head, and BadRequest for a future time.
+    ``param`` is the parameter's name in errors. Raises InvalidCursor if ``value`` is none of these or is a cursor above
+    the log's head, and BadRequest for a future time.
     """
     cursor = _CURSOR_PATTERN.fullmatch(value)
     if cursor is not None:
         n = None if cursor[3] is None else int(cursor[3])
-        position = Position(int(cursor[1]), int(cursor[2]), n or 0)
-        if is_received(position):
-            return StreamStart(position, None)
-        return await _start_at_cursor(_ParsedCursor(value, position.ms, position.seq, n), log, now_ms, param)
+        return await _start_at_cursor(_ParsedCursor(value, int(cursor[1]), int(cursor[2]), n), log, now_ms, param)
     return await _start_at_time(value, log, param, await now_ms())
 
 

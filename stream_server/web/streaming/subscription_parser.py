@@ -1,17 +1,31 @@
 """Parses filter parameters into subscriptions (the filters of a stream). Clients with equal filters share one."""
 
+import re
+import sys
 from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import quote_plus
 
 from aiohttp import web
 
 from filters.registry import Registry
 from filters.rules.rule import Rule
 from filters.subscription import Subscription, parse_subscription
+from stream_server.errors import BadRequest
 from stream_server.runtime.work_thread import WorkThread
+from stream_server.web.streaming.followed_names import find_names
 
-MAX_CACHED_SUBSCRIPTIONS = 1024
-MAX_CACHED_SUBSCRIPTION_CHARS = 1024
-"""Longest subscription that the cache keeps, in characters. A thousand very long ones would take a gigabyte."""
+MAX_SHORT_CHARS = 1024
+"""Longest parameters, in characters, that are parsed in the event loop and remembered."""
+
+MAX_FILTER_BYTES = 32 * 2**20
+"""Most memory of the filters that are remembered: those of about 10,000 streams that all differ."""
+
+FILTER_BYTES, FILTER_BYTES_PER_CHAR = 2048, 32
+"""Memory of remembered filters, and for each character of their text."""
+
+MAX_DESCRIPTION_CHARS = 500
+"""Longest description of a stream's parameters in characters. A stream of 5,000 ids would keep 100 KB otherwise."""
 
 MAX_PENDING_PARSES = 10_000
 """Most rules and subscriptions that are parsed or wait for it. Each open request has one at most."""
@@ -23,55 +37,97 @@ MAX_CACHED_RULE_CHARS = 256
 """Longest rule that the cache keeps, in characters. A rule takes 3 KB of memory, one of a thousand characters 40 KB."""
 
 
-class SubscriptionParser:
-    """Parses filter parameters into immutable subscriptions. A cache lets equal short parameters share one of them.
+class AskedFilters(NamedTuple):
+    """What the parameters of a stream ask for, as far as their text tells it.
 
     Attributes:
+        parameters: The filters by their names.
+        subscription: The parsed filters. None if a thread must parse them, or Redis must name users before.
+        described: The parameters as a query, for the list of open streams.
+        since: The start of the stream as the client wrote it, or None.
+        explain: Whether each message says which filters matched.
+        impersonal: Whether every caller gets the same messages. None lets the filters determine this.
+    """
+
+    parameters: dict[str, str]
+    subscription: Subscription | None
+    described: str
+    since: str | None
+    explain: bool
+    impersonal: bool | None
+
+
+class KnownFilters:
+    """The filters of the texts that streams sent lately. The oldest are forgotten above :data:`MAX_FILTER_BYTES`."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, AskedFilters] = {}
+        self._bytes = 0
+
+    def get(self, text: str) -> AskedFilters | None:
+        """Return what a text asks for, or None if it is not remembered."""
+        return self._known.get(text)
+
+    def remember(self, text: str, asked: AskedFilters) -> None:
+        """Remember what a text asks for, which must depend on nothing but the text."""
+        if text not in self._known:
+            self._bytes += _weight(text)
+        self._known[text] = asked
+        while self._bytes > MAX_FILTER_BYTES:
+            oldest = next(iter(self._known))
+            del self._known[oldest]
+            self._bytes -= _weight(oldest)
+
+
+def _weight(text: str) -> int:
+    return FILTER_BYTES + FILTER_BYTES_PER_CHAR * len(text)
+
+
+class SubscriptionParser:
+    """Parses filter parameters into immutable subscriptions.
+
+    Attributes:
+        known: The filters that were parsed lately, by the text of a query.
         thread: Runs what may take long, because a client determines how long its rules are. The owner of the parser
             must close it.
     """
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
+        self.known = KnownFilters()
         busy = "too many long rules at the same time; try again"
         self.thread = WorkThread("rules", max_pending=MAX_PENDING_PARSES, busy_message=busy)
         # what joins the values of each parameter that may be repeated, if not a comma
         self.separators = {each.name: each.separator for each in registry.all() if each.separator != ","}
-        self._parse_cached = lru_cache(MAX_CACHED_SUBSCRIPTIONS)(self._parse)
         self._parse_rule_cached = lru_cache(MAX_CACHED_RULES)(self._parse_rule)
 
-    async def parse(
-        self, parameters: dict[str, str], *, explain: bool = False, impersonal: bool | None = None
-    ) -> Subscription:
-        """Return the subscription (the parsed filters) for ``parameters``.
+    def read(
+        self, parameters: dict[str, str], *, start_parameter: str = "since", impersonal: bool | None = None
+    ) -> AskedFilters:
+        """Return what the parameters ask for. Short filters without names of users are parsed at once.
+
+        Removes from ``parameters`` the flag ``explain`` and the parameter whose name is in ``start_parameter``; the
+        others are filters. Raises BadRequest for an invalid flag, and ParameterError for an invalid filter.
+        """
+        described = describe(parameters)
+        since = parameters.pop(start_parameter, None)
+        explain = pop_flag(parameters, "explain")
+        asked = AskedFilters(parameters, None, described, since, explain, impersonal)
+        is_short = sum(map(len, parameters)) + sum(map(len, parameters.values())) <= MAX_SHORT_CHARS
+        # The protocols of Twitter know ids only.
+        if not is_short or (impersonal is None and find_names(parameters)):
+            return asked
+        return asked._replace(subscription=self._parse(asked, parameters))
+
+    async def parse(self, asked: AskedFilters, parameters: dict[str, str]) -> Subscription:
+        """Return the subscription (the parsed filters) for ``parameters``, with the options of ``asked``.
 
         Raises ParameterError for an invalid filter, and Unavailable if too many long subscriptions are being parsed.
-        With ``explain`` each message says which filters matched. ``impersonal`` says whether every caller gets the same
-        messages; with None the filters determine this.
         """
-        short = self.parse_short(parameters, explain=explain, impersonal=impersonal)
-        if short is not None:
-            return short
-        pairs = tuple(sorted(parameters.items()))
-        return await self.thread.run(lambda: self._parse(pairs, explain, impersonal))
+        return await self.thread.run(lambda: self._parse(asked, parameters))
 
-    def parse_short(
-        self, parameters: dict[str, str], *, explain: bool = False, impersonal: bool | None = None
-    ) -> Subscription | None:
-        """Do as :meth:`parse` for short parameters. Return None for long ones, which need a thread."""
-        pairs = tuple(sorted(parameters.items()))
-        if sum(len(name) + len(value) for name, value in pairs) > MAX_CACHED_SUBSCRIPTION_CHARS:
-            return None
-        return self._parse_cached(pairs, explain, impersonal)
-
-    def _parse(
-        self,
-        pairs: tuple[tuple[str, str], ...],
-        explain: bool,  # noqa: FBT001 - lru_cache keys positional arguments
-        impersonal: bool | None,  # noqa: FBT001 - lru_cache keys positional arguments
-    ) -> Subscription:
-        """Parse filter parameters, given as sorted pairs, because the cache needs a hashable key."""
-        return parse_subscription(dict(pairs), self.registry, explain=explain, viewer_independent=impersonal)
+    def _parse(self, asked: AskedFilters, parameters: dict[str, str]) -> Subscription:
+        return parse_subscription(parameters, self.registry, explain=asked.explain, viewer_independent=asked.impersonal)
 
     async def parse_rule(self, text: str) -> Rule:
         """Parse the text of one filter rule. Raises ParameterError for an invalid rule."""
@@ -80,6 +136,29 @@ class SubscriptionParser:
 
     def _parse_rule(self, text: str) -> Rule:
         return Rule.parse(text, self.registry)
+
+
+def describe(parameters: dict[str, str]) -> str:
+    """Return the parameters as a query string for the list of open streams. Equal ones share one object."""
+    pairs = [f"{_quote(name)}={_quote(value)}" for name, value in parameters.items()]
+    return sys.intern("&".join(pairs)[:MAX_DESCRIPTION_CHARS])
+
+
+def _quote(text: str) -> str:
+    """Return ``text`` percent-encoded, in half of the time that `quote_plus` takes for it."""
+    return _UNSAFE.sub(lambda found: _quote_unsafe(found[0]), text)
+
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.~-]+")
+_quote_unsafe = lru_cache(256)(quote_plus)
+
+
+def pop_flag(parameters: dict[str, str], name: str) -> bool:
+    """Remove the parameter ``name`` and return it as a boolean, False if absent. Raises BadRequest if it is invalid."""
+    text = parameters.pop(name, "false")
+    if text not in {"true", "false"}:
+        raise BadRequest("true or false", param=name)
+    return text == "true"
 
 
 SUBSCRIPTION_PARSER = web.AppKey("subscriptions", SubscriptionParser)

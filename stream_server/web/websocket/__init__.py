@@ -10,7 +10,6 @@ frame parser exists only while a client sends something, so an idle connection t
 ``handshake``       checks the request that opens a WebSocket, and encodes the head of status 101
 ``framing``         the framings for the hub, and the answers to operations
 ``connection``      the transport of an open WebSocket, to which the hub writes
-``unproven``        the sockets that wait for their first message with a token
 ``operations``      the operations of a client: update, token, ping
 ``first_message``   proves a socket by its first message, and opens the stream
 ``opening``         opens WebSockets from requests

@@ -12,7 +12,7 @@ from aiohttp import web
 from stream_server.errors import ApiError, BadRequest, Unauthorized
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.hub.token_expiry import EMPTY_CONTEXT
-from stream_server.web.http.app_keys import CLAIMS, HUB
+from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, UNPROVEN
 from stream_server.web.http.request_limits import LIMITS, StreamPlace, reject_when_draining
 from stream_server.web.limits.rate_limit import CONNECTS
 from stream_server.web.streaming.stream import hello_bytes
@@ -29,7 +29,6 @@ from stream_server.web.websocket.operations import (
     start_stream,
     take_token,
 )
-from stream_server.web.websocket.unproven import UNPROVEN
 
 TOKEN_SECONDS = 5.0
 """Seconds in which a WebSocket that was opened without a token has to send one."""
@@ -59,7 +58,7 @@ class FirstMessage:
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(TOKEN_SECONDS, self._give_up, context=EMPTY_CONTEXT)
         connection.receiver, connection.on_lost = self, self._on_lost
-        self._app[UNPROVEN].add(self)
+        self._app[UNPROVEN].add(self.go_away)
 
     def on_text(self, payload: bytes) -> None:
         """Check the token in the client's first message. Any other message closes the socket."""
@@ -75,7 +74,8 @@ class FirstMessage:
 
     async def _prove(self, operation: Operation) -> None:
         try:
-            async with self._app[LIMITS].openings.place():
+            async with self._app[LIMITS].openings.place() as place:
+                self._request[OPENING] = place
                 await self._start(operation)
         except Exception as error:  # noqa: BLE001 - the client is told
             self._refuse(as_refusal(error), operation.echo)
@@ -131,5 +131,5 @@ class FirstMessage:
     def _forget(self) -> None:
         """Remove the socket from the sockets without a token."""
         self._timer.cancel()
-        self._app[UNPROVEN].discard(self)
+        self._app[UNPROVEN].discard(self.go_away)
         self._place()

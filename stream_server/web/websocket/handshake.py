@@ -6,18 +6,19 @@ origin, because browsers do not ask before, as they do for other requests.
 
 import binascii
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
 from hashlib import sha1
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 
 from stream_server.errors import BadRequest, Forbidden, UpgradeRequired
-from stream_server.web.http.app_keys import CONFIG
+from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.cors import allows_origin, request_origin
 from stream_server.web.http.query import query_pairs
-from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION, date_header
+from stream_server.web.http.request_limits import limit_headers
+from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION, X_REQUEST_ID, date_header
+from stream_server.web.http.stream_request import route_of
 from stream_server.web.websocket.deflate import ANSWER, accepts_deflate
 
 KEY_BYTES = 16
@@ -66,16 +67,16 @@ def negotiate_deflate(request: web.Request) -> bool:
     return accepts_deflate(",".join(request.headers.getall(hdrs.SEC_WEBSOCKET_EXTENSIONS, [])))
 
 
-def encode_head(request: web.Request, request_id: str, more: Mapping[str, str], *, compresses: bool) -> bytes:
-    """Return the head of status 101 for a checked request. No header in ``more`` has a line break."""
+def encode_head(request: web.Request, *, compresses: bool) -> bytes:
+    """Return the head of status 101 for a checked request."""
     fields = {
         "Upgrade": "websocket",
         "Connection": "Upgrade",
         "Sec-WebSocket-Accept": accept_key(request.headers[hdrs.SEC_WEBSOCKET_KEY]),
         **({"Sec-WebSocket-Extensions": ANSWER} if compresses else {}),
         "Server": SERVER_NAME,
-        "X-Request-Id": request_id,
-        **more,
+        X_REQUEST_ID: request[REQUEST_ID],
+        **limit_headers(request, route_of(request)),
         "Date": date_header(),
     }
     lines = ["HTTP/1.1 101 Switching Protocols", *map(": ".join, fields.items()), "", ""]

@@ -32,14 +32,13 @@ from stream_server.web.streaming.stream_plan import (
     StreamPlan,
     bind_filters,
     bind_user_filters,
-    describe,
     load_viewer,
     parse_filters,
     read_user_stream_kinds,
     require_scopes,
     stream_token,
 )
-from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER
+from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, describe
 from stream_server.web.websocket.connection import WebSocketConnection
 from stream_server.web.websocket.framing import encode_text
 
@@ -226,7 +225,7 @@ class Operations:
                 return bind_user_filters(app, kinds, await load_viewer(app, uid), position)
 
             return bind_own
-        subscription = await parse_filters(app, parameters, self._scopes)
+        subscription = await parse_filters(app, app[SUBSCRIPTION_PARSER].read(parameters), self._scopes)
 
         async def bind(position: Position) -> BoundFilters:
             viewer = None if subscription.viewer_independent else await load_viewer(app, uid)

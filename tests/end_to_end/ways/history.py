@@ -6,7 +6,13 @@ from typing import Any
 
 from tests.end_to_end.api import Api, mint
 from tests.end_to_end.people import Person, create_people, word
-from tests.stream_server.hub.visibility.model import HistoryEntry, State, is_open, visibility
+from tests.stream_server.hub.visibility.model import (
+    HistoryEntry,
+    State,
+    reaction_audience,
+    removal_audience,
+    visibility,
+)
 
 KINDS = "post,delete,follow,unfollow,like,comment,uncomment,protect,unprotect"
 """The kinds of events that are compared."""
@@ -152,23 +158,15 @@ class History:
 
     def _record_removal(self, kind: str, gone: HistoryEntry) -> None:
         more = {"text": gone.text, "undoes": gone, "on_post": gone.on_post}
-        audience = self.removal_audience(gone)
+        audience = removal_audience(gone, self.entries[gone.n :], self.state)
         gone.deleted_n = self.record(kind, audience, gone.author, gone.shown, gone.about, **more).n
-
-    def removal_audience(self, gone: HistoryEntry) -> str:
-        """Everybody if everybody could read what goes, else the audience that it had."""
-        later = [entry.before for entry in self.entries[gone.n :]] if gone.audience.startswith("followers:") else []
-        return "public" if any(is_open(gone, state) for state in [*later, self.state]) else gone.audience
 
     # Reactions.
 
     def _reaction_audience(self, uid: str, post: HistoryEntry) -> str:
         if post.audience.startswith("group:"):
             return post.audience
-        hidden = [one for one in dict.fromkeys((uid, post.author)) if one in self.state.protected]
-        if len(hidden) == 2:
-            return f"users:{uid},{post.author}"
-        return f"followers:{hidden[0]}" if hidden else "public"
+        return reaction_audience(uid, post.author, self.state)
 
     def _reactable(self, uid: str) -> list[HistoryEntry]:
         posts = self.readable(uid, self.posts)

@@ -11,6 +11,7 @@ from filters.index_keys import CONVERSATION, FLAG, QUOTED, Clause, Key, user_key
 from filters.registry import Registry
 from filters.rules.condition import RuleError
 from filters.rules.rule import MAX_CLAUSES, Rule
+from tests.filters.plugin import install
 from tests.filters.texts import post
 
 
@@ -64,7 +65,7 @@ class Private(Shouts):
 @pytest.fixture
 def more(registry: Registry) -> Registry:
     for filter_class in (Shouts, Narrow, Scoped, Private):
-        registry.register(filter_class)
+        install(registry, filter_class)
     return registry
 
 

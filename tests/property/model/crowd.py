@@ -9,7 +9,7 @@ import redis
 
 from stream_server.events.entry import Entry
 from stream_server.events.position import LOG_START
-from stream_server.jobs.workers import JobWorkers
+from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.store import Store
 from tests.property.model.journal import Journal
 from tests.property.model.moves import Move

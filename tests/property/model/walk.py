@@ -10,9 +10,9 @@ import redis
 from stream_server.errors import ApiError
 from stream_server.events.entry import Entry
 from stream_server.events.position import LOG_START, Position
-from stream_server.jobs.workers import JobWorkers
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.store import Store
 from tests.property.model.journal import Journal, about, as_logged
 from tests.property.model.state import Refused

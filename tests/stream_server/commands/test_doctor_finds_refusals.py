@@ -18,8 +18,8 @@ import pytest
 from stream_server.commands import doctor_redis
 from stream_server.commands.doctor_machine import CheckState
 from stream_server.errors import ApiError
-from stream_server.jobs.write_guard import WriteGuard
 from stream_server.store.store import Store
+from stream_server.store.write_guard import WriteGuard
 from tests import unprivileged
 from tests.command_line import COMMAND, Outcome, clean_environment, invoke, run
 from tests.redis_process import RedisProcess, newest

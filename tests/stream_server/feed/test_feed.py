@@ -64,14 +64,6 @@ async def test_a_silent_link_is_noticed_within_two_canary_checks(
     await eventually(lambda: node.feed.is_ready, what="the feed to be ready again")
 
 
-async def test_without_the_canary_a_silent_link_would_stay(without_canary: Node, writer: LogWriter) -> None:
-    """The control of the test above."""
-    writer.write(published=False)
-    assert writer.publish(LOG_START, b"{}") == 1  # through the same channel: the silence is not slowness
-    await eventually(lambda: without_canary.feed.malformed == 1, what="the feed to have heard what came after")
-    assert without_canary.received() == []
-
-
 async def test_a_time_without_writes_is_no_outage(
     node: Node, writer: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from stream_server.events.position import LOG_START
-from stream_server.feed.rollback_detector import RollbackDetector
 from tests.redis_process import RedisProcess
 from tests.stream_server.feed.node import LIMITS, LogWriter, Node
 from tests.stream_server.feed.returning_client import ReturningClient
@@ -126,33 +125,3 @@ async def test_a_client_that_applies_the_gaps_has_the_log_in_the_end(redis_serve
     assert losses >= 4
     assert backwards >= 2
     assert ghosts >= 4
-
-
-async def test_a_detector_that_compares_numbers_only_misses_posts(
-    redis_server: RedisProcess, redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The control of the test above."""
-
-    async def by_number(detector: RollbackDetector, *, check_all: bool) -> object:
-        assert isinstance(check_all, bool)
-        return await detector._log.head()
-
-    assert redis_url == redis_server.url
-    monkeypatch.setattr(RollbackDetector, "_inspect_log", by_number)
-    history = RandomHistory(redis_server, 0)
-    await history.open()
-    try:
-        for _ in range(6):
-            history.pen.write()
-        await eventually(lambda: all(node.hub.head.n == 6 for node in history.nodes), what="all to be received")
-        history.pen.lose(4, links=False)
-        for _ in range(6):
-            history.pen.write()
-        await eventually(lambda: all(node.hub.head.n == 8 for node in history.nodes), what="the numbers to be reached")
-        last = history.pen.write()
-        for client in history.clients:
-            await client.expect_cursor(last)
-        assert all(client.kept != history.pen.posts() for client in history.clients)
-        assert all(client.gaps == [] for client in history.clients)
-    finally:
-        await history.close()

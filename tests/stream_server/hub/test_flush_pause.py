@@ -52,36 +52,22 @@ def test_the_first_flush_and_those_of_an_idle_process_have_no_pause(clocks: Cloc
     assert clocks.pause.flush_share == pytest.approx(0.006 / 60)
 
 
-def test_a_process_with_slack_flushes_at_once(clocks: Clocks) -> None:
-    clocks.work(1.0, flushing=NO_PAUSE_PRESSURE * 0.9)
-    assert clocks.wait == 0
-    assert clocks.pause.flush_share == pytest.approx(NO_PAUSE_PRESSURE * 0.9, rel=0.1)
-
-
-def test_a_flood_waits_for_the_whole_tick_although_its_flushes_are_few(clocks: Clocks) -> None:
-    """The CPU time that goes to other work, as reading the flood, is pressure too."""
-    clocks.work(1.0, flushing=0.2, other=0.79)
-    assert clocks.pause.flush_share == pytest.approx(0.2, abs=0.02)
-    assert clocks.wait == pytest.approx(min(MAX_TICK_SECONDS, TICK_FLUSHES * STEP_SECONDS * 0.2))
-
-
-def test_the_tick_is_bounded(clocks: Clocks) -> None:
-    clocks.work(1.0, flushing=1.0)
-    clocks.pass_time(1.0, cpu_share=1.0)
-    clocks.pause.end_flush(1.0)
-    assert clocks.wait == pytest.approx(MAX_TICK_SECONDS)
-
-
-def test_a_busy_process_with_short_flushes_waits_shortly(clocks: Clocks) -> None:
-    clocks.work(1.0, flushing=0.0, other=1.0)
-    clocks.pause.end_flush(0.00001)
-    assert clocks.wait == pytest.approx(TICK_FLUSHES * 0.00001)
-
-
-def test_flushes_that_wait_for_a_shared_core_are_pressure(clocks: Clocks) -> None:
-    clocks.work(1.0, flushing=0.9, waiting_for_core=0.8)
-    assert clocks.pause.pressure == pytest.approx(0.9, rel=0.1)
-    assert clocks.wait > 0
+@pytest.mark.parametrize(
+    ("flushing", "other", "waiting_for_core", "wait"),
+    [
+        pytest.param(NO_PAUSE_PRESSURE * 0.9, 0.0, 0.0, 0.0, id="slack"),
+        pytest.param(0.2, 0.79, 0.0, TICK_FLUSHES * STEP_SECONDS * 0.2, id="other work is pressure too"),
+        pytest.param(0.9, 0.0, 0.8, MAX_TICK_SECONDS, id="so is waiting for a core"),
+        pytest.param(1.0, 0.0, 0.0, MAX_TICK_SECONDS, id="the tick is bounded"),
+        pytest.param(0.001, 0.999, 0.0, TICK_FLUSHES * STEP_SECONDS * 0.001, id="short flushes wait shortly"),
+    ],
+)
+def test_the_pause_follows_from_the_pressure_and_the_length_of_a_flush(
+    clocks: Clocks, flushing: float, other: float, waiting_for_core: float, wait: float
+) -> None:
+    clocks.work(1.0, flushing=flushing, other=other, waiting_for_core=waiting_for_core)
+    assert clocks.pause.flush_share == pytest.approx(flushing, abs=0.06)
+    assert clocks.wait == pytest.approx(min(MAX_TICK_SECONDS, wait), abs=1e-6)
 
 
 def test_pressure_that_has_passed_is_forgotten(clocks: Clocks) -> None:

@@ -112,14 +112,6 @@ async def test_a_gap_found_while_catching_up_ends_a_stream_of_saved_rules_with_r
     assert socket.messages()[-1]["code"] == "resync"
 
 
-async def test_the_cursor_of_an_empty_log_delivers_all_entries_without_a_gap(world: World) -> None:
-    for number in range(5):
-        world.post(str(number))
-    _, socket = world.open(LOG_START, firehose="true")
-    await eventually(lambda: len(socket.texts()) == 5)
-    assert "gap" not in socket.kinds()
-
-
 async def test_a_replay_whose_end_was_lost_ends_at_the_head(world: World) -> None:
     world.post("one")
     kept = world.post("two").position

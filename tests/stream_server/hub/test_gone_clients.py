@@ -4,9 +4,7 @@ import asyncio
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
@@ -97,20 +95,6 @@ async def test_a_live_client_that_stops_reading_is_dropped_after_heartbeat_and_w
     assert short.hub.counters.slow_demotions == 0
 
 
-async def test_without_heartbeats_a_live_client_that_stops_reading_would_stay(short: World) -> None:
-    """The control of the test above."""
-    unwatched = World(SHORT)
-    async with AsyncExitStack() as both:
-        sites = [listening_hub(world, partial(world.request, track="post")) for world in (short, unwatched)]
-        made, other = [await both.enter_async_context(one) for one in sites]
-        for one in (other, made):
-            await one.connect(1)
-            await one.world.until_live()
-            await fill(one.world)
-        await eventually(lambda: short.hub.counters.ended_streams["aborted"], what="the watched one to be gone")
-        assert unwatched.hub.count_live_clients() == 1
-
-
 async def test_a_client_that_reads_slowly_is_not_dropped(short: World) -> None:
     async with listening_hub(short, lambda: short.request(track="post")) as made:
         reads, _ = await made.connect(2)
@@ -166,21 +150,6 @@ async def test_a_client_whose_machine_vanished_while_catching_up_is_dropped() ->
         await stays.read_until(b"heartbeat")
 
 
-@linux
-async def test_without_the_dead_peer_check_a_client_whose_machine_vanished_would_stay(short: World) -> None:
-    """The control of the tests above."""
-    uncalled = started_world(SHORT)
-    uncalled.hub._heartbeats._dead_peer_check.check = lambda clients, min_silence_seconds: None  # type: ignore[method-assign]  # the mistake
-    async with AsyncExitStack() as both:
-        sites = [listening_hub(world, partial(world.request, track="post")) for world in (uncalled, short)]
-        for made in [await both.enter_async_context(one) for one in sites]:
-            (client,) = await made.connect(1)
-            await made.world.until_live()
-            client.vanish()
-        await eventually(lambda: short.hub.counters.ended_streams["aborted"], seconds=30, what="one to be noticed")
-        assert uncalled.hub.count_live_clients() == 1
-
-
 async def read_slowly(client: RawClient, last: bytes) -> bytes:
     """Read about 40 KB a second until ``last`` arrives."""
     came = b""
@@ -224,23 +193,6 @@ async def test_a_slow_client_with_a_small_tcp_window_gets_everything(since: Any)
         assert places == sorted(places)
         assert -1 not in places
         assert not world.hub.counters.ended_streams
-
-
-@pytest.mark.extended
-@linux
-async def test_tcp_user_timeout_would_reset_a_slow_client() -> None:
-    """The control of the test above: Linux takes a closed window for silence, though the client answers each probe."""
-    world = started_world(PATIENT)
-    async with listening_hub(world, lambda: world.request(track="post"), ROOMY_BYTES) as made:
-        (client,) = await made.connect(1, receive_bytes=16_384)
-        await world.until_live()
-        deadline = int(PATIENT.write_timeout_seconds * 1000)
-        connection = made.transports[0].get_extra_info("socket")
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, deadline)
-        publish_many(world)
-        with pytest.raises((ConnectionError, AssertionError)):
-            await asyncio.wait_for(read_slowly(client, b"the last"), 120)
-        await eventually(lambda: world.hub.counters.ended_streams == {"left": 1}, what="its end to be counted")
 
 
 @pytest.mark.extended

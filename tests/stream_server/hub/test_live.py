@@ -23,24 +23,6 @@ def _has_texts(socket: Socket, texts: list[str]) -> bool:
     return socket.texts() == texts
 
 
-async def test_a_stream_sends_hello_and_then_matching_posts(world: World) -> None:
-    _, socket = world.open(track="redis")
-    await world.until_live()
-    world.post("about redis")
-    world.post("about nothing")
-    await eventually(lambda: len(socket.messages()) == 2)
-    assert socket.kinds() == ["hello", "post"]
-    assert socket.texts() == ["about redis"]
-
-
-async def test_posts_between_connecting_and_live_are_delivered(world: World) -> None:
-    _, socket = world.open(firehose="true")
-    world.post("one")
-    await eventually(lambda: socket.texts() == ["one"])
-    world.post("two")
-    await eventually(lambda: socket.texts() == ["one", "two"])
-
-
 async def test_clients_with_equal_filters_share_one_group(world: World) -> None:
     _, first = world.open(track="a b,c")
     _, second = world.open(track="c,b a")
@@ -75,26 +57,6 @@ async def test_a_cursor_older_than_the_ring_is_served_from_the_log(without_ring:
     world.post("live")
     await eventually(lambda: socket.texts()[-1] == "live")
     assert socket.texts()[:-1] == [str(number) for number in range(600)]
-
-
-async def test_a_cursor_below_the_floor_gets_a_gap_with_its_count(without_ring: World) -> None:
-    world = without_ring
-    for number in range(10):
-        world.post(f"{number}")
-    world.log.floor_n = 4
-    _, socket = world.open(LOG_START, firehose="true")
-    await eventually(lambda: len(socket.texts()) == 6)
-    gap = socket.messages()[1]
-    assert (gap["kind"], gap["count"], gap["reason"], gap["from"]) == ("gap", 4, "trimmed", LOG_START.cursor)
-
-
-async def test_a_replay_omits_deleted_posts_and_sends_their_deletes(world: World) -> None:
-    gone = world.post("gone")
-    world.post("kept")
-    world.delete(gone)
-    _, socket = world.open(LOG_START, firehose="true")
-    await eventually(lambda: len(socket.texts()) == 2)
-    assert socket.texts() == ["kept", f"-{gone.position.status_number}"]
 
 
 async def test_a_replayed_repost_has_no_deleted_original(world: World) -> None:
@@ -145,17 +107,6 @@ async def test_a_follow_takes_effect_at_its_position_while_catching_up(world: Wo
     await world.until_live(2)
     await eventually(lambda: slow.texts() == live.texts())
     assert len(live.texts()) > 50
-
-
-async def test_a_revocation_ends_the_streams_of_one_token(world: World) -> None:
-    _, mine = world.open(user="1", firehose="true")
-    _, other = world.open(user="2", firehose="true")
-    await world.until_live(2)
-    world.revoke("1", "j")
-    await eventually(lambda: mine.kinds()[-1] == "goodbye")
-    world.post("on")
-    await eventually(lambda: other.texts() == ["on"])
-    assert mine.messages()[-1]["code"] == "token_revoked"
 
 
 async def test_a_stop_sends_the_waiting_frames_and_then_goodbye(world: World) -> None:
@@ -215,16 +166,6 @@ async def test_a_publisher_can_wait_until_a_burst_is_written(world: World) -> No
     assert len(socket.texts()) > 50
     await eventually(partial(_has_texts, socket, [str(number) for number in range(100)]))
     assert world.hub.counters.slow_demotions == 0
-
-
-async def test_a_full_socket_does_not_delay_the_publisher(world: World) -> None:
-    _, stuck = world.open(firehose="true")
-    await world.until_live()
-    stuck.block()
-    for number in range(100):
-        world.post(f"{number}")
-    await world.hub.live.flusher.drained()
-    assert world.hub.counters.slow_demotions == 1
 
 
 async def test_no_stream_misses_a_post_while_it_goes_live(world: World) -> None:

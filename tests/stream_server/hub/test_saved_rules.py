@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from filters.event import Event
-from filters.index_keys import IndexTerms
 from filters.rule import SavedRules
 from filters.rules.rule import Rule
-from filters.track import Track
 from stream_server.events.position import LOG_START
 from stream_server.hub.catchup.reader import MAX_RULES_PER_SLICE, SavedRulesCache
 from stream_server.store.social.saved_rules import StoredRule
@@ -37,23 +35,6 @@ async def test_a_message_names_all_matching_rules(world: World) -> None:
     assert _matched(socket) == [("tea", ["1", "2"]), ("coffee", ["3"])]
     assert socket.messages()[1]["matched"] == [{"id": "1", "tag": "tag 1"}, {"id": "2", "tag": "tag 2"}]
     assert list(socket.messages()[1])[-1] == "matched"
-
-
-async def test_rules_change_at_their_position_on_the_log(world: World) -> None:
-    _, socket = world.open(rules="saved", saved=TEA)
-    _, other = world.open(user="2", rules="saved", saved=TEA)
-    world.post("tea")
-    world.post("milk")
-    change = world.change_rules("1", {"5": "milk"}, removed=("1",))
-    world.post("tea again")
-    world.post("milk again")
-    await socket.expect_kinds("hello", "post", "effective", "post")
-    await other.expect_texts("tea", "tea again")
-    assert _matched(socket) == [("tea", ["1"]), ("milk again", ["5"])]
-    marker = socket.messages()[2]
-    assert (marker["added"], marker["removed"], marker["rules"]) == (["5"], ["1"], 1)
-    assert marker["cursor"] == change.position.cursor
-    assert "effective" not in other.kinds()
 
 
 async def test_streams_of_one_user_share_a_group_again_after_a_change(world: World) -> None:
@@ -222,39 +203,6 @@ async def test_a_replay_ends_at_its_end_position(world: World) -> None:
     _, empty = world.open(until=world.hub.head, firehose="true")
     await eventually(lambda: empty.finished, what="the end of nothing")
     assert empty.kinds() == ["hello", "goodbye"]
-
-
-def _break_track(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
-    """Let the filter `track` raise at texts with this word."""
-    matches, index_terms = Track.matches, Track.index_terms
-
-    def broken(self: Track, event: Event) -> bool:
-        if word in event.text:
-            raise ZeroDivisionError
-        return matches(self, event)
-
-    def inexact(self: Track) -> IndexTerms:
-        return IndexTerms((), index_terms(self).exact)
-
-    monkeypatch.setattr(Track, "matches", broken)
-    monkeypatch.setattr(Track, "index_terms", inexact)
-
-
-async def test_a_filter_that_raises_is_disabled_in_its_stream(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    _break_track(monkeypatch, "boom")
-    _, socket = world.open(track="boom,tea", follow="7")
-    _, other = world.open(user="2", follow="7,8")
-    world.post("tea", uid="8")
-    world.post("boom", uid="8")
-    world.post("tea", uid="8")
-    world.post("after", uid="7")
-    await socket.expect_kinds("hello", "post", "warning", "post")
-    assert socket.texts() == ["tea", "after"]
-    assert (socket.messages()[2]["code"], socket.messages()[2]["filter"]) == ("filter_disabled", "track")
-    await other.expect_texts("tea", "boom", "tea", "after")
-    assert world.hub.counters.filter_failures == 1
-    assert world.hub.catchup_reader.failures == 1
-    assert world.hub.live.index.failures == []
 
 
 async def test_a_narrowing_filter_that_raises_matches_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

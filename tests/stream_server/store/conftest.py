@@ -5,14 +5,16 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import redis
 
+from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, open_store
 
 
 @pytest.fixture
-async def store(redis_url: str) -> AsyncIterator[Store]:
-    async with open_store(redis_url) as made:
+async def store(redis_url: str, request: pytest.FixtureRequest) -> AsyncIterator[Store]:
+    """A store with the ``SIZES`` of the test's module, if it has some."""
+    async with open_store(redis_url, size_limits=getattr(request.module, "SIZES", SizeLimits())) as made:
         yield made
 
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from stream_server.jobs.workers import JobWorkers
+from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 
@@ -101,6 +101,10 @@ class Interruption:
         if begun < len(commands):
             replies += await self._exchange(commands[begun:], timeout_seconds)
         return replies
+
+
+async def nothing() -> None:
+    """Do nothing, as the action of an `Interruption`."""
 
 
 class RedisDump:

@@ -32,7 +32,6 @@ from stream_server.web.http import app_keys
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS, RequestLimits
-from stream_server.web.streaming.opener import StreamOpener
 from stream_server.web.streaming.subscription_parser import SUBSCRIPTION_PARSER, SubscriptionParser
 from tests.redis_process import RedisProcess
 from tests.stream_server import tokens
@@ -94,8 +93,7 @@ def header_seconds() -> float:
 async def address(app: web.Application, header_seconds: float) -> AsyncIterator[tuple[str, int]]:
     """The address of the app, behind the connections that the server uses."""
     timeouts = ConnectionTimeouts(header_seconds=header_seconds)
-    opener = StreamOpener(app)
-    door = FrontDoor(app, timeouts=lambda: timeouts, open_known=opener.open_known, shutdown_seconds=0.5)
+    door = FrontDoor(app, timeouts=lambda: timeouts, shutdown_seconds=0.5)
     await door.open([socket.create_server(("127.0.0.1", 0))])
     yield door.addresses[0][:2]
     await door.close()

@@ -12,6 +12,7 @@ from stream_server.app import serve_application
 from stream_server.config.settings import Config
 from stream_server.runtime.listening import listen_alone
 from stream_server.web.http import app_keys
+from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from tests.stream_server import tokens
 from tests.waiting import PATIENCE, eventually
 
@@ -98,7 +99,8 @@ async def running_server(
 
 
 async def _serve(config: Config, begun: "asyncio.Future[tuple[web.Application, int]]", leave: asyncio.Event) -> None:
-    listening = listen_alone("127.0.0.1", 0)
+    keepalive = ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds).keepalive
+    listening = listen_alone("127.0.0.1", 0, keepalive)
     async with serve_application(config, lambda: listening) as app:
         begun.set_result((app, listening.port))
         await leave.wait()

@@ -155,13 +155,6 @@ def test_every_search_advances_without_any_time() -> None:
     assert rounds <= held.head.n
 
 
-def test_the_time_limit_includes_building_blocks() -> None:
-    held = make_ring(position(0), BLOCK_ENTRIES)
-    made = ReplayIndex(held)
-    assert made.find_after(position(100), ReplayQuery(ALL, NOBODY), ENOUGH, 0.0) == ([], position(100))
-    assert made.find_after(position(0), ReplayQuery(ALL, NOBODY), ENOUGH, 0.0) == ([], position(2))
-
-
 def test_a_rollback_entry_is_found_by_every_search() -> None:
     held = make_ring(position(0), 5)
     word = Entry(position(6), "rollback", "-", b'{"wire":{"from":"1-0.1","to":"2-0.2"}}')

@@ -80,12 +80,6 @@ async def test_returning_clients_read_a_few_pages_in_an_iteration_of_the_loop(mo
     assert await max_pages_per_iteration(monkeypatch, world_with_words()) == 1
 
 
-async def test_without_the_limit_most_clients_would_read_in_one_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control of the test above."""
-    monkeypatch.setattr(scheduler, "MAX_ITERATION_SECONDS", 60.0)
-    assert await max_pages_per_iteration(monkeypatch, world_with_words()) > CLIENTS / 2
-
-
 def post_in_each_iteration(world: World) -> Callable[[], None]:
     """Let one more post come in each iteration of the loop, until the returned function is called."""
     loop = asyncio.get_running_loop()
@@ -167,31 +161,6 @@ async def test_the_pages_of_an_iteration_depend_on_how_long_they_take(pages: int
     await asyncio.gather(*readers)
 
 
-async def test_a_page_that_takes_long_ends_the_iteration() -> None:
-    clock = Clock()
-    waiting = CatchUpScheduler(clock)
-    for _ in range(100):
-        waiting.read_now(partial(clock.read_page, 0.0))
-    free = [waiting.is_free]
-    waiting.read_now(partial(clock.read_page, scheduler.MAX_ITERATION_SECONDS))
-    free.append(waiting.is_free)
-    await asyncio.sleep(0)
-    free.append(waiting.is_free)
-    assert free == [True, False, True]
-
-
-async def test_nobody_overtakes_those_who_wait() -> None:
-    clock = Clock()
-    waiting = CatchUpScheduler(clock)
-    waiting.read_now(partial(clock.read_page, SLOW))
-    readers = [asyncio.create_task(waiting.read_in_turn(0, partial(clock.read_page, SLOW))) for _ in range(5)]
-    while clock.now < 6 * SLOW:
-        await asyncio.sleep(0)  # looks at the queue in each iteration of the loop
-        assert not waiting.is_free
-    await asyncio.gather(*readers)
-    assert waiting.is_free
-
-
 async def test_the_error_of_a_page_reaches_its_reader_only() -> None:
     clock = Clock()
     waiting = CatchUpScheduler(clock)
@@ -208,21 +177,6 @@ async def test_the_error_of_a_page_reaches_its_reader_only() -> None:
     readers = [waiting.read_in_turn(0, read) for _ in range(3)]
     first, second, third = await asyncio.gather(*readers, return_exceptions=True)
     assert (first, type(second), third) == (1, ValueError, 3)
-
-
-async def test_served_waiters_are_forgotten() -> None:
-    clock, most = Clock(), 0
-    waiting = CatchUpScheduler(clock)
-
-    async def read() -> None:
-        for n in range(200):
-            await waiting.read_in_turn(n, partial(clock.read_page, SLOW))
-
-    readers = [asyncio.create_task(read()) for _ in range(20)]
-    while not all(reader.done() for reader in readers):
-        await asyncio.sleep(0)  # looks at the queue in each iteration of the loop
-        most = max(most, len(waiting._by_distance))
-    assert 10 <= most <= 3 * (20 + scheduler.MAX_FINISHED_WAITERS)
 
 
 async def test_the_filter_of_a_returning_client_sees_entries_with_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,18 @@ def is_open(h: HistoryEntry, now: State) -> bool:
     return which == "public" or (made_under_protection and not now.protected & set(who.split(",")))
 
 
+def removal_audience(gone: HistoryEntry, later: list[HistoryEntry], now: State) -> str:
+    """Return the audience of a delete, as the store chooses it: everybody if everybody could read what goes."""
+    states = [h.before for h in later] if gone.audience.startswith("followers:") else []
+    return "public" if any(is_open(gone, state) for state in [*states, now]) else gone.audience
+
+
+def reaction_audience(actor: str, author: str, now: State) -> str:
+    """Return the audience of what ``actor`` does with a post of ``author`` that is in no group."""
+    hidden = [uid for uid in dict.fromkeys((actor, author)) if uid in now.protected]
+    return "public" if not hidden else f"followers:{hidden[0]}" if len(hidden) == 1 else f"users:{actor},{author}"
+
+
 def in_audience(viewer: str, h: HistoryEntry, now: State) -> bool:
     """Whether the audience includes the viewer."""
     which, _, who = h.audience.partition(":")

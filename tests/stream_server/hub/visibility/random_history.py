@@ -11,13 +11,14 @@ from tests.stream_server.hub.visibility.model import (
     State,
     StreamModel,
     compare,
-    is_open,
     matches_anything,
     matches_followed,
     matches_home,
     matches_people,
     matches_word,
+    reaction_audience,
     received_events,
+    removal_audience,
 )
 from tests.stream_server.hub.world import Graph, Socket, World
 from tests.waiting import eventually
@@ -90,15 +91,9 @@ class RandomHistory:
     def delete(self) -> None:
         if self.posts:
             entry, post = self.posts.pop(self.source.randrange(max(0, len(self.posts) - 15), len(self.posts)))
-            entry = self.world.delete(entry, self.removal_audience(post))
+            entry = self.world.delete(entry, removal_audience(post, self.history[post.n :], self.state))
             happening = self.record(entry, post.author, post.shown, about=post.about, undoes=post)
             post.deleted_n = happening.n
-
-    def removal_audience(self, made: HistoryEntry) -> str:
-        """Return the audience of a delete, as the store chooses it: everybody if everybody could read what goes."""
-        owners = made.audience.startswith("followers:")
-        states = [h.before for h in self.history[made.n :]] if owners else []
-        return "public" if any(is_open(made, state) for state in [*states, self.state]) else made.audience
 
     def relate(self) -> None:
         """Begin or end a follow, a block or a mute. A block first ends both follows."""
@@ -147,16 +142,12 @@ class RandomHistory:
                 self.check(uid)
                 self.listeners = [one for one in self.listeners if one[0].user != uid]
 
-    def _deed_audience(self, actor: str, author: str) -> str:
-        hidden = [uid for uid in dict.fromkeys((actor, author)) if uid in self.state.protected]
-        return "public" if not hidden else f"followers:{hidden[0]}" if len(hidden) == 1 else f"users:{actor},{author}"
-
     def like(self) -> None:
         """Like a post that is in no group."""
         fitting = [post for _, post in self.posts if not post.audience.startswith("group:")]
         if fitting:
             post, actor = self.source.choice(fitting), self.actor()
-            audience = self._deed_audience(actor, post.author)
+            audience = reaction_audience(actor, post.author, self.state)
             status = {"id": post.about, "uid": post.author, "message": post.text}
             entry = self.world.publish("like", audience, source={"id": actor}, status=status)
             self.record(entry, actor, [actor, post.author], on_post=post)
@@ -169,7 +160,7 @@ class RandomHistory:
         fitting = [pair for pair in fitting if pair[1].author not in self.state.suspended]
         if fitting:
             entry, post = self.source.choice(fitting[-20:])
-            audience = post.audience if post.audience in mine else self._deed_audience(actor, post.author)
+            audience = post.audience if post.audience in mine else reaction_audience(actor, post.author, self.state)
             entry, text = self.world.comment("red indeed", actor, entry, audience), "red indeed"
             about = entry.position.status_number
             happening = self.record(entry, actor, [actor, post.author], text=text, on_post=post, about=about)
@@ -184,7 +175,7 @@ class RandomHistory:
             pair = self.source.choice(fitting)
             self.comments.remove(pair)
             entry, said = pair
-            made = self.world.uncomment(entry, self.removal_audience(said))
+            made = self.world.uncomment(entry, removal_audience(said, self.history[said.n :], self.state))
             more = {"text": said.text, "about": said.about}
             said.deleted_n = self.record(made, said.author, said.shown, undoes=said, on_post=said.on_post, **more).n
 

@@ -93,16 +93,6 @@ async def test_a_caller_that_leaves_ends_the_read_of_no_other() -> None:
     assert (first.cancelled(), store.read) == (True, ["1"])
 
 
-async def test_a_read_that_was_begun_ahead_serves_the_caller_that_comes_later() -> None:
-    store = Store()
-    viewers = store.cache(2 * VIEWER_WEIGHT)
-    read = viewers.start_reading("1")
-    assert viewers.start_reading("1") is read
-    await read
-    assert (await viewers.get("1")) is read.result()
-    assert (store.read, len(viewers._kept)) == (["1"], 1)
-
-
 async def test_a_read_that_nobody_uses_leaves_nothing() -> None:
     store = Store()
     viewers = store.cache(2 * VIEWER_WEIGHT)
@@ -156,17 +146,6 @@ async def test_viewers_of_which_some_page_may_show_lost_entries_are_read_again()
     assert (viewers.get_loaded("1") is None, viewers.get_loaded("2") is None) == (True, False)
     await waits
     assert store.read == ["1", "2", "3", "3"]
-
-
-async def test_a_kept_viewer_without_a_stream_hears_each_change(world: World) -> None:
-    world.viewer("1")
-    world.publish("block", "users:1", source=user_json("1"), target=user_json("7"))
-    world.publish("mute", "users:1", source=user_json("1"), target=user_json("8"))
-    world.relate("follow", "1", "9")
-    world.publish("block", "users:6", source=user_json("6"), target=user_json("1"))
-    viewer = world.viewer("1")
-    known = viewer.blocks.keys(), viewer.mutes.keys(), viewer.following.keys(), viewer.blockers.keys()
-    assert list(map(set, known)) == [{"7"}, {"8"}, {"9"}, {"6"}]
 
 
 async def test_a_stream_of_a_user_who_returns_obeys_a_block_made_meanwhile(world: World) -> None:

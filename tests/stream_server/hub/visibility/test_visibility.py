@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from typing import Any
 
 from stream_server.events.position import LOG_START
 from stream_server.hub.visibility.viewer import AccountStatus
@@ -27,65 +26,6 @@ async def test_a_block_moves_its_user_from_the_shared_group_to_a_private_view(wo
     world.post("red 4", uid="7")
     await eventually(lambda: ann.texts()[-1] == "red 4")
     assert ann.kinds().count("post") == 3
-
-
-async def test_a_block_hides_both_from_each_other(world: World) -> None:
-    _, blocker = world.open(user="1", track="red")
-    _, blocked = world.open(user="7", track="red")
-    await world.until_live(2)
-    world.publish("block", "users:1", source=user_json("1"), target=user_json("7"))
-    world.post("red of 1", uid="1")
-    world.post("red of 7", uid="7")
-    world.post("red of 8", uid="8")
-    await eventually(lambda: blocker.texts() == ["red of 1", "red of 8"])
-    await eventually(lambda: blocked.texts() == ["red of 7", "red of 8"])
-    assert "block" not in blocked.kinds()
-
-
-async def test_protected_posts_reach_only_approved_followers_and_their_author(world: World) -> None:
-    world.graphs["1"] = Graph(following={"7": 1})
-    old = world.post("red old", uid="7")
-    world.publish("protect", user=user_json("7"))
-    start = world.hub.head
-    streams = {uid: world.open(user=uid, track="red")[1] for uid in ("1", "2", "7")}
-    _, firehose = world.open(user="1", firehose="true")
-    await world.until_live(4)
-    secret = world.post("red secret", uid="7", audience="followers:7")
-    world.delete(old)
-    world.post("red open", uid="8")
-    gone = f"-{old.position.status_number}"
-    for uid, socket in streams.items():
-        mine = [gone, "red open"] if uid == "2" else ["red secret", gone, "red open"]
-        await socket.expect_texts(*mine)
-    await eventually(lambda: firehose.texts() == [gone, "red open"])
-    for uid in ("1", "2"):
-        _, again = world.open(start, user=uid, track="red")
-        await again.expect_last_text("red open")
-        assert ("red secret" in again.texts()) == (uid == "1")
-    world.delete(secret)
-    world.post("red end", uid="8")
-    await eventually(lambda: streams["2"].texts()[-1] == "red end")
-    assert f"-{secret.position.status_number}" not in streams["2"].texts()
-    await eventually(lambda: streams["1"].texts()[-2:] == [f"-{secret.position.status_number}", "red end"])
-
-
-async def test_a_hidden_original_is_removed_from_a_quote_and_hides_a_repost(world: World) -> None:
-    theirs = world.post("red original", uid="7")
-    _, shared = world.open(user="2", track="red")
-    world.graphs["1"] = Graph(blocks={"9": 1})
-    _, alone = world.open(user="1", track="red")
-    _, firehose = world.open(user="1", firehose="true")
-    await world.until_live(3)
-    world.publish("protect", user=user_json("7"))
-    world.post("red quote", uid="8", original=theirs)
-    world.post("", uid="8", original=theirs)
-    world.post("red end", uid="8")
-    _, replayed = world.open(theirs.position, user="1", firehose="true")
-    for socket in (shared, alone, firehose, replayed):
-        await socket.expect_texts("red quote", "red end")
-        status: Any = socket.messages()[1]["status"]
-        assert status["original"] is None
-        assert b"red original" not in socket.received
 
 
 async def test_a_suspension_ends_the_streams_of_a_user_and_hides_the_posts(world: World) -> None:

@@ -1,7 +1,7 @@
 """The fan-out of a new status: no hash until a worker claims it, or until a reader leaves the author."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -19,8 +19,9 @@ from tests.stream_server.store.job_queue import (
     drain,
     home,
     make_due,
+    nothing,
 )
-from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.people import People, new_key
 
 Meanwhile = Callable[[Store, "Scene"], Awaitable[object]]
 
@@ -33,10 +34,7 @@ class Scene:
         self.job = f"status-{status}"
 
 
-@pytest.fixture
-async def store(redis_url: str) -> AsyncIterator[Store]:
-    async with open_store(redis_url, size_limits=BY_JOBS) as made:
-        yield made
+SIZES = BY_JOBS
 
 
 @pytest.fixture
@@ -46,16 +44,12 @@ async def scene(store: Store, people: People, raw: Any) -> Scene:
     list_id = json.loads(await store.lists.create(follower, "friends", "", False, new_key()))["id"]
     await store.lists.add_member(follower, list_id, author, new_key())
     exchange = store._redis.run_pipeline
-    Interruption(store, 2, "before", _nothing, dies=True)
+    Interruption(store, 2, "before", nothing, dies=True)
     with pytest.raises(Killed):
         await people.status(author)
     store._redis.run_pipeline = exchange  # type: ignore[method-assign]  # back from the dead
     (status,) = raw.zrange("{core}:profile:" + author, 0, -1)
     return Scene(author, follower, list_id, status.decode())
-
-
-async def _nothing() -> None:
-    """Do nothing."""
 
 
 def _hashes(raw: Any) -> list[str]:

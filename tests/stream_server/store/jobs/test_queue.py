@@ -1,42 +1,43 @@
 """The job queue: leases and fences, failures and parking, and workers that find jobs."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.jobs.workers import JobWorkers
 from stream_server.store.jobs.queue import FAILURES_BEFORE_PARKING, ClaimedJob, PassResult
+from stream_server.store.jobs.workers import JobWorkers
 from stream_server.store.store import Store
-from tests.stream_server.store.job_queue import BY_JOBS, Interruption, Killed, drain, home, job_workers, make_due
-from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.job_queue import (
+    BY_JOBS,
+    Interruption,
+    Killed,
+    drain,
+    home,
+    job_workers,
+    make_due,
+    nothing,
+)
+from tests.stream_server.store.people import People, new_key
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_redis
 
 
-@pytest.fixture
-async def store(redis_url: str) -> AsyncIterator[Store]:
-    async with open_store(redis_url, size_limits=BY_JOBS) as made:
-        yield made
+SIZES = BY_JOBS
 
 
 async def _orphan(store: Store, people: People, raw: Any) -> tuple[str, str]:
     """Post a status whose request dies before its first pass. Returns the author and the job, which is due."""
     author = await people.user("ada")
     exchange = store._redis.run_pipeline
-    Interruption(store, 2, "before", _nothing, dies=True)
+    Interruption(store, 2, "before", nothing, dies=True)
     with pytest.raises(Killed):
         await people.status(author)
     store._redis.run_pipeline = exchange  # type: ignore[method-assign]  # back from the dead
     assert make_due(raw) == 1
     return author, raw.zrange("{core}:due", 0, 0)[0].decode()
-
-
-async def _nothing() -> None:
-    """Do nothing."""
 
 
 async def test_one_of_twenty_concurrent_claims_gets_the_job_and_its_lease(

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from stream_server.jobs.upkeep import RepairLoop
 from stream_server.store.jobs import repair
+from stream_server.store.jobs.upkeep import RepairLoop
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import BY_JOBS, check_timelines, drain, home, job_workers
 from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.scenes import dump
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_redis
@@ -76,29 +77,15 @@ FAULTS: dict[str, tuple[str, Callable[[World], tuple[Any, ...]]]] = {
 }
 
 
-READERS: dict[bytes, Callable[[Any, bytes], Any]] = {
-    b"string": lambda raw, key: raw.get(key),
-    b"hash": lambda raw, key: raw.hgetall(key),
-    b"set": lambda raw, key: raw.smembers(key),
-    b"zset": lambda raw, key: raw.zrange(key, 0, -1, withscores=True),
-    b"stream": lambda raw, key: raw.xrange(key),
-}
-
-
-def contents(raw: Any) -> dict[bytes, Any]:
-    """Return all data. DUMP would not do: it has the fields of a hash in an order that reading can change."""
-    return {key: READERS[raw.type(key)](raw, key) for key in raw.keys("*")}
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_each_fault_is_found_and_fixed(world: World, raw: Any, fault: str) -> None:
     kind, command = FAULTS[fault]
     world.damage(*command(world))
-    before = contents(raw)
+    before = dump(raw)
     (found,) = await world.store.repair.run(fix=False)
     assert found.kind == kind
     assert found.message
-    assert contents(raw) == before
+    assert dump(raw) == before
     assert await world.store.repair.run(fix=True) == [found]
     await drain(world.store, raw)
     assert await world.store.repair.run(fix=False) == []

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 
-from stream_server.store.redis.address import ClusterSeeds
+from stream_server.store.redis.address import RedisGroup
 from stream_server.store.redis.cluster_topology import CORE_SLOT, ClusterTopology
 from stream_server.store.redis.guided_connection import HostPort
 
@@ -47,7 +47,8 @@ class ScriptedNodes:
     def topology(self, *seeds: int) -> ClusterTopology:
         """Make the table of a cluster whose URL names these ports, or all."""
         addresses = tuple(at(port) for port in seeds or self.views)
-        made = ClusterTopology(ClusterSeeds(addresses, use_tls=False, credentials={}, tls_options={}), 1.0)
+        group = RedisGroup(addresses, is_cluster=True, use_tls=False, credentials={}, tls_options={})
+        made = ClusterTopology(group, 1.0)
         made.open_client = lambda node: _Client(self, node)  # type: ignore[assignment,method-assign,return-value]  # scripted
         return made
 

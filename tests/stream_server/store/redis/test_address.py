@@ -85,12 +85,12 @@ def test_settings_of_replicas_need_an_external_redis(name: str, value: str) -> N
 
 
 def test_a_sentinel_url_holds_credentials_of_redis_and_of_the_sentinels() -> None:
-    found = address.parse_sentinel_url(
+    found = address.parse_group_url(
         "rediss+sentinel://ann:p%40ss@a.example.org:1,[::1],b/my%20service/3"
         "?sentinel_username=sam&sentinel_password=x%26y&ssl_ca_certs=/ca.pem&ssl_check_hostname=no"
     )
     assert found is not None
-    assert found.sentinels == (("a.example.org", 1), ("::1", 26379), ("b", 26379))
+    assert found.hosts == (("a.example.org", 1), ("::1", 26379), ("b", 26379))
     assert (found.service, found.db, found.use_tls) == ("my service", 3, True)
     assert found.credentials == {"username": "ann", "password": "p@ss"}
     assert found.sentinel_credentials == {"username": "sam", "password": "x&y"}
@@ -100,6 +100,6 @@ def test_a_sentinel_url_holds_credentials_of_redis_and_of_the_sentinels() -> Non
 
 
 def test_only_sentinel_urls_are_parsed_as_such() -> None:
-    assert address.parse_sentinel_url("redis://localhost") is None
+    assert address.parse_group_url("redis://localhost") is None
     with pytest.raises(InvalidRedisUrl):
-        address.parse_sentinel_url("redis+sentinel://")
+        address.parse_group_url("redis+sentinel://")

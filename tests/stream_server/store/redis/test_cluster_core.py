@@ -70,21 +70,9 @@ async def opened(cluster: PrivateCluster) -> AsyncIterator[Open]:
             stack.push_async_callback(store.close)
             with store.allow_slow_replies(PATIENCE):
                 await store.open()
-            await eventually(lambda: _has_scripts_everywhere(store), what="the scripts on the whole shard")
             return store
 
         yield make
-
-
-def _has_scripts_everywhere(store: Store) -> bool:
-    loader = store._shard_scripts
-    assert loader is not None
-    return loader.nodes == set(loader._topology.core_nodes)
-
-
-def _knows_script(node: Node, store: Store) -> bool:
-    sha1 = str(store._scripts.call_command("job_claim", keys.META, ())[1])
-    return bool(node.run("SCRIPT", "EXISTS", sha1)[0])
 
 
 async def _stop_and_check(crowd: Crowd, cluster: PrivateCluster) -> None:
@@ -112,9 +100,8 @@ async def test_a_killed_primary_loses_no_write_that_a_replica_confirmed(cluster:
     await crowd.go_on(50)
     await _stop_and_check(crowd, cluster)
     assert all(writer.failures for writer in crowd.writers), "no write met the failover"
-    assert "NOSCRIPT" not in _errors(new)
-    cluster.start_again(old)  # it has lost the scripts, as each restarted Redis
-    await eventually(lambda: _knows_script(old, store), seconds=60, what="the scripts on the one that came back")
+    assert "NOSCRIPT" in _errors(new), "the promoted replica gets each script when it is called"
+    cluster.start_again(old)
 
 
 async def test_what_a_frozen_primary_makes_when_it_wakes_is_made_again_by_the_new_one(
@@ -189,7 +176,7 @@ async def test_while_the_slot_of_the_core_is_moved_nothing_runs_and_no_second_lo
     cluster.open_slot(CORE_SLOT, core, target)
     await assert_refused()
     assert target.run("CLUSTER", "COUNTKEYSINSLOT", CORE_SLOT) == 0
-    _check_control(target, fork.commands[0], store._scripts.texts)
+    _check_control(target, fork.commands[0], [script.text for script in store._scripts._scripts.values()])
     with monkeypatch.context() as patch:  # without the key that never exists, a repetition and a job go on
         patch.setattr(scripts_module, "CORE_KEYS", (keys.META,))
         await store.statuses.create(uid, StatusDraft(message="before"), request)
@@ -297,7 +284,6 @@ async def test_the_user_of_servers_has_all_rights_that_a_cluster_needs(cluster: 
         node.run("ACL", "LOG", "RESET")
     url = cluster.url.replace("//", "//srv:secret@")
     async with open_store(url, replica_url=url) as store:
-        await eventually(lambda: _has_scripts_everywhere(store), what="the scripts on the whole shard")
         ann, bob = [await People(store).user(login) for login in ("Ann", "Bob")]
         await store.follows.follow(bob, ann, new_key())
         await People(store).status(ann)

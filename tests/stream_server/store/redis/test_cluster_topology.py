@@ -166,21 +166,6 @@ async def test_a_node_named_during_a_question_is_asked_by_the_next(monkeypatch: 
     await topology.close()
 
 
-async def test_a_change_of_the_core_shard_is_told_once() -> None:
-    nodes = ScriptedNodes(p7001=shard("a", 7001, replica="slave"))
-    topology, told = nodes.topology(), list[tuple[HostPort, ...]]()
-    topology.on_core_shard = told.append
-    await topology.refresh()
-    await topology.refresh()
-    nodes.views[7001] = shard("a", 7001, replica="slave,fail")
-    await topology.refresh()
-    nodes.views[7001] = [Member("a", 7001, primary="ar", flags="slave"), Member("ar", 7002, str(CORE_SLOT), epoch=9)]
-    await topology.refresh()
-    assert told == [(at(7001), at(7002)), (at(7001),), (at(7002), at(7001))]
-    assert topology.core_nodes == told[-1]
-    await topology.close()
-
-
 async def test_a_replica_that_comes_is_known_after_the_next_question_and_the_same_answer_changes_nothing() -> None:
     failed = Member("s", 7003, primary="a", flags="slave,fail")
     nodes = ScriptedNodes(p7001=[*shard("a", 7001, replica="slave"), failed])

@@ -79,6 +79,26 @@ async def test_derived_data_are_those_of_one_redis(store: Store, cluster: Privat
     assert {cluster.owner(slot) for slot in homes} == set(cluster.primaries()[1:]), "all shards have homes"
 
 
+async def test_nothing_is_lost_while_slots_move(store: Store, cluster: PrivateCluster) -> None:
+    people, posted = People(store), list[str]()
+    author, *readers = await people.users(USERS)
+    for reader in readers:
+        await store.follows.follow(reader, author, new_key())
+    _, source, target = cluster.primaries()
+    slots = cluster.slots(source)
+    moving = [slot for slot in map(_home_slot, readers) if slot in slots]
+    others = [slot for slot in slots if slot not in moving][:40]
+    resharding = asyncio.create_task(asyncio.to_thread(cluster.reshard, source, target, [*moving, *others]))
+    while not resharding.done():
+        posted.append((await people.status(author))["id"])
+    await resharding
+    await drain(store, cluster)
+    for reader in readers:
+        assert _home(cluster, reader) == posted
+    assert router_of(store).follow_ups["moved"] > 0
+    assert await store.repair.run(fix=False) == []
+
+
 async def test_a_key_that_is_not_at_its_owner_any_more_is_found_by_asking(
     store: Store, cluster: PrivateCluster
 ) -> None:

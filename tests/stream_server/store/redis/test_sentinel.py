@@ -63,7 +63,7 @@ def replica(port: int, link: str = "ok", **more: bool) -> dict[str, Any]:
 
 
 def _sentinels(*clients: Knowing, replica: bool = False, seconds: float = PATIENCE) -> Sentinels:
-    watched = address.parse_sentinel_url(URL)
+    watched = address.parse_group_url(URL)
     assert watched is not None
     made = Sentinels(watched, seconds, replica=replica)
     made._clients = list(clients)  # type: ignore[arg-type]  # in the place of those that were made, which are not connected
@@ -144,7 +144,6 @@ async def test_polling_follows_a_failover_through_errors(monkeypatch: pytest.Mon
     client = Knowing(primary(1), GONE, changing(1, 1), primary(2, 1))
     sentinels = _sentinels(client)
     assert await sentinels.resolve() == ("10.0.0.1", 1)
-    sentinels.start_polling()
     await eventually(lambda: sentinels.address == ("10.0.0.1", 2))
     await sentinels.close()
     assert not [task for task in asyncio.all_tasks() if "Redis address" in task.get_name()]
@@ -182,7 +181,7 @@ async def test_only_a_healthy_replica_is_used_and_kept(monkeypatch: pytest.Monke
 
 
 def test_no_password_is_in_a_repr() -> None:
-    watched = address.parse_sentinel_url(URL)
+    watched = address.parse_group_url(URL)
     assert watched is not None
     sentinels = Sentinels(watched, 1.0)
     shown = repr(sentinels) + repr(watched) + "".join(repr(client) for client in sentinels._clients)

@@ -1,24 +1,18 @@
 """The timelines of several new statuses, which other sites send at once, are written together."""
 
-from collections.abc import AsyncIterator
 from typing import Any
-
-import pytest
 
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.social.ingest import Ingested
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import check_timelines, drain, forget_scripts_before_transactions, home
-from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.people import People, new_key
 
 PASS = 5
 
 
-@pytest.fixture
-async def store(redis_url: str) -> AsyncIterator[Store]:
-    async with open_store(redis_url, size_limits=SizeLimits(fanout_batch_size=PASS)) as made:
-        yield made
+SIZES = SizeLimits(fanout_batch_size=PASS)
 
 
 async def _ids(store: Store, lines: list[Any]) -> list[str]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from stream_server.errors import Unavailable
-from stream_server.jobs.upkeep import IdleHomesLoop
 from stream_server.store import keys
 from stream_server.store.jobs.queue import ClaimedJob
+from stream_server.store.jobs.upkeep import IdleHomesLoop
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import ScriptArgument, SizeLimits
 from stream_server.store.social.statuses import StatusDraft

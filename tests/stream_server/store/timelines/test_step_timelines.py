@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -14,7 +13,16 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits, load_scripts
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
-from tests.stream_server.store.job_queue import BY_JOBS, Interruption, Killed, check_timelines, drain, home, members
+from tests.stream_server.store.job_queue import (
+    BY_JOBS,
+    Interruption,
+    Killed,
+    check_timelines,
+    drain,
+    home,
+    members,
+    nothing,
+)
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.scenes import ids
 
@@ -23,10 +31,7 @@ MOST_MERGED_IN_STEP = 300
 LOG, DUE = "{core}:log", "{core}:due"
 
 
-@pytest.fixture
-async def store(redis_url: str) -> AsyncIterator[Store]:
-    async with open_store(redis_url, size_limits=SizeLimits(timeline_max=CAP, step_timelines=STEP)) as made:
-        yield made
+SIZES = SizeLimits(timeline_max=CAP, step_timelines=STEP)
 
 
 async def _followed(store: Store, people: People, count: int) -> tuple[str, list[str]]:
@@ -40,7 +45,7 @@ async def test_one_script_posts_and_another_deletes(store: Store, people: People
     author, (fan, *_) = await _followed(store, people, 2)
     list_id = json.loads(await store.lists.create(fan, "friends", "", False, new_key()))["id"]
     await store.lists.add_member(fan, list_id, author, new_key())
-    round_trips = Interruption(store, 99, "before", _nothing, dies=False)
+    round_trips = Interruption(store, 99, "before", nothing, dies=False)
     status = await people.status(author)
     assert members(raw, keys.list_timeline(list_id)) == home(raw, author) == home(raw, fan) == {status["id"]}
     await store.likes.like(fan, status["id"], new_key())
@@ -49,10 +54,6 @@ async def test_one_script_posts_and_another_deletes(store: Store, people: People
     assert 99 - round_trips._k == 4
     assert home(raw, author) | home(raw, fan) | members(raw, keys.list_timeline(list_id)) == set()
     assert raw.keys("{core}:comment*") == raw.keys("{core}:like*") == raw.keys(DUE) == []
-
-
-async def _nothing() -> None:
-    """Do nothing."""
 
 
 async def test_more_readers_than_one_step_changes_get_a_job(store: Store, people: People, raw: Any) -> None:
@@ -70,7 +71,7 @@ async def test_a_delete_during_the_fan_out_of_another_server_takes_its_job(
 ) -> None:
     author, (fan, *_) = await _followed(store, people, 1)
     async with open_store(redis_url, size_limits=BY_JOBS) as other:
-        Interruption(other, 2, "before", _nothing, dies=True)
+        Interruption(other, 2, "before", nothing, dies=True)
         with pytest.raises(Killed):
             await People(other).status(author)
     (status,) = members(raw, "{core}:profile:" + author)

@@ -1,6 +1,5 @@
 """The scenarios of chapter 8 with five timelines per pass: create, follow, syndicate, refill, clean up."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -18,17 +17,13 @@ from tests.stream_server.store.job_queue import (
     job_workers,
     members,
 )
-from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.people import People, new_key
 from tests.waiting import PATIENCE
 
 PASS, CAP = 5, 20
 
 
-@pytest.fixture
-async def store(redis_url: str) -> AsyncIterator[Store]:
-    sizes = SizeLimits(timeline_max=CAP, fanout_batch_size=PASS, step_timelines=0)
-    async with open_store(redis_url, size_limits=sizes) as made:
-        yield made
+SIZES = SizeLimits(timeline_max=CAP, fanout_batch_size=PASS, step_timelines=0)
 
 
 async def _followed(store: Store, people: People, count: int) -> tuple[str, list[str]]:

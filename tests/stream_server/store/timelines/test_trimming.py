@@ -1,7 +1,6 @@
 """Timelines that are trimmed now and then: bounded, and never shown beyond their maximum."""
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,16 +9,13 @@ from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
-from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import ids, read_pages
 
 CAP = 6
 
 
-@pytest.fixture
-async def store(redis_url: str) -> AsyncIterator[Store]:
-    async with open_store(redis_url, size_limits=SizeLimits(timeline_max=CAP, step_timelines=0)) as made:
-        yield made
+SIZES = SizeLimits(timeline_max=CAP, step_timelines=0)
 
 
 def _let_one_addition_trim_in(adds: int, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 
 import pytest
-import uvloop
 
-from stream_server.runtime.listening import LISTEN_BACKLOG, listen_alone
+from stream_server.runtime.listening import listen_alone
 from stream_server.web.http import acceptor
 from stream_server.web.http.acceptor import Acceptor
 from tests.waiting import PATIENCE, eventually
@@ -85,34 +84,3 @@ async def test_a_client_that_has_left_already_is_no_error(
     accepting.accept_waiting()
     await eventually(lambda: Echo.made == 3 and not accepting._tasks)
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
-
-
-def test_uvloop_accepts_many_connections_in_an_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acceptor, "MAX_ACCEPTED_AT_ONCE", 20)
-    assert uvloop.run(iterations_to_accept(200)) < 40
-
-
-def test_uvloop_alone_accepts_one_connection_in_an_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control of the test above, and the reason for the acceptor."""
-    monkeypatch.setattr(acceptor, "MAX_ACCEPTED_AT_ONCE", 0)
-    assert uvloop.run(iterations_to_accept(200)) >= 200
-
-
-async def iterations_to_accept(count: int) -> int:
-    """Return the iterations of the loop from the moment at which ``count`` clients wait until all are accepted."""
-    loop, before, iterations = asyncio.get_running_loop(), Echo.made, 0
-    with listen_alone("127.0.0.1", 0) as listeners, ExitStack() as stack:
-        (listener,) = listeners.sockets
-        accepting = Acceptor(listener, Echo)
-
-        def make() -> Echo:
-            accepting.accept_waiting()
-            return Echo()
-
-        server = await loop.create_server(make, sock=listener, backlog=LISTEN_BACKLOG)
-        connect(stack, listener, count)
-        while Echo.made < before + count:
-            iterations += 1
-            await asyncio.sleep(0)
-        server.close()
-    return iterations

@@ -53,7 +53,7 @@ async def test_a_server_answers_on_each_of_its_addresses_and_leaves_all(
 ) -> None:
     """Several connections wait at each address, so that the server accepts some of them by itself."""
 
-    def listen(host: str, port: int) -> Listeners:
+    def listen(host: str, port: int, _: object) -> Listeners:
         first = listen_alone(host, port)
         return Listeners([*first.sockets, *listen_alone("::1", first.port).sockets])
 
@@ -131,7 +131,7 @@ def wait_before(
 
 
 async def test_a_stream_whose_head_is_sent_gets_goodbye(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    stop_before_hand_over(server, monkeypatch)
+    stop_before_the_hub_has_it(server, monkeypatch)
     reader, writer = await server.send_raw("GET /v1/stream?track=x HTTP/1.1")
     came = await reader.read()
     assert came.endswith(b"\r\n0\r\n\r\n")
@@ -141,16 +141,17 @@ async def test_a_stream_whose_head_is_sent_gets_goodbye(server: RunningServer, m
     await server.ended
 
 
-def stop_before_hand_over(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def stop_before_the_hub_has_it(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the server begin to stop after a stream was accepted, and before the hub knows the stream."""
-    hub, shutdown, real = server.app[app_keys.HUB], server.app[app_keys.SHUTDOWN], Connection.hand_over
+    hub, shutdown, real = server.app[app_keys.HUB], server.app[app_keys.SHUTDOWN], Connection.own
 
-    def hand_over(connection: Connection, *arguments: Any) -> None:
-        assert len(hub.registry) == 0
-        hub.stop(shutdown.next_disconnect_reason)
-        real(connection, *arguments)
+    def own(connection: Connection) -> asyncio.Transport:
+        if not hub.is_stopping:
+            assert len(hub.registry) == 0
+            hub.stop(shutdown.next_disconnect_reason)
+        return real(connection)
 
-    monkeypatch.setattr(Connection, "hand_over", hand_over)
+    monkeypatch.setattr(Connection, "own", own)
 
 
 async def test_a_known_gap_is_in_one_write_with_hello(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +159,7 @@ async def test_a_known_gap_is_in_one_write_with_hello(server: RunningServer, mon
     assert (await server.request("POST", "/v1/statuses", json={"message": "x"}))[0] == 201
     await eventually(lambda: server.app[app_keys.HUB].head.n > 0)
     head = server.app[app_keys.HUB].head
-    stop_before_hand_over(server, monkeypatch)
+    stop_before_the_hub_has_it(server, monkeypatch)
     astray = f"{head.ms - 1}-7"
     reader, writer = await server.send_raw(
         f"GET /v1/stream?track=y&since={astray} HTTP/1.1\r\nAccept: application/x-ndjson"

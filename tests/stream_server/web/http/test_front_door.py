@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from stream_server.hub.catchup.ring import Ring
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.web.http import app_keys, start_queue
 from stream_server.web.http.connection import Connection
@@ -22,7 +23,6 @@ from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.stream_request import StreamRequest, StreamRoutes
-from stream_server.web.streaming import opener
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 from tests.waiting import PATIENCE, eventually
@@ -132,8 +132,19 @@ async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes, bytes]:
         return int(lines[0].split()[1]), b"\r\n".join(lines), await reader.readexactly(length)
 
 
+UPGRADE = (
+    "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==",
+)  # fmt: skip
+
 KNOWN = {
     "plain": ("track=x", True),
+    "my own": ("/v1/stream/user?kinds=post", True),
+    "my own, with gzip": ("/v1/stream/user", True, "Accept-Encoding: gzip"),
+    "a protocol of Twitter": ("/1.1/statuses/filter.json?track=x", True),
+    "a later protocol of Twitter": ("/2/tweets/sample/stream", True),
+    "a WebSocket": ("track=x", True, *UPGRADE),
+    "my own WebSocket": ("/v1/stream/user", True, *UPGRADE),
     "escapes": ("track=a%20b%2Cc+d", True),
     "several": ("track=x,y&language=en&kinds=post", True),
     "rules": ("rule=t:cats%20dogs&rule=birds", True),
@@ -150,52 +161,47 @@ KNOWN = {
     "saved rules": ("rules=saved", False),
     "a start": ("track=x&since=-1m", False),
     "a cursor that only Redis knows": ("track=x", False, "Last-Event-ID: 0-0.0"),
+    "a cursor that the process knows": ("track=x&since=1795197600000-0.0", True),
     "a rule with a login": ("rule=from:ann", False),
     "long filters": ("track=" + ",".join(f"word{number}" for number in range(200)), False),
 }
-"""Queries with headers, and whether the process knows all that a stream with them needs."""
+"""Queries or targets with headers, and whether the process knows all that a stream with them needs."""
 
 CHANGING = re.compile(rb"Date: [^\r]+|[0-9a-f]{16}|\d{4}-\d\d-\d\dT[0-9:.]+Z|\d{13}-\d+\.\d+")
 
 
-@pytest.mark.parametrize(("query", "is_known", "headers"), [(q, k, h) for q, k, *h in KNOWN.values()], ids=KNOWN)
+@pytest.mark.parametrize(("target", "is_known", "headers"), [(t, k, h) for t, k, *h in KNOWN.values()], ids=KNOWN)
 @pytest.mark.usefixtures("remembering")
-async def test_a_stream_that_is_opened_at_once_begins_as_one_that_every_check_has_seen(
-    world: World, address: Address, app: web.Application, monkeypatch: pytest.MonkeyPatch, query: str,
+async def test_a_stream_that_is_opened_at_once_begins_as_one_that_has_asked_redis(
+    world: World, address: Address, app: web.Application, monkeypatch: pytest.MonkeyPatch, target: str,
     headers: list[str],
     is_known: bool,  # noqa: FBT001 - a parameter
 ) -> None:  # fmt: skip
-    request = stream_request(await world.user("ann"), query, *headers)
-    opened, begun = list[str](), list[bytes]()
+    path, _, query = target.rpartition("?") if target.startswith("/") else ("/v1/stream", "", target)
+    path, query = (path, query) if path else (query, "")
+    request = stream_request(await world.user("ann"), query, *headers).replace(b"/v1/stream", path.encode(), 1)
+    begun, waited = list[bytes](), list[int]()
+    go_on = FrontDoor._go_on
 
-    def note(request: Any) -> bool:
-        opened.append(request.path)
-        return True
+    def note(*arguments: Any) -> bool:
+        waited.append(len(begun))
+        return go_on(*arguments)
 
-    async def begin() -> None:
+    monkeypatch.setattr(FrontDoor, "_go_on", note)
+    monkeypatch.setattr(Ring, "contains", lambda _, position: position.ms > 0)
+    for _ in range(3):  # the process knows the token and the user after the first
         async with connected(address, app) as (reader, writer):
             writer.write(request)
             async with asyncio.timeout(PATIENCE):
                 head = await reader.readuntil(b"\r\n\r\n")
-                size = int(await reader.readline(), 16)
-                body = await reader.readexactly(size)
+                body = await reader.read(65_536)
         if b"gzip" in head:
-            body = zlib.decompressobj(31).decompress(body)
+            body = zlib.decompressobj(31).decompress(body.partition(b"\r\n")[2])
         begun.append(CHANGING.sub(b"", head + body))
-
-    real = {name: getattr(opener, name) for name in ("open_stream_now", "start_stream")}
-    for name, open_ in real.items():
-        monkeypatch.setattr(opener, name, lambda *arguments, open_=open_: note(arguments[0]) and open_(*arguments))
-    with monkeypatch.context() as patch:
-        patch.setattr(opener.StreamOpener, "_known_claims", lambda *_: None)
-        await begin()  # the process knows the token and the user now
-    await begin()
-    await begin()
-    assert opened == ["/v1/stream"] * 2 * is_known
-    assert b" 200 OK" in begun[0]
+    assert waited == ([0] if is_known else [0, 1, 2])
+    assert begun[0].startswith((b"HTTP/1.1 200 OK", b"HTTP/1.1 101"))
     assert begun[1:] == begun[:1] * 2
-    counted = app[app_keys.METRICS].http.requests
-    assert counted["GET", "/v1/stream", 200] == 3
+    assert app[app_keys.METRICS].http.requests["GET", path, 200] == 3
 
 
 REFUSALS = {

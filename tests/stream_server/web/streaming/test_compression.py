@@ -85,14 +85,6 @@ def test_each_write_is_decoded_at_once(size: int) -> None:
         assert decoder.decompress(deflate(data)) == data
 
 
-def test_equal_streams_have_equal_framings() -> None:
-    """Groups compare framings, and share single frames by their function."""
-    assert compress_framing(LINES) == compress_framing(LINES)
-    assert compress_framing(LINES).wrap is compress_framing(LINES).wrap
-    assert compress_framing(LINES) != LINES
-    assert compress_framing(LINES) != compress_framing(LINES, apart=True)
-
-
 @pytest.mark.parametrize("framing", [LINES, EVENTS])
 def test_messages_that_are_packed_apart_do_not_shorten_each_other(framing: Any) -> None:
     end = b"\n\n" if framing is EVENTS else b"\n"

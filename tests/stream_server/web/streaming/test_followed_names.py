@@ -21,9 +21,8 @@ async def test_logins_and_foreign_ids_become_ids_in_their_places(world: World, a
         ("ANN", ann),
         (f"12,@me,foreign:{EXOTIC},ann,zoe,7", f"12,@me,{zoe},{ann},{zoe},7"),
     ):
-        parameters = {"follow": text, "track": "ann"}
-        await resolve_followed(store.users, parameters)
-        assert parameters == {"follow": expected, "track": "ann"}
+        resolved = await resolve_followed(store.users, {"follow": text, "track": "ann"})
+        assert resolved == {"follow": expected, "track": "ann"}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,6 @@ from stream_server.errors import ApiError, Unavailable
 from stream_server.events.position import EPOCH_MS, LOG_START, Position, format_iso_time
 from stream_server.hub.client import StreamToken, SubscribeRequest
 from stream_server.store import keys
-from stream_server.store.log.event_log import EventLog, LogLookup
 from stream_server.store.store import Store
 from stream_server.web.dialects import v2
 from stream_server.web.http.app_keys import HUB, STORE
@@ -108,22 +107,10 @@ async def test_what_is_neither_a_time_nor_a_position_of_the_log_is_refused_by_na
     assert (refused.value.error_code, refused.value.param) == (code, "since")
 
 
-async def test_a_cursor_of_a_received_entry_needs_no_redis(store: Store) -> None:
-    received, asked = {at(8)}, []
-
-    async def locate(ms: int, seq: int) -> LogLookup:
-        asked.append((ms, seq))
-        return await EventLog.look_up(store.log, ms, seq)
-
-    log = cast("EventLog", SimpleNamespace(look_up=locate, verify_feed=store.log.verify_feed))
-    held = received.__contains__
-    assert await resolve_start(at(8).cursor, log, now_ms=now, param="since", is_received=held) == (at(8), None)
-    assert asked == []
-    assert await resolve_start(at(8).entry_id, log, now_ms=now, param="since", is_received=held) == (at(8), None)
-    position, lost = await resolve_start(f"{at(8).entry_id}.7", log, now_ms=now, param="since", is_received=held)
+async def test_a_cursor_with_the_number_of_another_entry_starts_with_a_gap(store: Store) -> None:
+    position, lost = await resolve_start(f"{at(8).entry_id}.7", store.log, now_ms=now, param="since")
     assert position == at(6)
     assert lost is not None
-    assert set(asked) == {at(8)[:2]}
 
 
 async def test_a_future_time_that_the_log_has_is_accepted(store: Store) -> None:

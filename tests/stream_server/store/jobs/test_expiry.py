@@ -20,8 +20,9 @@ from stream_server.config import config
 from stream_server.config.settings import InvalidSetting
 from stream_server.events.position import LOG_START, created_ms, format_iso_time
 from stream_server.feed.log_reader import LogReader
-from stream_server.jobs.expiry_loop import ArchiveFailure, ExpiryLoop, StatusArchive, make_expiry_loop
 from stream_server.store import keys
+from stream_server.store.jobs.archive import ArchiveFailure, StatusArchive
+from stream_server.store.jobs.expiry import ExpiryLoop, make_expiry_loop
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
@@ -271,7 +272,7 @@ async def test_nothing_leaves_while_the_archive_cannot_be_written(
     old = [(await scene.people.status(ada, f"{n}"))["id"] for n in range(3)]
     await scene.end_of_old()
     monkeypatch.setattr(os, "fsync", _disk_full)
-    with caplog.at_level(logging.ERROR, "stream_server.jobs.expiry_loop"):
+    with caplog.at_level(logging.ERROR, "stream_server.store.jobs.expiry"):
         assert not await scene.round()
         assert not await scene.round()
     assert all(map(scene.exists, old))
@@ -360,7 +361,9 @@ async def test_the_service_of_a_server_runs_rounds_by_its_settings(scene: Scene)
     status = (await scene.people.status(ada, "for a moment"))["id"]
     await scene.end_of_old()
     settings = config.load({"status_max_days": 1e-8, "status_archive_dir": str(scene.folder)}, {})
-    service = make_expiry_loop(scene.store.expiry, settings, random.Random(1))
+    service = make_expiry_loop(
+        scene.store.expiry, settings.status_max_days, settings.status_archive_dir, random.Random(1)
+    )
     running = asyncio.create_task(service.run())
     try:
         await eventually(lambda: service.left == 1)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from stream_server.jobs import upkeep
-from stream_server.jobs.upkeep import LogTrimmer
 from stream_server.store import keys
+from stream_server.store.jobs import upkeep
+from stream_server.store.jobs.upkeep import LogTrimmer
 from stream_server.store.log.retention import RetentionLimits
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess, newest
@@ -104,7 +104,7 @@ async def test_the_trimmer_logs_a_forbidden_command(server: RedisProcess, caplog
     client: Any = server.client()
     client.execute_command("ACL", "SETUSER", "default", "-memory")
     client.close()
-    with caplog.at_level(logging.WARNING, "stream_server.jobs.upkeep"):
+    with caplog.at_level(logging.WARNING, "stream_server.store.jobs.upkeep"):
         async with trimming(server, RetentionLimits(3600, 1000)):
             await eventually(lambda: "trimming the log failed" in caplog.text)
     looking: Any = server.client()

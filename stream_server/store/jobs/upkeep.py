@@ -9,8 +9,8 @@ import logging
 import random
 
 from stream_server.errors import ApiError, Unavailable, reason_of
-from stream_server.jobs.workers import none_if_unavailable
 from stream_server.store.jobs.repair import Repair
+from stream_server.store.jobs.workers import none_if_unavailable
 from stream_server.store.log.retention import LogSize, Retention, RetentionLimits
 from stream_server.store.timelines.idle_homes import IdleHomes
 
