@@ -13,7 +13,7 @@ import math
 import sys
 from typing import Protocol, cast
 
-from stream_server.runtime.tcp_keepalive import TcpKeepalive
+from stream_server.runtime.listening import TcpKeepalive
 from stream_server.web.http.chunks import BadChunks, ChunkedBody, SizedBody
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts, WriteDeadline
 from stream_server.web.limits.connections import (
@@ -167,7 +167,8 @@ class Connection(asyncio.Protocol):
         self._door.connections.discard(self)
         held, self.held = bytes(self.held), bytearray()
         self._door.held_heads.note(self, 0)
-        self._stop_write_deadline()
+        if self._write_deadline is not None:
+            self._stop_write_deadline()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -13,7 +13,7 @@ import sys
 import termios
 from typing import NamedTuple
 
-from stream_server.runtime.tcp_keepalive import TcpKeepalive
+from stream_server.runtime.listening import TcpKeepalive
 
 HEADER_TIMEOUT_SECONDS = 15.0
 """Seconds to receive a whole request head, from the start of the connection or the first byte of a later request."""

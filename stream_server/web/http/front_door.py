@@ -10,7 +10,7 @@ from typing import Any, cast
 from aiohttp import web
 
 from stream_server.runtime.fair_queue import Place
-from stream_server.runtime.tcp_keepalive import inherited_keepalive
+from stream_server.runtime.listening import inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.api_request import ApiRoutes
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN

@@ -16,11 +16,12 @@ from aiohttp.http_exceptions import LineTooLong
 from yarl import URL
 
 from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
-from stream_server.web.http.app_keys import FIXED_PATHS, ROUTES
+from stream_server.web.http.app_keys import FIXED_PATHS, OPENING, ROUTES
 from stream_server.web.http.body import declared_length
 from stream_server.web.http.chunks import ChunkedBody, SizedBody
 from stream_server.web.http.connection import Connection, HttpHandler
 from stream_server.web.http.middleware import UNDECLARED, UNMATCHED, handle_request
+from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import OPENED, error_response, http_exception_to_api_error
 
 MAX_REQUEST_LINE_BYTES = 65_536
@@ -119,6 +120,8 @@ class Dispatcher:
         if found.http_exception is not None or request.method not in methods:
             return await handle_request(request, UNMATCHED)
         request.route = self._app[ROUTES].get(found.route, UNDECLARED)
+        if request.route.is_streaming:
+            request[OPENING] = self._app[LIMITS].openings.place()
         return await handle_request(request, request.route)
 
 

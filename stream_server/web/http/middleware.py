@@ -37,7 +37,6 @@ from stream_server.web.http.responses import (
     http_exception_to_api_error,
     read_request_id,
 )
-from stream_server.web.http.stream_request import is_stream_of_door
 from stream_server.web.limits.rate_limit import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, NoQuery, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
@@ -155,11 +154,9 @@ async def _handle_in_turn(request: web.Request, route: Route) -> web.StreamRespo
     if not route.is_streaming:
         async with limits.turn(request):
             return await _handle_if_allowed(request, route)
-    if not is_stream_of_door(request):
-        place = request[OPENING] = limits.openings.place()
-        if not request.can_read_body:
-            await place.__aenter__()
     try:
+        if OPENING in request and not request.can_read_body:
+            await request[OPENING].__aenter__()
         return await _handle_if_allowed(request, route)
     except Exception as error:
         if OPENING in request:
@@ -182,7 +179,7 @@ async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamRe
         check_parameter_names(request, route)
     if route.is_streaming:
         reject_when_draining(request)  # before the request uses up its ticket
-    if route.websocket is not None and is_websocket_request(request):
+    if hdrs.UPGRADE in request.headers and route.websocket is not None and is_websocket_request(request):
         check_handshake(request)
         handler = route.websocket
         if not has_credentials(request):  # the first message of the socket brings a token

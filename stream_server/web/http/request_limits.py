@@ -190,7 +190,7 @@ class RequestLimits:
 
         Raises `RateLimited` if the client's address has as many streams as the settings allow.
         """
-        address = self.address_of(request)
+        address = self.proxies.request_address(request)
         of_address = self._config.streams_per_address
         if self.are_on and of_address and self.streams[address] >= of_address:
             message = f"at most {of_address} open streams from one address"
@@ -288,11 +288,9 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
 
 
 def limit_headers(request: web.Request, route: Route) -> dict[str, str]:
-    """Return the headers about the tightest limit of a request, as its protocol names them. Else nothing."""
-    allowance = request.get(ALLOWANCE)
-    if allowance is None:
-        return {}
-    return rate_limit_headers(allowance) if route.dialect is None else route.dialect.rate_limit_headers(allowance)
+    """Return the headers about the tightest limit of a request, in `ALLOWANCE`, as its protocol names them."""
+    make_headers = rate_limit_headers if route.dialect is None else route.dialect.rate_limit_headers
+    return make_headers(request[ALLOWANCE])
 
 
 def rate_limit_headers(allowance: Allowance) -> dict[str, str]:

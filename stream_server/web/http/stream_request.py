@@ -100,7 +100,7 @@ class StreamRequest(dict[Any, Any]):
         return "close" not in map(str.strip, options)
 
 
-def is_stream_of_door(request: object) -> bool:
+def _is_stream_of_door(request: object) -> bool:
     """Return whether a request is for a stream, and the front door has read it, and not aiohttp."""
     return isinstance(request, StreamRequest) and request.route.is_streaming
 
@@ -112,7 +112,7 @@ async def begin_to_ask(request: web.Request | None) -> None:
     runs through awaits this one before it awaits anything that may take time. Every other request passes at once.
     Raises Unavailable if the turn does not come in time.
     """
-    if request is not None and is_stream_of_door(request):
+    if request is not None and _is_stream_of_door(request):
         if OPENING not in request:
             await asyncio.sleep(0)  # to the front door, which goes on in a task, with a place among those that ask
         await request[OPENING].__aenter__()

@@ -73,9 +73,9 @@ def _make_wrap_after(wrap: WrapBytes) -> WrapAfter:
     return lambda earlier, data: wrap(deflate(data, earlier))
 
 
-def begin_body(framing: Framing, data: bytes) -> bytes:
-    """Return the first bytes of a body, not yet in chunks: ``data`` encoded, after the header of its content coding."""
-    return data if framing.content_coding == IDENTITY else GZIP_HEADER + deflate(data)
+def begin_body(data: bytes) -> bytes:
+    """Return the first bytes of a compressed body, not yet in chunks: ``data`` behind the header of gzip."""
+    return GZIP_HEADER + deflate(data)
 
 
 def negotiate_content_coding(accept_encoding: str | None) -> str:

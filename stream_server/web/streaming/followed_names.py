@@ -4,8 +4,6 @@ When a stream opens, they become ids, and an unknown name is refused.
 A login never changes and an id of another site never names another user, so the ids hold for the whole stream.
 """
 
-from collections.abc import Mapping
-
 from filters.error import ParameterError, split_list
 from filters.follow import MAX_IDS, ME, USER_ID
 from stream_server.store.social.users import Users
@@ -23,7 +21,7 @@ async def resolve_followed(users: Users, parameters: dict[str, str]) -> dict[str
     Without names, Redis is not asked. Raises ParameterError for an entry of another form, for an unknown name, and for
     too many entries.
     """
-    names = find_names(parameters)
+    names = find_names(parameters.get(PARAMETER, ""))
     if not names:
         return parameters
     items = split_list(parameters[PARAMETER], param=PARAMETER, max_items=MAX_IDS, noun="ids")
@@ -37,10 +35,9 @@ async def resolve_followed(users: Users, parameters: dict[str, str]) -> dict[str
     return parameters | {PARAMETER: ",".join(_known_id(item, known) if item in known else item for item in items)}
 
 
-def find_names(parameters: Mapping[str, str]) -> list[str]:
+def find_names(text: str) -> list[str]:
     """Return the entries of ``follow`` that are no ids. Raises ParameterError for too many entries."""
-    text = parameters.get(PARAMETER)
-    if text is None or text.replace(",", "").isdecimal():
+    if not text or text.replace(",", "").isdecimal():
         return []
     items = split_list(text, param=PARAMETER, max_items=MAX_IDS, noun="ids")
     return [item for item in items if item != ME and not USER_ID.fullmatch(item)]

@@ -11,7 +11,7 @@ from aiohttp import HttpVersion, hdrs, web
 from stream_server.hub.framing import IDENTITY
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.cors import cors_headers, merge_cors_headers
-from stream_server.web.http.request_limits import limit_headers
+from stream_server.web.http.request_limits import ALLOWANCE, limit_headers
 from stream_server.web.http.responses import SAFETY_HEADERS, X_REQUEST_ID, date_header
 from stream_server.web.http.stream_request import route_of
 
@@ -38,8 +38,9 @@ def encode_head(request: web.Request, content_coding: str, content_type: str) ->
 
     It is a pattern of this second with its gaps filled: encoding a head anew takes five times as long.
     """
-    varies, limits = request.app[CONFIG].compress_streams == "on", limit_headers(request, route_of(request))
-    cors = tuple(cors_headers(request).items())
+    config = request.app[CONFIG]
+    varies, cors = config.compress_streams == "on", tuple(cors_headers(request).items()) if config.cors_origins else ()
+    limits = limit_headers(request, route_of(request)) if ALLOWANCE in request else {}
     pattern = _pattern(request.version, content_type, content_coding, varies, cors, tuple(limits), date_header())
     return (pattern % (request[REQUEST_ID], *limits.values())).encode()
 

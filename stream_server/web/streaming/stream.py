@@ -119,7 +119,9 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
         return web.StreamResponse(headers=head_fields(request, framing.content_coding, content_type))
     is_chunked, owner = supports_chunked(request), connection_of(request)
     head = encode_head(request, framing.content_coding, content_type)
-    first = begin_body(framing, hello_bytes(request.app, stream_plan))
+    first = hello_bytes(request.app, stream_plan)
+    if framing.content_coding != IDENTITY:
+        first = begin_body(first)
     place = limits.take_stream(request)
     try:
         connection = StreamConnection(owner.own(), chunked=is_chunked, buffer_bytes=hub.limits.buffer_bytes)

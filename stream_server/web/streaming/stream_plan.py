@@ -78,7 +78,7 @@ async def plan_stream(
     subscription = await parse_filters(app, asked, claims.scopes, request)
     start = await _read_start(request, asked.since, start_parameter)
     viewer = None if subscription.viewer_independent else await load_viewer(app, claims.sub, request)
-    position = await _pin_position(app[HUB], start)
+    position = app[HUB].head if start is None else await _reach(app[HUB], start)
     bound = await bind_filters(app, claims.sub, subscription, viewer, position, request)
     return _make_plan(request, asked.described, bound, framing, position, start)
 
@@ -138,7 +138,7 @@ async def plan_user_stream(request: web.Request, framing: Framing) -> StreamPlan
     kinds = read_user_stream_kinds(parameters)
     start = await _read_start(request, since)
     viewer = await load_viewer(app, request[CLAIMS].sub, request)
-    position = await _pin_position(app[HUB], start)
+    position = app[HUB].head if start is None else await _reach(app[HUB], start)
     bound = bind_user_filters(app, kinds, viewer, position)
     return _make_plan(request, described, bound, framing, position, start)
 
@@ -189,10 +189,8 @@ async def _with_saved_rules(
     return subscription.replace_base(await hub.saved_rules.build(uid, saved)), known
 
 
-async def _pin_position(hub: Hub, start: StreamStart | None) -> Position:
-    """Return the position of ``start``, or the hub's head for None. Waits until the hub has reached the position."""
-    if start is None:
-        return hub.head
+async def _reach(hub: Hub, start: StreamStart) -> Position:
+    """Return the position of ``start`` when the hub has reached it."""
     await wait_for_head(hub, start.position)
     return start.position
 

@@ -1,10 +1,9 @@
 """Parses filter parameters into subscriptions (the filters of a stream). Clients with equal filters share one."""
 
-import re
 import sys
 from functools import lru_cache
 from typing import NamedTuple
-from urllib.parse import quote_plus
+from urllib.parse import quote_plus, urlencode
 
 from aiohttp import web
 
@@ -57,30 +56,23 @@ class AskedFilters(NamedTuple):
     impersonal: bool | None
 
 
-class KnownFilters:
-    """The filters of the texts that streams sent lately. The oldest are forgotten above :data:`MAX_FILTER_BYTES`."""
+class KnownFilters(dict[str, AskedFilters]):
+    """What streams asked for lately, by the text of their query.
+
+    The oldest are forgotten above :data:`MAX_FILTER_BYTES`.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[str, AskedFilters] = {}
-        self._bytes = 0
-
-    def get(self, text: str) -> AskedFilters | None:
-        """Return what a text asks for, or None if it is not remembered."""
-        return self._known.get(text)
+        self._chars = 0
 
     def remember(self, text: str, asked: AskedFilters) -> None:
-        """Remember what a text asks for, which must depend on nothing but the text."""
-        if text not in self._known:
-            self._bytes += _weight(text)
-        self._known[text] = asked
-        while self._bytes > MAX_FILTER_BYTES:
-            oldest = next(iter(self._known))
-            del self._known[oldest]
-            self._bytes -= _weight(oldest)
-
-
-def _weight(text: str) -> int:
-    return FILTER_BYTES + FILTER_BYTES_PER_CHAR * len(text)
+        """Remember what a new text asks for, which must depend on nothing but the text."""
+        self[text] = asked
+        self._chars += len(text)
+        while len(self) * FILTER_BYTES + self._chars * FILTER_BYTES_PER_CHAR > MAX_FILTER_BYTES:
+            oldest = next(iter(self))
+            del self[oldest]
+            self._chars -= len(oldest)
 
 
 class SubscriptionParser:
@@ -111,11 +103,11 @@ class SubscriptionParser:
         """
         described = describe(parameters)
         since = parameters.pop(start_parameter, None)
-        explain = pop_flag(parameters, "explain")
+        explain = "explain" in parameters and pop_flag(parameters, "explain")
         asked = AskedFilters(parameters, None, described, since, explain, impersonal)
         is_short = sum(map(len, parameters)) + sum(map(len, parameters.values())) <= MAX_SHORT_CHARS
         # The protocols of Twitter know ids only.
-        if not is_short or (impersonal is None and find_names(parameters)):
+        if not is_short or (impersonal is None and "follow" in parameters and find_names(parameters["follow"])):
             return asked
         return asked._replace(subscription=self._parse(asked, parameters))
 
@@ -140,22 +132,20 @@ class SubscriptionParser:
 
 def describe(parameters: dict[str, str]) -> str:
     """Return the parameters as a query string for the list of open streams. Equal ones share one object."""
-    pairs = [f"{_quote(name)}={_quote(value)}" for name, value in parameters.items()]
-    return sys.intern("&".join(pairs)[:MAX_DESCRIPTION_CHARS])
+    if all(map(str.isascii, parameters)) and all(map(str.isascii, parameters.values())):  # in a fifth of the time
+        pairs = [f"{name.translate(_ESCAPES)}={value.translate(_ESCAPES)}" for name, value in parameters.items()]
+        text = "&".join(pairs)
+    else:
+        text = urlencode(parameters)
+    return sys.intern(text[:MAX_DESCRIPTION_CHARS])
 
 
-def _quote(text: str) -> str:
-    """Return ``text`` percent-encoded, in half of the time that `quote_plus` takes for it."""
-    return _UNSAFE.sub(lambda found: _quote_unsafe(found[0]), text)
-
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.~-]+")
-_quote_unsafe = lru_cache(256)(quote_plus)
+_ESCAPES = {code: escaped for code in range(128) if (escaped := quote_plus(chr(code))) != chr(code)}
 
 
 def pop_flag(parameters: dict[str, str], name: str) -> bool:
-    """Remove the parameter ``name`` and return it as a boolean, False if absent. Raises BadRequest if it is invalid."""
-    text = parameters.pop(name, "false")
+    """Remove the parameter ``name`` and return it as a boolean. Raises BadRequest if it is invalid."""
+    text = parameters.pop(name)
     if text not in {"true", "false"}:
         raise BadRequest("true or false", param=name)
     return text == "true"

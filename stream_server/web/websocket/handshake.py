@@ -16,7 +16,7 @@ from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.cors import allows_origin, request_origin
 from stream_server.web.http.query import query_pairs
-from stream_server.web.http.request_limits import limit_headers
+from stream_server.web.http.request_limits import ALLOWANCE, limit_headers
 from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION, X_REQUEST_ID, date_header
 from stream_server.web.http.stream_request import route_of
 from stream_server.web.websocket.deflate import ANSWER, accepts_deflate
@@ -76,7 +76,7 @@ def encode_head(request: web.Request, *, compresses: bool) -> bytes:
         **({"Sec-WebSocket-Extensions": ANSWER} if compresses else {}),
         "Server": SERVER_NAME,
         X_REQUEST_ID: request[REQUEST_ID],
-        **limit_headers(request, route_of(request)),
+        **(limit_headers(request, route_of(request)) if ALLOWANCE in request else {}),
         "Date": date_header(),
     }
     lines = ["HTTP/1.1 101 Switching Protocols", *map(": ".join, fields.items()), "", ""]

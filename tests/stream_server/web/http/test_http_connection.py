@@ -12,8 +12,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiohttp import web
 
-from stream_server.runtime.listening import listen_alone
-from stream_server.runtime.tcp_keepalive import MAX_IDLE_SECONDS, MAX_PROBES, TcpKeepalive
+from stream_server.runtime.listening import MAX_IDLE_SECONDS, MAX_PROBES, TcpKeepalive, listen_alone
 from stream_server.web.http import app_keys, body, connection_timeouts
 from stream_server.web.http import connection as http_connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts

@@ -73,7 +73,7 @@ def test_blocks_fit_behind_any_other_bytes() -> None:
     packed = compress_framing(LINES)
     shared = packed.wrap(b'{"kind":"post"}\n')
     for earlier in (b"", b"x" * 70_000, b'{"kind":"post"}\n'):
-        begun = begin_body(packed, b"hello\n") + (packed.wrap(earlier) if earlier else b"")
+        begun = begin_body(b"hello\n") + (packed.wrap(earlier) if earlier else b"")
         assert inflate(begun + shared) == b"hello\n" + earlier + b'{"kind":"post"}\n'
 
 
