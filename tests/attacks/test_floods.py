@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.web.http.held_heads import MAX_HELD_BYTES
+from stream_server.web.limits.connections import MAX_HELD_BYTES
 from tests.attacks import floods
 from tests.attacks.arena import HONEST_ADDRESS, Arena, arena
 from tests.end_to_end.api import Api

@@ -16,8 +16,15 @@ from typing import Protocol, cast
 from stream_server.runtime.listening import TcpKeepalive
 from stream_server.web.http.chunks import BadChunks, ChunkedBody, SizedBody
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts, WriteDeadline
-from stream_server.web.http.held_heads import HEAD_TOO_LARGE, MAX_HEAD_BYTES, NO_HTTP, HeldHeads
-from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
+from stream_server.web.limits.connections import (
+    HEAD_TOO_LARGE,
+    MAX_HEAD_BYTES,
+    NO_HTTP,
+    ConnectionPlace,
+    ConnectionTable,
+    HeldHeads,
+    Refusal,
+)
 
 KEEPALIVE_TIMEOUT_SECONDS = 75.0
 """Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
@@ -44,16 +51,10 @@ _IDLE, _BUSY, _ENDING = range(3)
 Body = ChunkedBody | SizedBody
 
 
-class HttpHandler(Protocol):
-    """The part of aiohttp's handler that a connection uses."""
+class HttpHandler(asyncio.Protocol):
+    """aiohttp's handler of a connection, which lends it the transport."""
 
-    def data_received(self, data: bytes) -> None: ...
-
-    def connection_lost(self, exc: BaseException | None) -> None: ...
-
-    def pause_writing(self) -> None: ...
-
-    def resume_writing(self) -> None: ...
+    __slots__ = ()
 
     def break_body(self) -> None:
         """Raise an error in the handler that waits for the body, because its framing is invalid."""
@@ -149,7 +150,7 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=0)  # else closing a connection would wait for its last bytes
         self._set_deadline(self._timeouts.header_seconds)
 
-    def connection_lost(self, exc: BaseException | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the handling of a request, and give everything back."""
         self._leave()
         handler, self._handler = self._handler, None
@@ -272,8 +273,7 @@ class Connection(asyncio.Protocol):
     def expect_body(self, body: Body | None) -> None:
         """Give ``body``, which the handler is about to read, the bytes that have come so far. None for no body."""
         self._body = body
-        if body is not None and self.held:
-            self._go_on()
+        self._go_on()
 
     def _take_body(self, body: Body) -> bool:
         """Pass on a part of the body. Return whether anything can follow at once."""

@@ -8,6 +8,6 @@ for each process. The setting ``limits`` turns all of them off.
 ``rate_limit``       the table of rate limits: what each counts, of whom, in which time
 ``rate_limiter``     counts the uses of one limit by one subject
 ``client_address``   the address of a client, also behind trusted proxies
-``turns``            how many requests of one address or user run at the same time, and how often one is refused
-``connections``      how many connections a process holds, in total and per address
+``turns``            how many requests of one address run at the same time; slows down one that is refused often
+``connections``      how many connections a process holds, in total and per address, and how many bytes of them
 """

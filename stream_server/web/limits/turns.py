@@ -1,6 +1,4 @@
-"""Limits the requests of one address or user that run at the same time in one process.
-
-`Turns` lets the requests of an address wait for their turn.
+"""Limits the requests of one address that run at the same time in one process. The others wait for their turn.
 
 The event loop serves requests in the order of their arrival. So without turns, an address that sends a hundred requests
 at once would let every other client wait for all of them. Requests that run together cost less than one by one, so an
@@ -8,20 +6,17 @@ address has no such limit while it is the only one that sends requests. Streams,
 have limits of their own. A request gives its turn back while it waits for its body, so a slow sender does not delay the
 other requests of its address.
 
-`Concurrency` refuses what a user has too much of at the same time, such as long polls. `RefusalDelay` delays the
-refusals of a client that does not slow down, so that a flood of refused requests costs little. A client that waits as
-`Retry-After` says never meets the delay. A connection carries one request at a time, so a flood can send only as many
-requests in a second as its connections allow.
+`RefusalDelay` delays the refusals of a client that does not slow down, so a flood of refused requests costs little. A
+client that waits as `Retry-After` says never meets the delay. A connection carries one request at a time, so a flood
+can send only as many requests in a second as its connections allow.
 """
 
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from weakref import WeakValueDictionary
 
-from stream_server.errors import RateLimited
 from stream_server.runtime.fair_queue import FairQueue, Place
 
 MAX_RUNNING = 4
@@ -65,36 +60,6 @@ class Turns:
     def _is_alone(self) -> bool:
         """Return whether only one address has sent requests lately, which is not limited then."""
         return self._clock() >= self._shared_until
-
-
-RETRY_SECONDS = 1.0
-
-
-class Concurrency:
-    """Counts the running requests of each subject, and refuses those above ``maximum``."""
-
-    def __init__(self, maximum: int, noun: str) -> None:
-        """``noun`` says in the plural what is counted, for the message of a refusal."""
-        self._maximum = maximum
-        self._noun = noun
-        self._running: Counter[str] = Counter()
-
-    def __len__(self) -> int:
-        return self._running.total()
-
-    @contextmanager
-    def slot(self, subject: str) -> Iterator[None]:
-        """Hold one of the subject's slots during the block. Raises `RateLimited` if all are taken."""
-        if self._running[subject] >= self._maximum:
-            message = f"you have {self._maximum} {self._noun} at the same time already"
-            raise RateLimited(message, limit=f"concurrent {self._noun}", retry_after=RETRY_SECONDS)
-        self._running[subject] += 1
-        try:
-            yield
-        finally:
-            self._running[subject] -= 1
-            if not self._running[subject]:
-                del self._running[subject]
 
 
 PROMPT_REFUSALS = 10
