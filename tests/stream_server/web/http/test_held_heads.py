@@ -15,6 +15,7 @@ from stream_server.web.http import held_heads
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.held_heads import MAX_HEAD_BYTES, HeldHeads
 from stream_server.web.http.request_limits import LIMITS
+from tests.stream_server import tokens
 from tests.stream_server.web.world import replace_handler
 from tests.waiting import eventually
 
@@ -146,9 +147,10 @@ async def test_a_stream_that_waits_for_its_turn_is_answered_when_it_cannot_wait_
     """All places are taken by streams that ask Redis. The next one waits as bytes, until they or the time are over."""
     monkeypatch.setattr(app[LIMITS], "openings", FairQueue(0, "too many", 0.05 if limit == "seconds" else 60.0))
     reader, writer = await connect()
+    asking = STREAM.replace(b"\r\n\r\n", f"\r\nAuthorization: Bearer {tokens.fresh('1', 'stream')}\r\n\r\n".encode())
     if limit == "bytes":
-        monkeypatch.setattr(held_heads, "MAX_HELD_BYTES", len(STREAM) - 1)
-    writer.write(STREAM)
+        monkeypatch.setattr(held_heads, "MAX_HELD_BYTES", len(asking) - 1)
+    writer.write(asking)
     async with asyncio.timeout(10):
         assert statuses(await reader.readuntil(b"}}")) == [b"503"]
     assert held.total == 0
