@@ -166,8 +166,9 @@ class Connection(asyncio.Protocol):
         self._door.connections.discard(self)
         held, self.held = bytes(self.held), bytearray()
         self._door.held_heads.note(self, 0)
-        if self._write_deadline is not None:
-            self._stop_write_deadline()
+        deadline, self._write_deadline = self._write_deadline, None
+        if deadline is not None:
+            deadline.stop()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -192,8 +193,7 @@ class Connection(asyncio.Protocol):
     def hand_over(self, successor: asyncio.Protocol) -> ConnectionPlace:
         """Give the transport to another protocol, such as a stream. Raises ConnectionResetError if the client has left.
 
-        Return the place in the table of connections, which the caller must give back when the connection has ended.
-        aiohttp's handler, if there is one, ends as if the client had left.
+        Return its place in the table, which the caller gives back at the end. aiohttp's handler ends like at a close.
         """
         transport = self.own()
         place, self._address = ConnectionPlace(self._door.table, self._address or ""), None
@@ -389,13 +389,10 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """Stop the write deadline. The transport calls this when the kernel has taken all pending bytes."""
-        self._stop_write_deadline()
+        deadline, self._write_deadline = self._write_deadline, None
+        if deadline is not None:
+            deadline.stop()
         if self._handler is not None:
             self._handler.resume_writing()
         if self._is_answered:
             self.end_request(goes_on=True)
-
-    def _stop_write_deadline(self) -> None:
-        if self._write_deadline is not None:
-            self._write_deadline.stop()
-            self._write_deadline = None
