@@ -279,10 +279,10 @@ def _add_operations(app: web.Application, feed: Feed, services: BackgroundServic
     metrics.watch("stream_server_limits_met_total", limit_hits.counts)
     metrics.watch("stream_server_ready", lambda: int(is_ready()[0]))
     app[app_keys.OPERATIONS] = Operations(metrics, hub, lambda: is_ready()[0], limit_hits, RecentErrors(), workers)
-    trace_export = start_export(app[app_keys.CONFIG], hub, workers.slot)
-    if trace_export is not None:
-        app[app_keys.TRACING] = trace_export.tracing
-        app.on_cleanup.append(trace_export.close)
+    tracing = start_export(app[app_keys.CONFIG], hub, workers.slot)
+    if tracing is not None:
+        app[app_keys.TRACING] = tracing
+        app.on_cleanup.append(tracing.close)
 
 
 def _make_metrics(hub: Hub, feed: Feed, store: Store, services: BackgroundServices, worker: int) -> Metrics:

@@ -44,7 +44,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType({
 its command is used: to import all of them takes a second, and the shell asks for completions at each press of a key.
 """
 
-MODULES = {"sign-in": "token", "admin": "token", "repair": "worker"}
+MODULES = {"sign-in": "token", "admin": "token", "repair": "worker", "cluster": "serve"}
 """The modules of the commands that are not the only one of their module."""
 
 EPILOG = """

@@ -3,7 +3,7 @@
 The one decision: **a command uses the HTTP API like every client.** Only what HTTP cannot give, the key that signs
 tokens and the users to sign them for, comes from the server's data folder and Redis (``server_access``).
 
-``serve``            runs the server
+``serve``            runs the server, or to try it a Redis Cluster with two servers on this machine
 ``worker``           runs job workers without a server
 ``token``            prints a token for a user
 ``replay``           posts a file of statuses through the HTTP API
@@ -18,7 +18,6 @@ tokens and the users to sign them for, comes from the server's data folder and R
 ``doctor``           checks this machine, a Redis and a server
 ``doctor_machine``   checks the machine and the data folder
 ``doctor_redis``     checks a Redis: whether it takes writes, and its settings
-``cluster``          starts a Redis Cluster with two servers on this machine, to try it
 ``redis_acl``        prints Redis users with the least rights that each role needs
 ``fetch``            downloads a valkey-server and the language detector
 ``output``           how commands print, and ``--json``

@@ -115,7 +115,7 @@ def load(
     if not remote and not is_on_this_machine(address):
         raise CommandFailure(f"{address} is not on this machine: give --remote if it may be put under load", USAGE)
     run = LoadRun(address, streams, writers, rate, seconds, words)
-    asyncio.run(_run(run, settings))
+    asyncio.run(run.run(settings))
     code = INTERRUPTED if run.stopped.is_set() else FAILED if run.failures or run.missing else OK
     finish(run.summary(), run.table(), as_json=as_json, code=code)
 
@@ -129,16 +129,6 @@ def is_on_this_machine(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-async def _run(run: "LoadRun", settings: Config) -> None:
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, run.stopped.set)
-    try:
-        async with server_access.open_server_access(settings) as access:
-            await run.run(access)
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
 
 
 @dataclass(slots=True)
@@ -176,9 +166,11 @@ class LoadRun:
         """Deliveries that were expected and have not arrived."""
         return max(0, self.expected - self.received)
 
-    async def run(self, access: ServerAccess) -> None:
+    async def run(self, settings: Config) -> None:
         """Create the accounts, open the streams, post, and wait until the posts have arrived."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self.stopped.set)
         async with AsyncExitStack() as stack:
+            access = await stack.enter_async_context(server_access.open_server_access(settings))
             tokens = await self._create_accounts(access)
             clients = [
                 await stack.enter_async_context(Client(self.url, token, connections=self.writers)) for token in tokens

@@ -41,9 +41,7 @@ def parse_duration(text: str) -> int:
 SCOPE_OPTION = click.option(
     "--scope", default="read write stream", show_default=True, help=f"Blank-separated: {' '.join(SCOPES)}."
 )
-CREATE_OPTION = click.option(
-    "--create", is_flag=True, help="Create the account, without a password, if it is missing."
-)
+CREATE_OPTION = click.option("--create", is_flag=True, help="Create the account, without a password, if it is missing.")
 
 
 @click.command(epilog=EPILOG)

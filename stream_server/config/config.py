@@ -228,3 +228,12 @@ def make_private(folder: Path) -> None:
             owner = f"it belongs to user {folder.stat().st_uid} and this process runs as {os.geteuid()}"
             message = f"other users can read the data folder {folder}, and {owner}: `chmod 700` it"
             raise InvalidSetting(message) from None
+
+
+def write_private(file: Path, content: bytes) -> None:
+    """Write a file that only its owner can read. A reader sees the old or the new content, never a part."""
+    partial = file.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    partial.touch(mode=0o600)
+    partial.write_bytes(content)
+    partial.replace(file)

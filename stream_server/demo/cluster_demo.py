@@ -247,14 +247,13 @@ def _agrees(told: Sequence[bytes]) -> bool:
 def _settings(folder: Path, redis_url: str) -> Config:
     """Write the settings of the servers into a file that only this user can read, and load them."""
     file = folder / "server.toml"
-    file.touch(mode=0o600)
     rows = {
         "redis": redis_url,
         "jwt_secret": secrets.token_hex(32),
         "trusted_proxies": HOST,
         "forwarded_header": "X-Forwarded-For",
     }
-    file.write_text("".join(f'{name} = "{value}"\n' for name, value in rows.items()))
+    config.write_private(file, "".join(f'{name} = "{value}"\n' for name, value in rows.items()).encode())
     return config.load({"settings_file": str(file)})
 
 

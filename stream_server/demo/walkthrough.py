@@ -223,6 +223,7 @@ SCOPES = frozenset({"read", "write", "stream", "firehose"})  # of the token that
 CONSOLE_SCOPES = SCOPES | {"admin"}
 """Scopes of the session that the guide's link begins, so that the console also shows the view for operators."""
 
+
 async def run_demo(settings: Config, base_url: str, print_text: Callable[[str], None]) -> None:
     """Create or find the demo content, print the guide, and post until cancelled. If the setup fails, print why.
 

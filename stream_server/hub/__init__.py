@@ -21,8 +21,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``batch``             one joined write to the clients of a group, in slices
 ``group``             the live clients with equal subscriptions: one index entry, one list of frames
 ``flusher``           when waiting frames are written
-``token_expiry``      the end of streams whose tokens expire
-``client_registry``   all clients by user
+``client_registry``   all clients by user, and the end of streams whose tokens expire
 ``catchup/``          reading past entries from the ring or the log
 ``live_clients``      joining and leaving the head, and the groups there
 ``heartbeats``        heartbeats, and the checks for clients that take or acknowledge no bytes

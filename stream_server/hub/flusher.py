@@ -296,12 +296,13 @@ class Flusher:
 
     def _write_due_groups(self, writes_left: int) -> None:
         """Write the frames of due groups, up to the end of the slice. No batch may wait: it would have older frames."""
-        due, limits, wrapped = self._due_groups, self._limits, self._wrapped
+        due, wrapped, warning_bytes = self._due_groups, self._wrapped, self._limits.warning_bytes
+        most_bytes = self._limits.max_bytes - warning_bytes
         kind, delivered = -1, 0  # the groups of one kind mostly stand together, so they are counted together
         try:
             while due and writes_left > 0:
                 group, _ = due.popitem()
-                events = group.write_to_only_member(limits, wrapped)
+                events = group.write_to_only_member(warning_bytes, most_bytes, wrapped)
                 if events is not None:
                     if group.filter_kind != kind:
                         self.times.add(kind, delivered)

@@ -13,7 +13,7 @@ from filters.inverted_lists import CompactSet, with_item, without_item
 from filters.rule import Rules, SavedRules
 from filters.subscription import Subscription
 from stream_server.events.position import Position
-from stream_server.hub.batch import Batch, WriteLimits
+from stream_server.hub.batch import Batch
 from stream_server.hub.client import Client
 from stream_server.hub.framing import MIN_SHARING_CLIENTS, Framing, SharedHistory, WrapBytes
 from stream_server.hub.visibility.private_view import PrivateView
@@ -149,9 +149,10 @@ class ClientGroup:
         self.resume_position = previous_head
         return True
 
-    def write_to_only_member(self, limits: WriteLimits, wrapped: WrappedFrames) -> int | None:
+    def write_to_only_member(self, warning_bytes: int, most_bytes: int, wrapped: WrappedFrames) -> int | None:
         """Write the waiting frames to the only client of the group. Return the number of events among them.
 
+        The client may have ``warning_bytes`` unsent (see `WriteLimits`), and the frames may have ``most_bytes``.
         Returns None and leaves the frames if there are several clients, or if the client has many unsent bytes or a
         closed transport. The caller then uses a batch. This runs for every client and flush, so it makes few calls.
         """
@@ -165,7 +166,7 @@ class ClientGroup:
             else:
                 known = wrapped[self._wrap]
                 data = known.get(frames[0]) or known.setdefault(frames[0], self._wrap(frames[0]))
-            if client.buffered_bytes() > limits.warning_bytes or len(data) > limits.max_bytes - limits.warning_bytes:
+            if client.buffered_bytes() > warning_bytes or len(data) > most_bytes:
                 return None
             client.write(data)
         except Exception:  # noqa: BLE001 - nothing was written, and the batch finds the same error

@@ -77,6 +77,7 @@ class Hub:
         entries_missed: Set when the log lost entries, or trimmed some that this hub did not get.
         on_rights_change: Called with the id of a user whose tokens may no longer be valid; None means every user.
         now_ms: Returns the wall clock's time, in ms since 1970.
+        is_stopping: Whether `stop` was called.
         watch_entry: Called before each entry is routed; it returns a function to call after that. None while no request
             is traced.
     """
@@ -107,6 +108,7 @@ class Hub:
         )
         self._heartbeats = Heartbeats(self.live, now_ms, lag_ms, after_check=self._drop_unused_caches)
         self._next_disconnect_reason: Callable[[], DisconnectReason] | None = None
+        self.is_stopping = False
         self.entries_missed = asyncio.Event()
 
     @property
@@ -189,14 +191,9 @@ class Hub:
         if client.disconnect_reason is None:
             client.disconnect_reason = reasons.GONE
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether `stop` was called."""
-        return self._next_disconnect_reason is not None
-
     def stop(self, next_disconnect_reason: Callable[[], DisconnectReason]) -> None:
         """End all streams, and each later one as it begins. For each, ``next_disconnect_reason`` returns the reason."""
-        self._next_disconnect_reason = next_disconnect_reason
+        self._next_disconnect_reason, self.is_stopping = next_disconnect_reason, True
         self._heartbeats.stop()
         for client in self.registry.list_clients():
             client.disconnect(next_disconnect_reason())

@@ -13,7 +13,7 @@ import sys
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,9 +40,6 @@ _DURATIONS = (
 HTTP_METRICS = (_REQUESTS, _REFUSALS, _DURATIONS)
 """Name, type and meaning of the metrics of HTTP."""
 
-_REQUEST_BUCKET_NAMES = (*map(str, REQUEST_BUCKETS), "+Inf")
-
-
 COUNTED_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """Methods that are counted separately. Clients can invent any number of other methods, so those share one label."""
 
@@ -58,7 +55,7 @@ class HttpCounters:
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, str, int]] = Counter()
         self.refusals: Counter[str] = Counter()
-        self._times = defaultdict[str, list[int]](lambda: [0] * len(_REQUEST_BUCKET_NAMES))
+        self._times = defaultdict[str, list[int]](lambda: [0] * (len(REQUEST_BUCKETS) + 1))
         self._seconds = defaultdict[str, float](float)
 
     def count(self, method: str, route: str, status: int, seconds: float | None) -> None:
@@ -79,14 +76,19 @@ class HttpCounters:
             refusals.add_metric([code], self.refusals[code])
         yield requests
         yield refusals
-        yield self._times_metric()
+        rows = ((route, counts, self._seconds[route]) for route, counts in self._times.items())
+        yield _histogram(_DURATIONS, "route", REQUEST_BUCKETS, rows)
 
-    def _times_metric(self) -> Metric:
-        metric = HistogramMetricFamily(_DURATIONS[0], _DURATIONS[2], labels=["route"])
-        for route, counts in self._times.items():
-            buckets = list(zip(_REQUEST_BUCKET_NAMES, map(float, accumulate(counts)), strict=True))
-            metric.add_metric([route], buckets, self._seconds[route])
-        return metric
+
+def _histogram(
+    about: tuple[str, str, str], label: str, bounds: Sequence[float], rows: Iterable[tuple[str, Sequence[int], float]]
+) -> Metric:
+    """Return a histogram. A row is a value of ``label``, the counts between the bounds, and the sum of the seconds."""
+    metric = HistogramMetricFamily(about[0], about[2], labels=[label])
+    for value, counts, seconds in rows:
+        buckets = zip((*map(str, bounds), "+Inf"), map(float, accumulate(counts)), strict=True)
+        metric.add_metric([value], list(buckets), seconds)
+    return metric
 
 
 class ProcessUsage(NamedTuple):
@@ -132,19 +134,6 @@ DELIVERY_LATENCY = (
     "Time from Redis' log to the sockets of live streams, by filter.",
 )  # fmt: skip
 """Name, type and meaning of the metric."""
-
-_BUCKET_NAMES = (*map(str, BUCKET_SECONDS), "+Inf")
-
-
-def latency_metric(times: DeliveryTimes) -> Metric:
-    """Return the metric with its present values. A kind of filter that had no event yet is left out."""
-    name, _, text = DELIVERY_LATENCY
-    metric = HistogramMetricFamily(name, text, labels=["filter"])
-    for kind, counts, seconds in times.histograms():
-        if any(counts):
-            metric.add_metric([kind], list(zip(_BUCKET_NAMES, map(float, accumulate(counts)), strict=True)), seconds)
-    return metric
-
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 """Media type of :meth:`Metrics.render`."""
@@ -297,7 +286,8 @@ class Metrics(Collector):
         yield from self.http.collect()
         yield from self._collect_process()
         if self._times is not None:
-            yield latency_metric(self._times)
+            measured = (row for row in self._times.histograms() if any(row[1]))
+            yield _histogram(DELIVERY_LATENCY, "filter", BUCKET_SECONDS, measured)
         for row in WATCHED_METRICS:
             if row.name not in self._readers:
                 continue

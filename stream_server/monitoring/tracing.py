@@ -11,7 +11,7 @@ The spans of a trace:
 The entry carries nothing of the trace. So a trace shows the delivery in the process that took the request, and other
 processes and the log have no cost. Without a setting nothing of this module runs.
 
-`TraceExport` sends them to a collector.
+`start_export` lets them be sent to a collector.
 """
 
 import time
@@ -25,7 +25,7 @@ from stream_server.hub.hub import Hub
 from stream_server.store.redis.timeout_budget import RequestTrace
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Span, Tracer
+    from opentelemetry.trace import Span
 import threading
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -69,10 +69,14 @@ class TracedRequest(RequestTrace):
 
 
 class Tracing:
-    """Traces the sampled write requests of this process, and the way of their entries through ``hub``."""
+    """Traces the sampled write requests of this process, and the way of their entries through ``hub``.
 
-    def __init__(self, tracer: "Tracer", hub: Hub) -> None:
-        self._tracer = tracer
+    ``provider`` exports the spans.
+    """
+
+    def __init__(self, provider: "TracerProvider", hub: Hub) -> None:
+        self._provider = provider
+        self._tracer = provider.get_tracer("stream-server", __version__)
         self._hub = hub
         self._open_traces = 0
         self._delivered: OrderedDict[Position, _Delivery] = OrderedDict()
@@ -117,6 +121,10 @@ class Tracing:
         if not self._open_traces and not self._waiting:
             self._hub.watch_entry = None
             self._delivered.clear()
+
+    async def close(self, *_: object) -> None:
+        """Send the spans that wait, in a thread that does not keep the process from ending."""
+        threading.Thread(target=self._provider.shutdown, name="last traces", daemon=True).start()
 
     def _watch(self, entry: Entry) -> Callable[[], None]:
         """Record when the hub gets an entry.
@@ -178,18 +186,6 @@ TRACES_PATH = "/v1/traces"
 MISSING_EXTRA = 'otlp_endpoint needs the extra `telemetry`: pip install "stream-server[telemetry]"'
 
 
-class TraceExport:
-    """Records the spans of one process and exports them. ``tracing`` is what hub and requests report to."""
-
-    def __init__(self, provider: "TracerProvider", hub: Hub) -> None:
-        self._provider = provider
-        self.tracing = Tracing(provider.get_tracer("stream-server", __version__), hub)
-
-    async def close(self, *_: object) -> None:
-        """Send the spans that wait, in a thread that does not keep the process from ending."""
-        threading.Thread(target=self._provider.shutdown, name="last traces", daemon=True).start()
-
-
 def make_provider(processor: "SpanProcessor", ratio: float, worker: int) -> "TracerProvider":
     """Return the OpenTelemetry provider that hands finished spans to ``processor``.
 
@@ -227,8 +223,8 @@ def _is_http_url(text: str) -> bool:
         return False
 
 
-def start_export(config: Config, hub: Hub, worker: int) -> TraceExport | None:
-    """Return the export that the settings ask for, None without ``otlp_endpoint``.
+def start_export(config: Config, hub: Hub, worker: int) -> Tracing | None:
+    """Return the tracing with an export that the settings ask for, None without ``otlp_endpoint``.
 
     Raises :class:`InvalidSetting` as :func:`check_settings` does.
     """
@@ -241,4 +237,4 @@ def start_export(config: Config, hub: Hub, worker: int) -> TraceExport | None:
     endpoint = config.otlp_endpoint.rstrip("/")
     endpoint = endpoint if endpoint.endswith(TRACES_PATH) else endpoint + TRACES_PATH
     exporter = OTLPSpanExporter(endpoint=endpoint, timeout=EXPORT_SECONDS)
-    return TraceExport(make_provider(BatchSpanProcessor(exporter), config.trace_ratio, worker), hub)
+    return Tracing(make_provider(BatchSpanProcessor(exporter), config.trace_ratio, worker), hub)

@@ -6,7 +6,6 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``process``         runs one server process, or the supervisor with its workers
 ``supervisor``      starts, watches, restarts and stops worker processes; heartbeats of a worker
 ``listening``       the listening sockets of one process or of several on one port
-``tcp_keepalive``   probes of silent clients, which connections inherit from the listening socket
 ``embedded_redis``  starts a private Redis for a server that has none
 ``redis_folder``    what the data folder of the embedded Redis holds, and what in it forbids a start
 ``private_folder``  temporary folders, which the next server removes if their process was killed

@@ -29,9 +29,8 @@ from stream_server.monitoring import tracing
 from stream_server.monitoring.worker_sockets import SOCKET_NAME_BYTES, WorkerSockets
 from stream_server.runtime import listening, logs, run_file, supervisor
 from stream_server.runtime.embedded_redis import EmbeddedRedis
-from stream_server.runtime.listening import Listeners
+from stream_server.runtime.listening import Listeners, TcpKeepalive
 from stream_server.runtime.private_folder import PrivateFolder
-from stream_server.runtime.tcp_keepalive import TcpKeepalive
 from stream_server.security import signing_keys, tokens
 from stream_server.web.limits import connections
 

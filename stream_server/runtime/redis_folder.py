@@ -6,6 +6,7 @@ and starts empty. It sees no part of its append-only file without the manifest, 
 
 from pathlib import Path
 
+from stream_server.config.config import write_private
 from stream_server.store.redis.engine import Engine, parse_engine
 
 PARTS_FOLDER = "appendonlydir"
@@ -53,11 +54,7 @@ def files(folder: Path) -> list[Path]:
 
 def record_engine(folder: Path, engine: Engine) -> None:
     """Write into ``redis.version`` which program has loaded the data, and writes them anew."""
-    record = folder / VERSION_FILE
-    new_record = record.with_suffix(".new")
-    new_record.touch(mode=0o600)
-    new_record.write_text(f"{engine}\n")
-    new_record.replace(record)
+    write_private(folder / VERSION_FILE, f"{engine}\n".encode())
 
 
 def recorded_engine(folder: Path) -> Engine | None:

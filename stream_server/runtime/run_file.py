@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from stream_server.config.config import make_private
+from stream_server.config.config import make_private, write_private
 from stream_server.config.settings import Config
 
 RUN_FILE_NAME = "server.json"
@@ -72,11 +72,7 @@ def write(data_dir: str, run_file: RunFile) -> None:
     """Write the run file into the data folder. A reader sees the old or the new file, never a part."""
     path = _path(data_dir)
     make_private(path.parent)
-    partial = path.with_suffix(".partial")
-    partial.unlink(missing_ok=True)
-    partial.touch(mode=0o600)
-    partial.write_bytes(msgspec.json.encode(run_file))
-    partial.replace(path)
+    write_private(path, msgspec.json.encode(run_file))
 
 
 def _path(data_dir: str) -> Path:

@@ -132,7 +132,7 @@ ReadMembers = Callable[[ListPosition | None, int, bool], Awaitable[Members]]
 Show = Callable[[Sequence[Member]], Awaitable[Sequence[bytes | None]]]
 """Returns members as JSON in their order, None in the place of those that the viewer may not see.
 
-Statuses in the JSON may be rows, see `statuses.expand`.
+Statuses in the JSON may be rows, see `statuses.expand`. Of members that a page skips any bytes will do.
 """
 
 Admit = Callable[[], Awaitable[object]]
@@ -149,11 +149,12 @@ async def read_page(
     gate: Gate | None = None,
     admit: Admit | None = None,
     own_scores: bool = False,
+    judge: Show | None = None,
 ) -> Page:
     """Read one page of the Redis sorted set ``key``, whose cursors are valid for no other key. See :func:`fill_page`.
 
     Raises NotFound if the viewer may not see the set's owner. ``gate`` finds this out, without a further round trip.
-    ``own_scores`` is that of :func:`read_members`.
+    ``own_scores`` is that of :func:`read_members`, and ``judge`` that of :func:`fill_page`.
     """
 
     async def read(after: ListPosition | None, most: int, down: bool) -> Members:  # noqa: FBT001 - `ReadMembers`
@@ -167,7 +168,7 @@ async def read_page(
             gate = None
         return members
 
-    return await fill_page(page_request, key, read, show, oldest_first=oldest_first, admit=admit)
+    return await fill_page(page_request, key, read, show, oldest_first=oldest_first, admit=admit, judge=judge)
 
 
 async def fill_page(
@@ -179,13 +180,15 @@ async def fill_page(
     oldest_first: bool = False,
     max_examined: int = MAX_EXAMINED,
     admit: Admit | None = None,
+    judge: Show | None = None,
 ) -> Page:
     """Make one page of the members that ``read`` returns, without those that ``show`` hides.
 
     First as many members are shown as the page needs, because most are visible, and then more until it is full.
     After ``max_examined`` members behind the skipped ones the page may have fewer items than requested, and its cursor
     continues. The cursors are valid for the same ``list_name`` only. ``admit`` is called first, to refuse a viewer who
-    may not see the list. Raises `InvalidCursor`, and what the functions raise.
+    may not see the list. ``judge`` is asked instead of ``show`` about members that the page skips. Raises
+    `InvalidCursor`, and what the functions raise.
     """
     start, backwards = parse_page_start(page_request, list_name)
     if admit is not None:
@@ -198,9 +201,10 @@ async def fill_page(
         members, has_more = await read(after, most, backwards == oldest_first)
         at = 0
         while at < len(members) and len(found) < wanted:
-            batch = members[at : at + min(max(wanted + skip - len(found), least_batch), MAX_SHOWN)]
+            batch = members[at : at + min(skip or max(wanted - len(found), least_batch), MAX_SHOWN)]
             at, least_batch = at + len(batch), 2 * len(batch)
-            shown = [(each, json) for each, json in zip(batch, await show(batch), strict=True) if json is not None]
+            render = judge if skip and judge else show
+            shown = [(each, json) for each, json in zip(batch, await render(batch), strict=True) if json is not None]
             found += shown[skip : skip + wanted - len(found)]
             skip -= min(skip, len(shown))
         examined += len(members)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.web.http.held_heads import MAX_HELD_BYTES
+from stream_server.web.limits.connections import MAX_HELD_BYTES
 from tests.attacks import floods
 from tests.attacks.arena import HONEST_ADDRESS, Arena, arena
 from tests.end_to_end.api import Api
@@ -88,7 +88,7 @@ async def test_one_user_cannot_push_the_events_of_others_out_of_the_log(tmp_path
 @pytest.mark.parametrize("defended", [False, True])
 async def test_eight_users_cannot_fill_a_small_redis(tmp_path: Path, *, defended: bool) -> None:
     """The limits of a minute are those of five, so that the attack takes no five minutes."""
-    small, minutes = ("--redis-memory-bytes", str(64 * 2**20)), "writes=6000 statuses=1500"
+    small, minutes = ("--redis-memory-bytes", str(32 * 2**20)), "writes=6000 statuses=1500"
     async with arena(tmp_path, *small, defended=defended, limits=minutes) as site:
         await site.api.until_metric("redis_memory_limit_bytes", lambda size: size > 0)
         refused = await floods.fill_redis(site.api)

@@ -219,6 +219,21 @@ async def test_a_client_costs_no_thread_and_no_connection_to_redis(api: Api, ser
             await consumer.close()
 
 
+async def test_counters_equal_the_published_and_delivered_events(api: Api) -> None:
+    """The metrics count each entry once, and each event once for every client that received it."""
+    uid = await api.user()
+    names = ("events_published_total", "events_delivered_total")
+    before = [await api.metric(name) for name in names]
+    consumers = [await api.stream({"follow": uid}, framing=framing) for framing in ("sse", "ndjson")]
+    posted = [(await api.post(uid, f"number {number}"))["id"] for number in range(5)]
+    for consumer in consumers:
+        await consumer.until(lambda c: len(c.events) >= len(posted))
+        assert consumer.received == [("post", one) for one in posted]
+        await consumer.close()
+    after = [await api.metric(name) for name in names]
+    assert [now - then for now, then in zip(after, before, strict=True)] == [5, 10]
+
+
 async def head_of(client: RawClient, token: str, version: str, accept: str) -> tuple[str, dict[str, str], bytes]:
     """Request the firehose. Return the status line, the headers by lower-case name, and the first bytes of the body."""
     await client.send(

@@ -114,7 +114,9 @@ function titleOf(tag) {
   return words[0].toUpperCase() + words.slice(1);
 }
 
-/** Who is signed in, for the forms that try a route. The page also works without. @typedef {{login: string, scopes: string[], token: () => Promise<string | null>}} Account @returns {Account} */
+/** @typedef {{login: string, scopes: string[], token: () => Promise<string | null>}} Account */
+
+/** Who is signed in, for the forms that try a route. The page also works without. @returns {Account} */
 function openAccount() {
   const client = openClient();
   const login = client.user?.login ?? "";

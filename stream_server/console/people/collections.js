@@ -83,8 +83,9 @@ function entryLink(kind, found, sign) {
 export const listLink = (list) => entryLink("list", list, list.private ? lock() : null);
 
 /**
- * The members of a list or a group. Its owner removes all but himself, and adds others if there is a word for it.
- * @param {Page} page @param {"list" | "group"} kind @param {any} found @param {boolean} own @param {string} word @param {string} empty
+ * The members of a list or a group. Its owner can remove each of them, but not the owner of a group.
+ * @param {Page} page @param {"list" | "group"} kind @param {any} found @param {boolean} own whether the user is the owner @param {string} word of the button that adds a member, or ""
+ * @param {string} empty
  */
 function members(page, kind, found, own, word, empty) {
   const { site } = page;

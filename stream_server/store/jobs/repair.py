@@ -1,13 +1,14 @@
 """Repair: check counters and derived timelines against the truth, and find orphaned keys.
 
 The repair scans all keys once, in bounded pages, while writes go on. So it checks a wrong timeline twice, and it does
-not report a difference that a waiting job will remove. Each repair is one script that checks again in the same step, or
-a refill job, which checks again too.
+not report a difference that a waiting job will remove. A repair of the truth is a script that checks again in the same
+step, or a refill job, which checks again too.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from stream_server.store import keys
@@ -15,6 +16,7 @@ from stream_server.store.jobs.queue import SOURCES_BY_KIND, JobQueue
 from stream_server.store.jobs.runner import TIMELINE_KEY_BY_KIND
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
+from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.scripts import Scripts
 
 KEYS_PER_SCAN = 500
@@ -154,15 +156,24 @@ class Repair:
 
     async def _check_orphans(self, kind: str, ids: Sequence[str], *, fix: bool) -> list[RepairFinding]:
         """Return a finding for each of ``ids`` without its owner, as in `ORPHAN_MESSAGES`. With ``fix``, repair it."""
-        if not ids:
-            return []
-        orphans = await self._scripts.call("orphans_check", keys.META, kind, int(fix), *ids)
-        subjects = [orphan.decode() for orphan in orphans]
-        key = {"users": keys.home_timeline, "lists": keys.list_timeline}.get(kind)
-        if fix and key is not None and subjects:
-            # Ids are never used again, so an owner that does not exist now will never exist.
-            await self._derived.execute(*(("DEL", key(subject)) for subject in subjects))
-        return [RepairFinding("orphan", subject, ORPHAN_MESSAGES[kind]) for subject in subjects]
+        commands = [_orphan_commands(kind, each) for each in ids]
+        replies = await self._core.execute_at_once(*chain.from_iterable(commands)) if ids else []
+        size = len(replies) // len(ids) if ids else 1
+        found = [(each, replies[at * size : (at + 1) * size]) for at, each in enumerate(ids)]
+        orphans = [each for each, (is_left, *owners) in found if is_left and not any(owners)]
+        if fix and orphans:
+            await self._repair_orphans(kind, orphans)
+        return [RepairFinding("orphan", orphan, ORPHAN_MESSAGES[kind]) for orphan in orphans]
+
+    async def _repair_orphans(self, kind: str, ids: Sequence[str]) -> None:
+        """Make lost jobs due again, and delete what was left. Ids are never used again, so no owner comes back."""
+        if kind == "jobs":
+            await self._core.execute(*(("ZADD", keys.key_for("due"), "NX", 0, each) for each in ids))
+        elif kind == "statuses":
+            await self._scripts.call_each("leftovers_delete", keys.META, [(each,) for each in ids])
+        else:
+            key = keys.home_timeline if kind == "users" else keys.list_timeline
+            await self._derived.execute(*(("DEL", key(each)) for each in ids))
 
 
 ORPHAN_MESSAGES = {
@@ -171,6 +182,23 @@ ORPHAN_MESSAGES = {
     "users": "a home timeline without a user",
     "lists": "a timeline without a list",
 }
+
+
+def _orphan_commands(kind: str, subject: str) -> tuple[Command, ...]:
+    """Return a command that asks whether something is left, and commands that ask for its owners.
+
+    PING stands for the first one if it is a timeline, which may be on another server. The scan has just seen it.
+    """
+    job, status = keys.key_for("job"), keys.key_for("status")
+    if kind == "jobs":
+        queues = (("ZSCORE", keys.key_for(queue), subject) for queue in ("due", "parked"))
+        return ("EXISTS", job + subject), *queues
+    if kind == "statuses":
+        sets = (keys.key_for(name, subject) for name in DEPENDENT_KINDS)
+        return ("EXISTS", *sets), ("EXISTS", status + subject, f"{job}status-{subject}")
+    if kind == "users":
+        return ("PING",), ("EXISTS", keys.key_for("user", subject))
+    return ("PING",), ("EXISTS", keys.key_for("list", subject), f"{job}drop-list-{subject}")
 
 
 def _group_ids_by_row(key_names: Sequence[bytes]) -> dict[str, list[str]]:

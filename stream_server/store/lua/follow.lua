@@ -50,15 +50,6 @@ local function append_request_entry(kind, source, target, ms, seq, n)
   return append_entry(kind, 'users:' .. source.id .. ',' .. target.id, pair_body(source, target), ms, seq, n)
 end
 
--- Makes a follow request and notifies the target. Returns the position.
-local function add_follow_request(source, target, ms, seq, n)
-  local position, now = append_request_entry('request', source, target, ms, seq, n)
-  set_member(KEY.asks .. target.id, source.id, now)
-  set_member(KEY.asked .. source.id, target.id, now)
-  notify(target.id, 'request', source, '', '', ms, seq, n)
-  return position
-end
-
 -- Deletes a follow request and its notification, without an entry.
 local function clear_follow_request(source, target)
   set_member(KEY.asks .. target.id, source.id)
@@ -87,7 +78,11 @@ function write.follow(source_id, target_id, list_id)
   local position, fence, list_fence = 'unchanged', '', ''
   local ms, seq, n = next_position()
   if asking and not requested then
-    position = add_follow_request(source, target, ms, seq, n)
+    local now
+    position, now = append_request_entry('request', source, target, ms, seq, n)
+    set_member(KEY.asks .. target_id, source_id, now)
+    set_member(KEY.asked .. source_id, target_id, now)
+    notify(target_id, 'request', source, '', '', ms, seq, n)
   elseif not following and not asking then
     position, fence, ms, seq, n = change_follow('follow', true, source, target, ms, seq, n)
     if requested then clear_follow_request(source, target) end

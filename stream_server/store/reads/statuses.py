@@ -14,6 +14,8 @@ from stream_server.store.redis.packing import KeyRead
 _STATUS = keys.key_for("status").encode()
 _READ = KeyRead(b"HMGET", _STATUS, b"row", b"uid", b"likes", b"comments", b"reposts")
 
+_FACTS_READ = KeyRead(b"HMGET", _STATUS, b"uid", b"group", b"origin")
+
 _SHORT = b'{"id":"%b","uid":"%b","login":"%b%b"%b,"likes":%b,"comments":%b,"reposts":%b}'
 
 _USUAL_LINKS = b'"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
@@ -119,9 +121,10 @@ async def read_rows(redis: RedisClient, ids: Sequence[bytes]) -> list[StatusRow 
 
 
 async def _read_values(redis: RedisClient, ids: Sequence[bytes]) -> list[Values]:
-    if len(ids) <= MAX_ROWS:
-        return await redis.execute(*_READ.commands(ids)) if ids else []
-    return [*await _read_values(redis, ids[:MAX_ROWS]), *await _read_values(redis, ids[MAX_ROWS:])]
+    found: list[Values] = []
+    for at in range(0, len(ids), MAX_ROWS):
+        found += await redis.execute(*_READ.commands(ids[at : at + MAX_ROWS]))
+    return found
 
 
 def row_command(status_id: bytes) -> Command:
@@ -197,6 +200,22 @@ async def show(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[by
         else None
         for at, (text, author, likes, comments, reposts) in enumerate(found)
     ]  # fmt: skip
+
+
+async def judge(sight: Sight, ids: Sequence[bytes], least: Visibility) -> list[bytes | None]:
+    """Return the ids of the statuses that :func:`show` shows, and None for the others.
+
+    Only texts of reposts and quotes are read. Others may be large, and a page with a high number skips thousands.
+    """
+    found = await sight.redis.execute(*_FACTS_READ.commands(ids))
+    referring = [each for each, (_, _, origin) in zip(ids, found, strict=True) if origin]
+    shown = dict(zip(referring, await show(sight, referring, least) if referring else (), strict=True))
+    known = [(author, group or b"") for author, group, _ in found if author]
+    await sight.learn([author for author, _ in known], [pair for pair in known if pair[1]])
+    return [
+        each if (shown[each] if origin else author and sight.of(author, group or b"") >= least) else None
+        for each, (author, group, origin) in zip(ids, found, strict=True)
+    ]
 
 
 async def require(sight: Sight, status_id: str) -> StatusRow:

@@ -5,10 +5,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from stream_server.errors import NotFound
 from stream_server.events.position import format_iso_time
 from stream_server.store import keys
 from stream_server.store.pagination import Member, Show
 from stream_server.store.reads.sight import Sight
+from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.packing import KeyRead
 
@@ -72,6 +74,14 @@ async def read_rows(sight: Sight, uids: Sequence[bytes], *, all_users: bool = Fa
         UserRow(*row) if row[0] is not None and (all_users or (suspended != b"1" and blocker is None)) else None
         for (*row, suspended), blocker in zip(rows, blockers, strict=True)
     ]
+
+
+async def read_own(redis: RedisClient, uid: str) -> bytes:
+    """Return a user as JSON with the e-mail address. Raises NotFound for an unknown user."""
+    (row,) = await redis.execute(("HMGET", keys.key_for("user", uid), *USER_FIELDS))
+    if row[0] is None:
+        raise NotFound("unknown user")
+    return UserRow(*row).own_json()
 
 
 def show_users(sight: Sight, *, all_users: bool = False) -> Show:

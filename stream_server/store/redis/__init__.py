@@ -7,8 +7,7 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``engine``                the program that answers: Redis or Valkey, its version, and whether it is new enough
 ``derived``               derived data, on one Redis or on the nodes of a cluster, by the node that has each key
 ``packing``               commands in Redis' protocol, made from ready pieces
-``lanes``                 decides which calls share a connection
-``connections``           opens and replaces the connections of one lane
+``lanes``                 decides which calls share a connection, and opens the connections
 ``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
 ``redis_transport``       lets redis-py open a connection, and takes its transport
 ``subscription``          the messages of one subscription, handed to a function in order

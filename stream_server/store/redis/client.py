@@ -20,9 +20,16 @@ from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 from stream_server.errors import ApiError, Unavailable
 from stream_server.store.redis import address, moved_commands, timeout_budget
 from stream_server.store.redis.cluster_topology import ClusterTopology, CoreOwnerGuide, CoreReplicaGuide, NodeGuide
-from stream_server.store.redis.connections import LaneConnections
 from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, Guide, HostPort, guided_pool_arguments
-from stream_server.store.redis.lanes import MAX_CONNECTIONS, PACKED, Command, Lane, choose_lane, is_write
+from stream_server.store.redis.lanes import (
+    MAX_CONNECTIONS,
+    PACKED,
+    Command,
+    Lane,
+    LaneConnections,
+    choose_lane,
+    is_write,
+)
 from stream_server.store.redis.packing import EXEC, MULTI
 from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection, find_instance
 from stream_server.store.redis.redis_transport import open_transport

@@ -1,6 +1,7 @@
 """Comments under a status. Users see a comment if they may see the status and its commenter."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 
@@ -14,7 +15,7 @@ from stream_server.store.reads import statuses
 from stream_server.store.reads.sight import not_found
 from stream_server.store.redis.scripts import position_of
 from stream_server.store.social.noun import Noun
-from stream_server.store.social.stored_json import mention_arguments, read_wire_member
+from stream_server.store.social.stored_json import mention_arguments
 
 
 class Comments(Noun):
@@ -28,12 +29,7 @@ class Comments(Noun):
         """
         arguments = (message, msgspec.json.encode(message), *mention_arguments(extract_entities(message)))
         reply = await self._scripts.write("comment_create", idempotency_key, uid, status, *arguments)
-        if reply.is_repeat:
-            position = position_of(reply)
-            posted = await read_wire_member(self._redis, position, "comment")
-            return posted or await self.get(uid, str(position.status_number))
-        comment: bytes = reply.first_time_extra[0]
-        return comment
+        return await self._written(reply, "comment", partial(self.get, uid, str(position_of(reply).status_number)))
 
     async def delete(self, uid: str, comment: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a comment. The comment's author and the author of the status may do this.

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from stream_server.store import keys
 from stream_server.store.pagination import Admit, Page, PageRequest, Show, read_page
 from stream_server.store.reads.sight import Gate, Sight
+from stream_server.store.reads.users import UserRow, read_own
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts, WriteReply
 from stream_server.store.social.stored_json import read_wire_member
@@ -30,6 +31,12 @@ class Noun:
         """Read one page of the sorted set of ``owner``. ``row`` names the key in `store/keys.py`. See `read_page`."""
         key = keys.key_for(row, owner)
         return await read_page(self._redis, key, page_request, show, oldest_first=oldest_first, gate=gate, admit=admit)
+
+    async def _own_user(self, reply: WriteReply, uid: str) -> bytes:
+        """Return a user as JSON with the e-mail address: the row in a write's reply, or the present one."""
+        if reply.first_time_extra:
+            return UserRow(*reply.first_time_extra[0]).own_json()
+        return await read_own(self._redis, uid)
 
     async def _written(self, reply: WriteReply, member: str, read: Callable[[], Awaitable[bytes]]) -> bytes:
         """Return, as JSON, the object that a write made or changed, for the first call and for a repetition.

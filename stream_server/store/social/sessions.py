@@ -4,13 +4,12 @@ Access tokens themselves are not stored. Of refresh tokens and tickets, Redis ke
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.reads.users import USER_FIELDS, UserRow
 from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
@@ -139,8 +138,7 @@ class Sessions(Noun):
         kept_scopes = f"{','.join(sorted(scopes))} " if scopes else ""
         arguments = (*secrets, ttl_seconds * 1000, kept_scopes.encode() + msgspec.json.encode(agent))
         reply = await self._scripts.write("session_start", idempotency_key, uid, session_id, *arguments)
-        row = reply.first_time_extra[0] if reply.first_time_extra else await self._user_row(uid)
-        return UserRow(*row).own_json()
+        return await self._own_user(reply, uid)
 
     async def refresh(
         self, uid: str, session_id: str, secrets: RefreshSecrets, next_token: str, ttl_seconds: int,
@@ -158,8 +156,7 @@ class Sessions(Noun):
         outcome, _, scopes = reply.value.decode().partition(" ")
         if outcome != "refreshed":
             return Refresh(outcome)
-        row = reply.first_time_extra[0] if reply.first_time_extra else await self._user_row(uid)
-        return Refresh(outcome, UserRow(*row).own_json(), frozenset(filter(None, scopes.split(","))))
+        return Refresh(outcome, await self._own_user(reply, uid), frozenset(filter(None, scopes.split(","))))
 
     async def list_sessions(self, uid: str, now_ms: int) -> list[Session]:
         """Return the sessions of a user, the one that was used last first."""
@@ -186,10 +183,6 @@ class Sessions(Noun):
         Raises Forbidden ``wrong_password`` if the password is no longer the one with ``old_hash``.
         """
         await self._scripts.write("password_change", idempotency_key, uid, old_hash, new_hash, kept_session)
-
-    async def _user_row(self, uid: str) -> list[Any]:
-        (row,) = await self._redis.execute(("HMGET", keys.key_for("user", uid), *USER_FIELDS))
-        return list(row)
 
 
 def _status_commands(token: TokenId) -> tuple[Command, Command, Command]:

@@ -4,14 +4,14 @@ Logins and e-mail addresses are unique without regard to case. A login never cha
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from stream_server.errors import NotFound
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.reads.users import USER_FIELDS, UserRow, read_rows
+from stream_server.store.reads.users import UserRow, read_own, read_rows
 from stream_server.store.social.noun import Noun
 from stream_server.store.social.stored_json import encode_json, flag_text
 
@@ -88,11 +88,7 @@ class Users(Noun):
 
     async def get_own(self, uid: str) -> bytes:
         """Return a user as JSON with e-mail address, for this user only. Raises NotFound for an unknown user."""
-        row: list[Any]
-        (row,) = await self._redis.execute(("HMGET", keys.key_for("user", uid), *USER_FIELDS))
-        if row[0] is None:
-            raise NotFound("unknown user")
-        return UserRow(*row).own_json()
+        return await read_own(self._redis, uid)
 
     async def update(
         self, uid: str, changes: Mapping[str, str | bool | None], idempotency_key: IdempotencyKey
@@ -104,7 +100,7 @@ class Users(Noun):
         entry. Values that do not change make no entry.
         """
         reply = await self._scripts.write("user_update", idempotency_key, uid, *profile_arguments(changes))
-        return await self.get_own(uid) if reply.is_repeat else UserRow(*reply.first_time_extra[0]).own_json()
+        return await self._own_user(reply, uid)
 
     async def get_by_login(self, viewer: str, login: str) -> bytes:
         """Return a user as JSON, by login. Raises NotFound if the user is unknown, suspended, or blocks the viewer."""

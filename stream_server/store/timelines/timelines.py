@@ -16,7 +16,6 @@ from stream_server.store import keys
 from stream_server.store.pagination import (
     Admit,
     ListPosition,
-    Member,
     Members,
     Page,
     PageRequest,
@@ -145,8 +144,8 @@ class Timelines:
             return Members(pairs, has_more)
 
         list_name = keys.key_for("thread", status_id)
-        show = _show_statuses(sight)
-        return await fill_page(page_request, list_name, read, show, oldest_first=True, admit=admit)
+        show, judge = _views(sight)
+        return await fill_page(page_request, list_name, read, show, oldest_first=True, admit=admit, judge=judge)
 
     async def read_liked(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return the statuses that a user likes, newest like first.
@@ -162,12 +161,13 @@ class Timelines:
             await sight.learn([liker])
             return members if sight.of(liker) else Members((), has_more=False)
 
-        return await fill_page(page_request, key, read, _show_statuses(sight, Visibility.ON_REQUEST))
+        show, judge = _views(sight, Visibility.ON_REQUEST)
+        return await fill_page(page_request, key, read, show, judge=judge)
 
     async def read_favorites(self, viewer: str, page_request: PageRequest) -> Page:
         """Return the viewer's favorites, last added first."""
-        show = _show_statuses(Sight(self._core, viewer), Visibility.ON_REQUEST)
-        return await read_page(self._core, keys.key_for("favorites", viewer), page_request, show)
+        show, judge = _views(Sight(self._core, viewer), Visibility.ON_REQUEST)
+        return await read_page(self._core, keys.key_for("favorites", viewer), page_request, show, judge=judge)
 
     async def _read_of_status(self, row: str, viewer: str, status_id: str, page_request: PageRequest) -> Page:
         sight = Sight(self._core, viewer)
@@ -182,8 +182,10 @@ class Timelines:
         least: Visibility = Visibility.VISIBLE, gate: Gate | None = None, admit: Admit | None = None,
     ) -> Page:  # fmt: skip
         """Return a page of the statuses whose ids are the members and the scores of a set."""
-        show = _show_statuses(sight, least)
-        return await read_page(self._core, key, page_request, show, gate=gate, admit=admit, own_scores=True)
+        show, judge = _views(sight, least)
+        return await read_page(
+            self._core, key, page_request, show, gate=gate, admit=admit, own_scores=True, judge=judge
+        )
 
     async def _read_derived_timeline(
         self, sight: Sight, key: str, page_request: PageRequest, admit: Admit | None = None
@@ -208,7 +210,8 @@ class Timelines:
             kept = [pair for pair in found.pairs if int(pair[0]) >= floor]
             return Members(kept, found.has_more and len(kept) == len(found.pairs))
 
-        return await fill_page(page_request, key, read, _show_statuses(sight), admit=admit)
+        show, judge = _views(sight)
+        return await fill_page(page_request, key, read, show, admit=admit, judge=judge)
 
     async def _rank(self, sight: Sight, ids: Sequence[bytes]) -> list[tuple[ListPosition, bytes]]:
         """Return those of the statuses that the viewer may see, most important first.
@@ -253,13 +256,15 @@ class Timelines:
 _CLOSENESS_KEYS = ("following", "followers", "liked")
 
 
-def _show_statuses(sight: Sight, least: Visibility = Visibility.VISIBLE) -> Show:
-    """Return a function that renders statuses as JSON; None for those that the viewer sees less than ``least``."""
+def _views(sight: Sight, least: Visibility = Visibility.VISIBLE) -> tuple[Show, Show]:
+    """Return a function that renders statuses as JSON, and one that only says which: see `fill_page`.
 
-    async def show(members: Sequence[Member]) -> Sequence[bytes | None]:
-        return await statuses.show(sight, [member for member, _ in members], least)
-
-    return show
+    They return None for those that the viewer sees less than ``least``.
+    """
+    return (
+        lambda members: statuses.show(sight, [member for member, _ in members], least),
+        lambda members: statuses.judge(sight, [member for member, _ in members], least),
+    )
 
 
 def fold_tag(tag: str) -> str:

@@ -10,11 +10,9 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 ``api_request``          reads the usual request of another route without aiohttp
 ``http_handler``         aiohttp's part of a connection, with the server's errors and its way to the routes
 ``chunks``               reads the chunks of a body, and makes fewer of them
-``held_heads``           counts the bytes of heads that are not whole
 ``acceptor``             accepts the connections that the event loop leaves waiting
-``connection_timeouts``  the time limits of one connection
+``connection_timeouts``  the time limits of one connection; what the kernel knows of the client's machine
 ``start_queue``          lets streams begin in turn, for a few milliseconds in each iteration of the event loop
-``tcp_peer``           what the kernel knows of the client's machine: unacknowledged bytes, silence
 ``middleware``         request id, error answers, metrics; checks the query, the token and the scope of each request
 ``authentication``     checks a bearer token or a ticket; decides who may read metrics and the like
 ``request_limits``     applies the limits of a route to a request, and makes the ``RateLimit`` headers

@@ -13,11 +13,18 @@ import math
 import sys
 from typing import Protocol, cast
 
-from stream_server.runtime.tcp_keepalive import TcpKeepalive
+from stream_server.runtime.listening import TcpKeepalive
 from stream_server.web.http.chunks import BadChunks, ChunkedBody, SizedBody
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts, WriteDeadline
-from stream_server.web.http.held_heads import HEAD_TOO_LARGE, MAX_HEAD_BYTES, NO_HTTP, HeldHeads
-from stream_server.web.limits.connections import ConnectionPlace, ConnectionTable, Refusal
+from stream_server.web.limits.connections import (
+    HEAD_TOO_LARGE,
+    MAX_HEAD_BYTES,
+    NO_HTTP,
+    ConnectionPlace,
+    ConnectionTable,
+    HeldHeads,
+    Refusal,
+)
 
 KEEPALIVE_TIMEOUT_SECONDS = 75.0
 """Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
@@ -44,16 +51,10 @@ _IDLE, _BUSY, _ENDING = range(3)
 Body = ChunkedBody | SizedBody
 
 
-class HttpHandler(Protocol):
-    """The part of aiohttp's handler that a connection uses."""
+class HttpHandler(asyncio.Protocol):
+    """aiohttp's handler of a connection, which lends it the transport."""
 
-    def data_received(self, data: bytes) -> None: ...
-
-    def connection_lost(self, exc: BaseException | None) -> None: ...
-
-    def pause_writing(self) -> None: ...
-
-    def resume_writing(self) -> None: ...
+    __slots__ = ()
 
     def break_body(self) -> None:
         """Raise an error in the handler that waits for the body, because its framing is invalid."""
@@ -106,13 +107,12 @@ class Connection(asyncio.Protocol):
         self._is_answered = self._is_body_paused = self._is_paused = False
         self._is_reading_head = True
         self._phase = _IDLE
-        self._searched = 0
+        self._searched = self.waiting_bytes = 0
         self._timer: asyncio.TimerHandle | None = None
         self._write_deadline: WriteDeadline | None = None
         self.last_heard_at = 0.0
         self.task: asyncio.Task[object] | None = None
         self.transport: asyncio.Transport | None = None
-        self.waiting_bytes = 0
 
     @property
     def is_busy(self) -> bool:
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=0)  # else closing a connection would wait for its last bytes
         self._set_deadline(self._timeouts.header_seconds)
 
-    def connection_lost(self, exc: BaseException | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the handling of a request, and give everything back."""
         self._leave()
         handler, self._handler = self._handler, None
@@ -273,8 +273,7 @@ class Connection(asyncio.Protocol):
     def expect_body(self, body: Body | None) -> None:
         """Give ``body``, which the handler is about to read, the bytes that have come so far. None for no body."""
         self._body = body
-        if body is not None and self.held:
-            self._go_on()
+        self._go_on()
 
     def _take_body(self, body: Body) -> bool:
         """Pass on a part of the body. Return whether anything can follow at once."""
@@ -338,8 +337,7 @@ class Connection(asyncio.Protocol):
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer without a request handler, and close the connection. Do not answer while another answer is sent."""
-        is_waiting = self.waiting_bytes and self.task is None  # its stream has not begun
-        if self._phase == _BUSY and not self._is_answered and not is_waiting:
+        if self._phase == _BUSY and not self._is_answered and (self.task is not None or not self.waiting_bytes):
             self.drop()
         elif self.transport is not None:
             self.transport.write(refusal.encode())

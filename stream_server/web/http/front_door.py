@@ -10,19 +10,19 @@ from typing import Any, cast
 from aiohttp import web
 
 from stream_server.runtime.fair_queue import Place
-from stream_server.runtime.tcp_keepalive import inherited_keepalive
+from stream_server.runtime.listening import inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
 from stream_server.web.http.api_request import ApiRoutes
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
-from stream_server.web.http.held_heads import HeldHeads
 from stream_server.web.http.http_handler import Dispatcher, Handler
 from stream_server.web.http.middleware import handle_request
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
 from stream_server.web.http.responses import OPENED
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.stream_request import StreamRequest, StreamRoutes, encode_answer
+from stream_server.web.limits.connections import HeldHeads
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from stream_server.errors import ApiError, BadRequest, InternalError, TooLarge
 from stream_server.web.http.app_keys import FIXED_PATHS, OPENING, ROUTES
 from stream_server.web.http.body import declared_length
 from stream_server.web.http.chunks import ChunkedBody, SizedBody
-from stream_server.web.http.connection import Connection
+from stream_server.web.http.connection import Connection, HttpHandler
 from stream_server.web.http.middleware import UNDECLARED, UNMATCHED, handle_request
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import OPENED, error_response, http_exception_to_api_error
@@ -158,7 +158,7 @@ class LentTransport(asyncio.Transport):
         self._transport.abort()
 
 
-class Handler(web.RequestHandler):
+class Handler(web.RequestHandler, HttpHandler):
     """aiohttp's handler for one connection, with the server's errors.
 
     Attributes:

@@ -9,7 +9,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from hashlib import sha256
 
 from aiohttp import hdrs, web
@@ -23,12 +23,10 @@ from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
 from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.limits.client_address import TrustedProxies
-from stream_server.web.limits.concurrency import Concurrency
 from stream_server.web.limits.connections import ConnectionTable
 from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES, RateLimit, Subject
 from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
-from stream_server.web.limits.refusal_delay import RefusalDelay
-from stream_server.web.limits.turns import Turns
+from stream_server.web.limits.turns import RefusalDelay, Turns
 from stream_server.web.route import Route
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
@@ -45,6 +43,9 @@ MAX_CONCURRENT_POLLS = 32
 
 MAX_CONCURRENT_INGESTS = 8
 """Most ingests of one user at the same time in one process. Each holds two batches of lines in memory."""
+
+RUNNING_RETRY_SECONDS = 1.0
+"""Seconds after which a client that runs too many such requests may try again."""
 
 MAX_OPENINGS = 128
 """Most streams that open at the same time in one process and ask Redis something. Redis answers so many in time."""
@@ -67,12 +68,30 @@ LIMITS: "web.AppKey[RequestLimits]" = web.AppKey("limits")
 """The limits of this server process."""
 
 
+class Running:
+    """Counts the requests of one kind that run, by user.
+
+    Attributes:
+        counts: The number of those of each user.
+        maximum: Most of them for one user.
+        noun: What is counted, in the plural.
+    """
+
+    def __init__(self, maximum: int, noun: str) -> None:
+        self.maximum = maximum
+        self.noun = noun
+        self.counts: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return self.counts.total()
+
+
 class StreamPlace:
     """The place of one open stream among those of its address. It takes few bytes, because each stream has one.
 
-    As a context manager, the place is that of a request, which has no connection to give back.
-    ``release`` also gives the place of the connection back; it is set when the stream takes the connection over.
-    ``address`` is the address as subject of a limit.
+    As a context manager, the place is that of a request, which has no connection to give back; it may also be one among
+    those of its user. ``release`` also gives the place of the connection back; it is set when the stream takes the
+    connection over. ``address`` is the subject of the limit: an address or a user.
     """
 
     __slots__ = ("_streams", "address", "release")
@@ -127,9 +146,9 @@ class RequestLimits:
         self.redis_bytes = redis_bytes
         self._limiter = RateLimiter(counters)
         self.proxies = TrustedProxies(config.trusted_proxies, config.forwarded_header)
-        self.previews = Concurrency(1, "preview")
-        self.polls = Concurrency(MAX_CONCURRENT_POLLS, "long polls")
-        self.ingests = Concurrency(MAX_CONCURRENT_INGESTS, "ingests")
+        self.previews = Running(1, "preview")
+        self.polls = Running(MAX_CONCURRENT_POLLS, "long polls")
+        self.ingests = Running(MAX_CONCURRENT_INGESTS, "ingests")
         self.streams: Counter[str] = Counter()
         self.unproven: Counter[str] = Counter()
         self.turns = Turns()
@@ -142,9 +161,13 @@ class RequestLimits:
         """Whether the limits are on. A reload may change it."""
         return self._config.limits != "off"
 
-    def running(self, request: web.Request, running: Concurrency) -> AbstractContextManager[None]:
-        """Return a context that holds one of the caller's slots of ``running``. It raises `RateLimited` without one."""
-        return running.slot(request[CLAIMS].sub) if self.are_on else nullcontext()
+    def running(self, request: web.Request, running: Running) -> "StreamPlace":
+        """Count a request of ``running``. Return its place. Raises `RateLimited` if the caller has too many."""
+        user = request[CLAIMS].sub
+        if self.are_on and running.counts[user] >= running.maximum:
+            message = f"you have {running.maximum} {running.noun} at the same time already"
+            raise RateLimited(message, limit=f"concurrent {running.noun}", retry_after=RUNNING_RETRY_SECONDS)
+        return StreamPlace(running.counts, user)
 
     def turn(self, request: web.Request) -> AbstractAsyncContextManager[object]:
         """Return a context that holds one of the turns of the client's address. Entering it may raise `Unavailable`."""

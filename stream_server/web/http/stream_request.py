@@ -169,11 +169,8 @@ def encode_answer(response: web.StreamResponse, *, keep_alive: bool) -> bytes:
     """Return an answer as aiohttp would send it. Its body is in memory."""
     body = response.body if isinstance(response, web.Response) else None
     text = body if isinstance(body, bytes) else b""
-    headers = response.headers
-    if response.status not in EMPTY_STATUSES:
-        headers[hdrs.CONTENT_LENGTH] = str(len(text))
-    headers.setdefault(hdrs.DATE, date_header())
-    if not keep_alive:
-        headers[hdrs.CONNECTION] = "close"
-    fields = "".join([f"{name}: {value}\r\n" for name, value in headers.items()])
-    return f"HTTP/1.1 {response.status} {response.reason}\r\n{fields}\r\n".encode() + text
+    fields = "".join([f"{name}: {value}\r\n" for name, value in response.headers.items()])
+    length = "" if response.status in EMPTY_STATUSES else f"Content-Length: {len(text)}\r\n"
+    end = "" if keep_alive else "Connection: close\r\n"
+    status = f"HTTP/1.1 {response.status} {response.reason}\r\n"
+    return f"{status}{fields}{length}Date: {date_header()}\r\n{end}\r\n".encode() + text

@@ -8,8 +8,6 @@ for each process. The setting ``limits`` turns all of them off.
 ``rate_limit``       the table of rate limits: what each counts, of whom, in which time
 ``rate_limiter``     counts the uses of one limit by one subject
 ``client_address``   the address of a client, also behind trusted proxies
-``concurrency``      how many requests of one user run at the same time
-``turns``            how many requests of one address run at the same time; the others wait
-``refusal_delay``    slows down a client that is refused again and again
-``connections``      how many connections a process holds, in total and per address
+``turns``            how many requests of one address run at the same time; slows down one that is refused often
+``connections``      how many connections a process holds, in total and per address, and how many bytes of them
 """

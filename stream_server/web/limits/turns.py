@@ -5,10 +5,15 @@ at once would let every other client wait for all of them. Requests that run tog
 address has no such limit while it is the only one that sends requests. Streams, polls and previews take no turn: they
 have limits of their own. A request gives its turn back while it waits for its body, so a slow sender does not delay the
 other requests of its address.
+
+`RefusalDelay` delays the refusals of a client that does not slow down, so a flood of refused requests costs little. A
+client that waits as `Retry-After` says never meets the delay. A connection carries one request at a time, so a flood
+can send only as many requests in a second as its connections allow.
 """
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from weakref import WeakValueDictionary
 
@@ -55,3 +60,28 @@ class Turns:
     def _is_alone(self) -> bool:
         """Return whether only one address has sent requests lately, which is not limited then."""
         return self._clock() >= self._shared_until
+
+
+PROMPT_REFUSALS = 10
+"""Refusals of one address in a second that are answered at once."""
+
+DELAY_SECONDS = 0.5
+"""Seconds that each further refusal in this second waits."""
+
+
+class RefusalDelay:
+    """Counts the refusals of each address in the current second."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._second = 0
+        self._counts: Counter[str] = Counter()
+
+    def seconds(self, address: str) -> float:
+        """Count one refusal of an address. Return the number of seconds by which to delay the answer."""
+        second = int(self._clock())
+        if second != self._second:
+            self._second = second
+            self._counts.clear()
+        self._counts[address] += 1
+        return DELAY_SECONDS if self._counts[address] > PROMPT_REFUSALS else 0.0

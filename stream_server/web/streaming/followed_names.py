@@ -4,7 +4,6 @@ When a stream opens, they become ids, and an unknown name is refused.
 A login never changes and an id of another site never names another user, so the ids hold for the whole stream.
 """
 
-
 from filters.error import ParameterError, split_list
 from filters.follow import MAX_IDS, ME, USER_ID
 from stream_server.store.social.users import Users

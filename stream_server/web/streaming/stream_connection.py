@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from stream_server.hub.disconnect import DisconnectReason
-from stream_server.web.http.tcp_peer import TcpPeer
+from stream_server.web.http.connection_timeouts import TcpPeer
 
 LAST_CHUNK = b"0\r\n\r\n"
 HIGH_WATER_BYTES = 65_536

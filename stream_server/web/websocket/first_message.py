@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from stream_server.errors import ApiError, BadRequest, Unauthorized
+from stream_server.hub.client_registry import EMPTY_CONTEXT
 from stream_server.hub.disconnect import DisconnectReason
-from stream_server.hub.token_expiry import EMPTY_CONTEXT
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, UNPROVEN
 from stream_server.web.http.request_limits import LIMITS, StreamPlace, reject_when_draining
 from stream_server.web.limits.rate_limit import CONNECTS

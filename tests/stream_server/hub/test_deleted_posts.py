@@ -34,23 +34,6 @@ def _like_and_comment(world: World, post: Entry) -> Entry:
     return comments[0]
 
 
-async def test_no_entry_of_a_replay_shows_a_deleted_status(tiny_buffer: World) -> None:
-    post = tiny_buffer.post("secret words", uid="7")
-    comment = _like_and_comment(tiny_buffer, post)
-    tiny_buffer.uncomment(comment)
-    tiny_buffer.delete(post)
-    _, firehose = tiny_buffer.open(LOG_START, user="1", firehose="true", kinds=KINDS)
-    _, follow = tiny_buffer.open(LOG_START, user="1", follow="7,8", kinds=KINDS)
-    _, own = tiny_buffer.open_user_stream("7", LOG_START)
-    tiny_buffer.post("red end", uid="7")
-    for socket in (firehose, follow, own):
-        await socket.expect_last_text("red end")
-        assert socket.kinds() == ["hello", "uncomment", "delete", "post"]
-        assert socket.messages()[1]["status"] == {"id": _inner(post)["id"], "uid": "7", "deleted": True}
-        for words in (b"secret", b"first", b"second"):
-            assert words not in socket.received
-
-
 async def test_no_entry_of_a_replay_shows_a_deleted_comment(tiny_buffer: World) -> None:
     post = tiny_buffer.post("red words", uid="7")
     tiny_buffer.uncomment(_like_and_comment(tiny_buffer, post))

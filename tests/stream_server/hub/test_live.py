@@ -32,33 +32,6 @@ async def test_clients_with_equal_filters_share_one_group(world: World) -> None:
     await eventually(lambda: first.texts() == second.texts() == ["b and a"])
 
 
-async def test_a_demoted_client_gets_each_post_once(world: World) -> None:
-    _, slow = world.open(firehose="true")
-    _, healthy = world.open(firehose="true")
-    await world.until_live(2)
-    slow.block()
-    await world.post_until_demoted()
-    await eventually(lambda: len(healthy.texts()) == len(world.log.entries))
-    assert len(slow.waiting) < LIMITS.buffer_bytes + 131_072 + 1000
-    slow.unblock()
-    await world.until_live(2)
-    world.post("last")
-    await eventually(lambda: slow.texts()[-1:] == healthy.texts()[-1:] == ["last"])
-    assert slow.texts() == healthy.texts()
-
-
-async def test_a_cursor_older_than_the_ring_is_served_from_the_log(without_ring: World) -> None:
-    world = without_ring
-    for number in range(600):
-        world.post(f"{number}")
-    _, socket = world.open(LOG_START, firehose="true")
-    await eventually(lambda: len(socket.texts()) == 600)
-    assert world.log.reads >= 2
-    world.post("live")
-    await eventually(lambda: socket.texts()[-1] == "live")
-    assert socket.texts()[:-1] == [str(number) for number in range(600)]
-
-
 async def test_a_replayed_repost_has_no_deleted_original(world: World) -> None:
     secret = world.post("secret word")
     kept = world.post("kept word")
@@ -72,43 +45,6 @@ async def test_a_replayed_repost_has_no_deleted_original(world: World) -> None:
     assert socket.received.count(b"kept word") == 2
 
 
-async def test_a_delete_reaches_a_stream_that_was_sent_the_post_and_unfollowed_since(world: World) -> None:
-    _, socket = world.open(user="1", following={"7"}, follow="@me")
-    await world.until_live()
-    seen = world.post("seen", uid="7")
-    world.relate("unfollow", "1", "7")
-    unseen = world.post("unseen", uid="7")
-    world.delete(seen)
-    world.delete(unseen)
-    world.relate("follow", "1", "7")
-    early = world.post("early", uid="8")
-    world.relate("follow", "1", "8")
-    world.delete(early)
-    world.post("late", uid="8")
-    await eventually(lambda: socket.texts()[-1:] == ["late"])
-    assert socket.texts() == ["seen", f"-{seen.position.status_number}", "late"]
-
-
-async def test_a_follow_takes_effect_at_its_position_while_catching_up(world: World) -> None:
-    _, live = world.open(user="1", following={"7"}, follow="@me")
-    _, slow = world.open(user="1", following={"7"}, follow="@me")
-    await world.until_live(2)
-    slow.block()
-    source = random.Random(3)
-    for number in range(300):
-        uid = source.choice(["7", "8", "9"])
-        if number % 5 == 0:
-            world.relate(source.choice(["follow", "unfollow"]), "1", uid)
-        else:
-            world.post(f"{number} " + "x" * 40, uid=uid)
-        await asyncio.sleep(0)  # lets the hub write after each entry
-    await eventually(lambda: world.hub.counters.slow_demotions >= 1, what="the slow one was refused")
-    slow.unblock()
-    await world.until_live(2)
-    await eventually(lambda: slow.texts() == live.texts())
-    assert len(live.texts()) > 50
-
-
 async def test_a_stop_sends_the_waiting_frames_and_then_goodbye(world: World) -> None:
     streams = [world.open(firehose="true") for _ in range(5)]
     await world.until_live(5)
@@ -120,15 +56,6 @@ async def test_a_stop_sends_the_waiting_frames_and_then_goodbye(world: World) ->
         assert socket.messages()[-1]["cursor"] == last.position.cursor
     _, late = world.open(firehose="true")
     await eventually(lambda: late.kinds() == ["hello", "goodbye"])
-
-
-async def test_clients_that_leave_stay_in_no_group_and_no_index(world: World) -> None:
-    for number in range(20):
-        world.open(track=f"word{number}")
-    await world.until_live(20)
-    for stream in world.streams:
-        stream.connection_lost()
-    assert (len(world.hub.registry), world.hub.count_live_clients(), len(world.hub.live.index)) == (0, 0, 0)
 
 
 async def test_clients_that_block_at_random_receive_exactly_their_posts(world: World) -> None:

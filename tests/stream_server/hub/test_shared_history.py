@@ -47,22 +47,6 @@ async def test_a_large_group_gets_shorter_events_than_a_small_one(world: World) 
         await socket.expect_texts(*(f"{TEXT} {number}" for number in range(3)))
 
 
-async def test_a_slow_client_gets_its_warning_and_stays_readable(world: World) -> None:
-    """The warning is in one client's bytes only, so nothing after it may refer to what is before it."""
-    streams = [world.open_packed(firehose="true") for _ in range(MIN_SHARING_CLIENTS)]
-    slow = streams[0][1]
-    texts = [f"{TEXT} {random.Random(1).randbytes(40).hex()} {number}" for number in range(30)]
-    slow.block()
-    for text in texts:
-        world.post(text)
-        await streams[1][1].expect_last_text(text)
-    slow.unblock()
-    await slow.expect_texts(*texts)
-    assert "warning" in slow.kinds()
-    for _, socket in streams:
-        await socket.expect_texts(*texts)
-
-
 async def test_the_first_write_after_a_slow_clients_warning_refers_to_nothing(world: World) -> None:
     streams = [world.open_packed(firehose="true") for _ in range(MIN_SHARING_CLIENTS)]
     slow, quick = streams[0][1], streams[1][1]

@@ -87,33 +87,6 @@ def test_silence_counts_from_a_check_with_unacked_bytes(checks: list[tuple[float
     assert [silence.measure_seconds(said, now) for now, said in checks][-1] == seconds
 
 
-async def test_a_client_that_takes_no_byte_for_the_write_deadline_is_dropped(short_deadlines: World) -> None:
-    stream, socket = short_deadlines.open(firehose="true")
-    await short_deadlines.until_live()
-    socket.block()
-
-    def aborted() -> bool:
-        short_deadlines.post("x" * 500)
-        return socket.aborted
-
-    await eventually(aborted, what="the stuck client to be dropped")
-    assert stream.disconnect_reason == reasons.TOO_SLOW
-
-
-async def test_a_client_that_reads_slowly_is_not_dropped(short_deadlines: World) -> None:
-    _, socket = short_deadlines.open(firehose="true")
-    await short_deadlines.until_live()
-    socket.block()
-    for _ in range(20):
-        short_deadlines.post("x" * 500)
-    trickle = asyncio.create_task(_trickle(socket))
-    await asyncio.sleep(6 * short_deadlines.hub.limits.write_timeout_seconds)  # the deadline must pass without effect
-    assert not socket.aborted
-    trickle.cancel()
-    socket.unblock()
-    await eventually(lambda: len(socket.texts()) == 20)
-
-
 async def test_a_client_that_falls_behind_is_warned_once(world: World) -> None:
     _, slow = world.open(firehose="true")
     _, quick = world.open(firehose="true")

@@ -7,10 +7,10 @@ import pytest
 
 from filters.subscription import Subscription
 from stream_server.events.position import LOG_START
-from stream_server.hub import token_expiry
+from stream_server.hub import client_registry
 from stream_server.hub.client import Client, SocketlessClient, StreamToken, SubscribeRequest
+from stream_server.hub.client_registry import TokenExpiry
 from stream_server.hub.disconnect import TOKEN_EXPIRED
-from stream_server.hub.token_expiry import TokenExpiry
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from tests.waiting import eventually
 
@@ -79,7 +79,7 @@ async def test_a_clock_that_was_set_back_prolongs_no_token(
     expiry: TokenExpiry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr(token_expiry, "time", clock)
+    monkeypatch.setattr(client_registry, "time", clock)
     soon = time.time() + 0.05
     before, after = client_until(soon), client_until(soon)
     expiry.watch(before)
@@ -96,7 +96,7 @@ async def test_a_clock_that_was_set_forward_ends_no_stream(
     expiry: TokenExpiry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr(token_expiry, "time", clock)
+    monkeypatch.setattr(client_registry, "time", clock)
     before, after = client_until(LATER), client_until(LATER)
     expiry.watch(before)
     clock.ahead_seconds = 7200

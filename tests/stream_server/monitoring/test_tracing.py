@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from stream_server.config.config import load
 from stream_server.config.settings import InvalidSetting
 from stream_server.monitoring import tracing
-from stream_server.monitoring.tracing import MAX_OPEN_TRACES, TraceExport, make_provider, start_export
+from stream_server.monitoring.tracing import MAX_OPEN_TRACES, Tracing, make_provider, start_export
 from stream_server.web.http import app_keys
 from stream_server.web.http.middleware import CLIENT_LEFT
 from tests.stream_server.hub.world import World
@@ -36,8 +36,8 @@ async def server(
 ) -> AsyncIterator[RunningServer]:
     """A server whose spans stay in memory. Without `traceparent` no request is sampled."""
 
-    def export(config: object, hub: Any, worker: int) -> TraceExport:
-        return TraceExport(make_provider(SimpleSpanProcessor(spans), 0, worker), hub)
+    def export(config: object, hub: Any, worker: int) -> Tracing:
+        return Tracing(make_provider(SimpleSpanProcessor(spans), 0, worker), hub)
 
     monkeypatch.setattr("stream_server.app.start_export", export)
     async with running_server(redis_url, {"shutdown_seconds": 1.0}) as running:
@@ -118,7 +118,7 @@ async def test_the_trace_of_a_client_that_leaves_ends(server: RunningServer, spa
 
 async def test_the_number_of_open_traces_is_bounded(spans: InMemorySpanExporter) -> None:
     world = World()
-    tracing = TraceExport(make_provider(SimpleSpanProcessor(spans), 1, 1), world.hub).tracing
+    tracing = Tracing(make_provider(SimpleSpanProcessor(spans), 1, 1), world.hub)
     begun = [tracing.begin("POST", "/v1/statuses", {}) for _ in range(MAX_OPEN_TRACES + 5)]
     assert sum(request is not None for request in begun) == MAX_OPEN_TRACES
     for request in begun:
@@ -131,7 +131,7 @@ async def test_the_number_of_open_traces_is_bounded(spans: InMemorySpanExporter)
 async def test_an_entry_that_matches_nobody_has_no_flush(spans: InMemorySpanExporter) -> None:
     """The entry may also arrive before the request knows what it wrote."""
     world = World()
-    tracing = TraceExport(make_provider(SimpleSpanProcessor(spans), 1, 1), world.hub).tracing
+    tracing = Tracing(make_provider(SimpleSpanProcessor(spans), 1, 1), world.hub)
     request = tracing.begin("POST", "/v1/statuses", {})
     assert request is not None
     request.written = world.post("nobody listens").position
@@ -142,7 +142,7 @@ async def test_an_entry_that_matches_nobody_has_no_flush(spans: InMemorySpanExpo
 async def test_an_entry_that_never_comes_is_not_awaited_for_ever(spans: InMemorySpanExporter) -> None:
     """Redis may lose what it acknowledged. Else each later entry would be watched, and the span kept, for nobody."""
     world = World()
-    tracing = TraceExport(make_provider(SimpleSpanProcessor(spans), 1, 1), world.hub).tracing
+    tracing = Tracing(make_provider(SimpleSpanProcessor(spans), 1, 1), world.hub)
     request = tracing.begin("POST", "/v1/statuses", {})
     assert request is not None
     lost = world.hub.head
@@ -186,9 +186,9 @@ async def test_the_traces_reach_a_collector_by_otlp(monkeypatch: pytest.MonkeyPa
     variables = {"STREAM_SERVER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}/", "STREAM_SERVER_TRACE_RATIO": "1"}
     export = start_export(load({}, variables), World().hub, 1)
     assert export is not None
-    request = export.tracing.begin("POST", "/v1/statuses", {})
+    request = export.begin("POST", "/v1/statuses", {})
     assert request is not None
-    export.tracing.end(request, 201)
+    export.end(request, 201)
     await export.close()
     head = await asyncio.wait_for(received.get(), 10)
     assert head.startswith(f"POST {tracing.TRACES_PATH} HTTP/1.1\r\n".encode())

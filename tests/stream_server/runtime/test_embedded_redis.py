@@ -301,23 +301,6 @@ async def test_a_torn_append_only_file_costs_no_acknowledged_write(tmp_path: Pat
         assert read_log(third.url) == ["a", "b", "c", "d"]
 
 
-def test_a_plain_redis_loses_writes_after_a_torn_append_only_file(binary: Path) -> None:
-    """The control of the test above: the rewrite at the start cures a real fault."""
-    if str(engine_of_binary(binary)) != "Redis 7.0.15":
-        pytest.skip("only known of Redis 7.0.15, and not of Valkey 9.1.2")
-    plain = RedisProcess(binary, "--appendonly", "yes", "--appendfsync", "always")
-    with plain:
-        write(plain.url, "a", "b", "lost")
-        plain.kill()
-        tear(plain.folder)
-        plain.start()
-        assert read_log(plain.url) == ["a", "b"]
-        write(plain.url, "c", "d")
-        plain.kill()
-        plain.start()
-        assert read_log(plain.url) != ["a", "b", "c", "d"]
-
-
 async def test_redis_is_ready_when_all_data_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Loading may take longer than the silence that counts as failure, because a loading Redis is not silent."""
     async with started_redis(tmp_path) as first:

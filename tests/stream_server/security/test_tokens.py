@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from stream_server.config.settings import InvalidSetting
 from stream_server.errors import Unauthorized, Unavailable
-from stream_server.security.signing_keys import ALGORITHMS, load_or_create_secret, signing_secret
+from stream_server.security.signing_keys import load_or_create_secret, signing_secret
 from stream_server.security.tokens import TokenAuthority
 from tests.stream_server.tokens import NOW, SECRET, config, payload, token
 
@@ -62,11 +62,7 @@ def test_an_issued_token_is_verified() -> None:
     made, claims = auth.issue("42", frozenset({"read", "stream"}), 60, NOW)
     assert auth.verify(made, NOW) == claims
     assert (claims.sub, claims.scopes, claims.exp) == ("42", frozenset({"read", "stream"}), NOW + 60)
-
-
-def test_each_token_has_its_own_jti() -> None:
-    auth = TokenAuthority(config())
-    assert auth.issue("42", frozenset(), 60, NOW)[1].jti != auth.issue("42", frozenset(), 60, NOW)[1].jti
+    assert auth.issue("42", frozenset(), 60, NOW)[1].jti != claims.jti
 
 
 @pytest.mark.parametrize("algorithm", sorted(PRIVATE))
@@ -225,19 +221,25 @@ def test_a_token_may_leave_its_type_out() -> None:
         assert auth.verify(made, NOW).sub == "42"
 
 
-@pytest.mark.parametrize("typ", [None, "", 1, ["JWT"], {}, "JOSE"])
-def test_a_type_that_is_there_must_be_that_of_a_token(typ: object) -> None:
-    made = sign_by_hand({"alg": "HS256", "typ": typ}, SECRET.encode())
-    assert refusal(TokenAuthority(config()), made) == "invalid_token"
-
-
-@pytest.mark.parametrize("headers", [{"typ": "dpop+jwt"}, {"typ": "JWE"}, {"crit": ["exp"]}, {"crit": ["b64"]}])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"typ": None},
+        {"typ": ""},
+        {"typ": 1},
+        {"typ": ["JWT"]},
+        {"typ": {}},
+        {"typ": "JOSE"},
+        {"typ": "dpop+jwt"},
+        {"typ": "JWE"},
+        {"crit": ["exp"]},
+        {"crit": []},
+    ],
+    ids=str,
+)
 def test_other_types_and_extensions_are_refused(headers: dict[str, Any]) -> None:
-    assert refusal(TokenAuthority(config()), token(payload(), **headers)) == "invalid_token"
-
-
-def test_a_token_over_8_kib_is_refused() -> None:
-    assert refusal(TokenAuthority(config()), token(payload(more="x" * 8192))) == "invalid_token"
+    made = sign_by_hand({"alg": "HS256", **headers}, SECRET.encode())
+    assert refusal(TokenAuthority(config()), made) == "invalid_token"
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda raw: raw.decode("utf-8", "surrogateescape")))
@@ -257,10 +259,6 @@ def test_a_token_with_a_changed_byte_is_refused(place: int, change: int) -> None
     except Unauthorized:
         return
     assert claims == auth.verify(made, NOW)
-
-
-def test_the_supported_algorithms() -> None:
-    assert ALGORITHMS == ("HS256", "RS256", "ES256", "EdDSA")
 
 
 def jwk(key: Any, **members: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hiredis import Reader
 
-from stream_server.store.redis import client, connections, pipelined_connection, scripts
+from stream_server.store.redis import client, lanes, pipelined_connection, scripts
 from tests.stream_server.store.redis.scripted_redis import UnixServer
 
 CHUNK = 65_536
@@ -27,7 +27,7 @@ class JumpingClock:
         self._select = loop._selector.select
         monkeypatch.setattr(loop, "time", self.now)
         monkeypatch.setattr(loop._selector, "select", self._jump)
-        for module in (client, connections, pipelined_connection, scripts):
+        for module in (client, lanes, pipelined_connection, scripts):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=self.now))
 
     def now(self) -> float:

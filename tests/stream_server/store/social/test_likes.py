@@ -62,6 +62,28 @@ async def test_unliking_removes_everything_of_the_like(store: Store, people: Peo
     assert stored_notifications(raw, ann) == {f"like:{eve}:{status['id']}"}
 
 
+async def test_the_audience_of_a_like_respects_both_protected_users(store: Store, people: People) -> None:
+    ann, bob, eve = await people.users(3)
+    status = (await people.status(ann))["id"]
+
+    async def audience(uid: str) -> str:
+        await store.likes.like(uid, status, new_key())
+        await store.likes.unlike(uid, status, new_key())
+        liked, unliked = (await logged(store, "like", "unlike"))[-2:]
+        assert liked.audience == unliked.audience
+        return liked.audience
+
+    assert await audience(bob) == "public"
+    await protect(store, bob)
+    assert await audience(bob) == f"followers:{bob}"
+    await befriend(store, bob, ann)
+    await befriend(store, eve, ann)
+    await protect(store, ann)
+    assert await audience(bob) == f"users:{bob},{ann}"
+    assert await audience(eve) == f"followers:{ann}"
+    assert await audience(ann) == f"followers:{ann}"
+
+
 async def test_likers_are_paged_with_a_cursor_of_their_list(store: Store, people: People) -> None:
     ann, *others = await people.users(8)
     status = (await people.status(ann))["id"]

@@ -9,9 +9,11 @@ from typing import Any
 import redis
 
 from stream_server.events.position import LOG_START
+from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
+from tests.stream_server.store.job_queue import drain
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.scenes import notifications
 
@@ -109,6 +111,20 @@ async def test_a_hidden_original_is_neither_on_the_page_nor_in_the_entry(
     (entry,) = await live(store, ann)
     assert json.loads(entry)["status"]["original"] is None
     assert (await store.notifications.list_notifications(ann, PageRequest())).items == [entry]
+
+
+async def test_deleting_a_status_removes_notifications_of_its_reactions(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    ann, bob, eve = [await people.user(login) for login in ("ann", "bob", "eve")]
+    status = (await people.status(ann, "mine"))["id"]
+    await store.likes.like(bob, status, new_key())
+    await store.comments.create(bob, status, "well @eve", new_key())
+    await people.status(bob, "indeed", in_reply_to=status)
+    await store.statuses.delete(ann, status, new_key())
+    assert await kinds(store, ann) == ["reply"]
+    await drain(store, raw)
+    assert [raw.zcard(keys.key_for("notices", uid)) for uid in (ann, bob, eve)] == [1, 0, 0]
 
 
 async def test_deleted_mentions_do_not_push_others_out(redis_url: str) -> None:

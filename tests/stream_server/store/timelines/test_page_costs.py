@@ -63,6 +63,24 @@ async def test_authors_read_together_are_hidden_as_one_by_one(
     expected = [status for uid, status in by_author.items() if uid not in {mute, block, shut}]
     seen = await store.timelines.read_home(viewer, PageRequest(count=STATUSES))
     assert ids(seen) == expected
+    for count in (4, 7):  # the pages by number, whose skipped statuses are only judged
+        numbers = range(1, len(expected) // count + 2)
+        pages = [await store.timelines.read_home(viewer, PageRequest(count, page=number)) for number in numbers]
+        assert [status for page in pages for status in ids(page)] == expected
     for status in by_author.values():
         hidden += not await store.statuses.get_many(viewer, [status])
     assert hidden == 2, "a muted author's status is shown when requested"
+
+
+async def test_the_texts_that_a_page_skips_are_not_read(store: Store, people: People, raw: Any) -> None:
+    (ann,) = await people.users(1)
+    posted = [(await people.status(ann, "#all", meta={"large": "x" * 4000}))["id"] for _ in range(STATUSES)]
+    sent = []
+    for number in (1, 6):
+        before = raw.info("stats")["total_net_output_bytes"]
+        assert (
+            ids(await store.timelines.read_tag(ann, "all", PageRequest(5, page=number)))
+            == (posted[::-1][5 * number - 5 : 5 * number])
+        )
+        sent.append(raw.info("stats")["total_net_output_bytes"] - before)
+    assert sent[1] < 1.5 * sent[0]

@@ -30,17 +30,6 @@ async def test_following_oneself_or_an_unknown_user_is_refused(world: World, met
     assert world.state() == before
 
 
-async def test_an_idempotency_key_belongs_to_one_request(world: World) -> None:
-    ann, bob, eve = [await world.user(login) for login in ("ann", "bob", "eve")]
-    key = {"Idempotency-Key": "k"}
-    for _ in range(2):
-        assert (await world.call("PUT", f"/v1/users/me/following/{bob}", ann, headers=key)).status == 200
-    for method, target in (("PUT", eve), ("DELETE", bob)):
-        answer = await world.call(method, f"/v1/users/me/following/{target}", ann, headers=key)
-        assert answer.error[:2] == (409, "duplicate")
-    assert world.kinds() == ["follow", "notification"]
-
-
 async def test_a_batch_reports_each_outcome(world: World) -> None:
     """In the order of the request; a failure does not hide the others."""
     ann, bob, eve, dan, joe = [await world.user(login) for login in ("ann", "bob", "eve", "dan", "joe")]

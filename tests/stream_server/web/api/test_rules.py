@@ -130,14 +130,6 @@ async def test_a_user_has_at_most_a_thousand_rules(world: World) -> None:
     assert gone.json["deleted"] == everyone
 
 
-async def test_an_idempotency_key_saves_rules_once(world: World) -> None:
-    ann = await world.user("ann")
-    ask: dict[str, Any] = {"json": {"rules": [{"rule": "tea"}]}, "headers": {"Idempotency-Key": "k"}}
-    first = await world.call("POST", "/v1/rules", ann, **ask)
-    assert (await world.call("POST", "/v1/rules", ann, **ask)).body == first.body
-    assert await saved_rules(world, ann) == first.json["rules"]
-
-
 @pytest.mark.parametrize(
     ("method", "path"),
     [("GET", ""), ("POST", ""), ("DELETE", "/1"), ("POST", "/delete"), ("POST", "/explain"), ("POST", "/preview")],

@@ -16,6 +16,8 @@ from tests.end_to_end.server import Server
 
 FILTER, SAMPLE, FIREHOSE = (f"/1.1/statuses/{name}.json" for name in ("filter", "sample", "firehose"))
 
+NONE_FOUND = "Expect at least one parameter: follow track locations"
+
 CONNECTS = 60
 """More than one test needs, and few enough to be one too many."""
 
@@ -152,8 +154,8 @@ async def test_a_request_without_a_valid_token_is_refused(api: Api) -> None:
 @pytest.mark.parametrize(
     ("path", "parameters", "status", "text"),
     [
-        (FILTER, {}, 406, "Expect at least one parameter: follow track locations"),
-        (FILTER, {"track": ""}, 406, "Expect at least one parameter"),
+        (FILTER, {"language": "en"}, 406, f"No filter parameters found. {NONE_FOUND}"),
+        (FILTER, {"track": ""}, 406, NONE_FOUND),
         (FILTER, {"track": "x" * 61}, 406, "1 to 60 bytes"),
         (FILTER, {"track": "tea,,ice"}, 406, "1 to 60 bytes"),
         (FILTER, {"track": ",".join(["tea"] * 401)}, 413, "400 phrases"),

@@ -10,7 +10,6 @@ from stream_server.web.dialects.v2_rules import (
     render_added,
     render_counts,
     render_deleted,
-    render_listed,
 )
 
 NOW_MS = 1_795_197_600_000
@@ -37,30 +36,12 @@ def test_added_and_refused_rules_are_reported_together() -> None:
     }  # fmt: skip
 
 
-def test_empty_parts_are_left_out() -> None:
-    assert set(render_added([], [RefusedRule("(", "x")], NOW_MS)) == {"meta", "errors"}
-    assert set(render_added([TEA], [], NOW_MS)) == {"data", "meta"}
-
-
 def test_rules_that_did_not_exist_are_reported_by_a_delete() -> None:
     unknown = [("ids", "404"), ("values", "tea milk")]
     answer = render_deleted(["11"], unknown, NOW_MS)
     assert answer["meta"] == {"sent": SENT, "summary": {"deleted": 1, "not_deleted": 2}}
     assert [(error["parameter"], error["value"]) for error in answer["errors"]] == unknown
     assert answer["errors"][0]["type"] == "https://api.twitter.com/2/problems/resource-not-found"
-
-
-def test_rules_are_listed_in_pages() -> None:
-    rules = [StoredRule(str(n), f"tea{n}", "", "") for n in range(1, 6)]
-    seen: list[StoredRule] = []
-    token = None
-    for _ in range(3):
-        shown, token = page_of_rules(rules, token, 2)
-        seen += shown
-        meta = render_listed(shown, token, NOW_MS)["meta"]
-        assert (meta["result_count"], meta.get("next_token")) == (len(shown), token)
-        assert token is None or len(token) == 16
-    assert (seen, token) == (rules, None)
 
 
 @pytest.mark.parametrize("token", ["", "x", "0" * 15, "ä" * 16, "========"])

@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 
 from stream_server.runtime.fair_queue import FairQueue
-from stream_server.web.http import held_heads
 from stream_server.web.http.front_door import FrontDoor
-from stream_server.web.http.held_heads import MAX_HEAD_BYTES, HeldHeads
 from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.limits import connections
+from stream_server.web.limits.connections import MAX_HEAD_BYTES, HeldHeads
 from tests.stream_server import tokens
 from tests.stream_server.web.world import replace_handler
 from tests.waiting import eventually
@@ -121,7 +121,7 @@ async def test_half_a_head_behind_chunks_waits_for_its_rest(connect: Connect, he
 async def test_the_largest_unfinished_head_goes_first(
     connect: Connect, held: HeldHeads, app: web.Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(held_heads, "MAX_HELD_BYTES", 40_000)
+    monkeypatch.setattr(connections, "MAX_HELD_BYTES", 40_000)
     begin = b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: "
     clients = []
     for size in (20_000, 5_000, 12_000, 10_000):
@@ -147,10 +147,10 @@ async def test_a_stream_that_waits_for_its_turn_is_answered_when_it_cannot_wait_
     """All places are taken by streams that ask Redis. The next one waits as bytes, until they or the time are over."""
     monkeypatch.setattr(app[LIMITS], "openings", FairQueue(0, "too many", 0.05 if limit == "seconds" else 60.0))
     reader, writer = await connect()
-    asking = STREAM.replace(b"\r\n\r\n", f"\r\nAuthorization: Bearer {tokens.fresh('1', 'stream')}\r\n\r\n".encode())
+    token = f"Authorization: Bearer {tokens.fresh('1', 'stream')}\r\n\r\n".encode()  # Redis is asked about it
     if limit == "bytes":
-        monkeypatch.setattr(held_heads, "MAX_HELD_BYTES", len(asking) - 1)
-    writer.write(asking)
+        monkeypatch.setattr(connections, "MAX_HELD_BYTES", len(STREAM))
+    writer.write(STREAM.removesuffix(b"\r\n") + token)
     async with asyncio.timeout(10):
         assert statuses(await reader.readuntil(b"}}")) == [b"503"]
     assert held.total == 0
@@ -169,9 +169,9 @@ async def test_a_client_that_sends_on_before_its_answer_is_not_read(
         greedy_reader, greedy = await connect()
         greedy.write(GET + b"X" * 1000)
         await eventually(lambda: held.total > most)
-        monkeypatch.setattr(held_heads, "MAX_HELD_BYTES", most)
+        monkeypatch.setattr(connections, "MAX_HELD_BYTES", most)
         greedy.write(b"X" * MAX_HEAD_BYTES)
-        monkeypatch.setattr(held_heads, "HELD_SHARE_AFTER_EVICTION", 1)
+        monkeypatch.setattr(connections, "HELD_SHARE_AFTER_EVICTION", 1)
         async with asyncio.timeout(10):
             with pytest.raises(ConnectionResetError):
                 await reader.readexactly(1)

@@ -12,14 +12,13 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiohttp import web
 
-from stream_server.runtime.listening import listen_alone
-from stream_server.runtime.tcp_keepalive import MAX_IDLE_SECONDS, MAX_PROBES, TcpKeepalive
+from stream_server.runtime.listening import MAX_IDLE_SECONDS, MAX_PROBES, TcpKeepalive, listen_alone
 from stream_server.web.http import app_keys, body, connection_timeouts
 from stream_server.web.http import connection as http_connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
 from stream_server.web.http.front_door import FrontDoor
-from stream_server.web.http.held_heads import MAX_HEAD_BYTES
 from stream_server.web.http.request_limits import LIMITS
+from stream_server.web.limits.connections import MAX_HEAD_BYTES
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World, replace_handler
