@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from aiohttp import web
 
+from stream_server.hub.client_registry import EMPTY_CONTEXT
 from stream_server.runtime.fair_queue import Place
 from stream_server.runtime.listening import inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
@@ -181,10 +182,8 @@ class FrontDoor:
                 return
             goes_on = request.keep_alive and response.keep_alive is not False
             answer = partial(connection.answer, encode_answer(response, keep_alive=goes_on), goes_on=goes_on)
-            if asyncio.current_task() is None:  # many refused requests may come together: none begins inside another
-                self._loop.call_soon(answer)
-            else:
-                answer()
+            # The next request may have come already. It begins neither inside this one nor with its timeout of Redis.
+            self._loop.call_soon(answer, context=EMPTY_CONTEXT)
         except ConnectionError:
             connection.drop()  # the client has left
         except Exception:
