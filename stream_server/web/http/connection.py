@@ -331,7 +331,7 @@ class Connection(asyncio.Protocol):
 
     def answer(self, data: bytes, *, goes_on: bool) -> None:
         """Send the whole answer of a request that aiohttp does not know. Then read the next one, or end."""
-        if self.transport is not None:
+        if self.transport is not None and self._phase == _BUSY:  # or the connection was refused meanwhile
             self.transport.write(data)
             self.end_request(goes_on=True) if goes_on else self.end()
 

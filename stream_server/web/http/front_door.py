@@ -162,7 +162,7 @@ class FrontDoor:
         return request is not None and self._go_on(request, self._answer(request), place)
 
     def _go_on(self, request: StreamRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
-        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if there is no client."""
+        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if nobody waits."""
         connection = request.connection
         if not connection.is_busy:
             answering.close()
