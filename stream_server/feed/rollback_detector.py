@@ -163,7 +163,8 @@ class RollbackDetector:
     async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
         """Record on the log that the entries after ``survivor`` up to ``lost`` were lost, and remember it.
 
-        The record may be lost too. Return None if ``lost`` is back on the log. Raises `Unavailable` while Redis does not answer.
+        Return the record, which may be lost too, or None if ``lost`` is back on the log. Raises `Unavailable` while
+        Redis does not answer.
         """
         recorded = await self._rollbacks.record(survivor, lost)
         if recorded is not None:
