@@ -10,8 +10,8 @@ there is no ``await``.
 
 Each module imports only modules above it in this list, apart from the two packages:
 
-``messages``          control messages: hello, heartbeat, gap, notices, goodbye
 ``disconnect``        the reasons for which a stream ends
+``messages``          control messages: hello, heartbeat, gap, notices, goodbye
 ``limits``            the bounds of a hub, and its counters
 ``slow_client``       timers for clients that take no bytes or gain nothing on the head
 ``framing``           how messages become bytes on the socket
@@ -26,7 +26,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``live_clients``      joining and leaving the head, and the groups there
 ``heartbeats``        heartbeats, and the checks for clients that take or acknowledge no bytes
 ``router``            the way of an entry to the live clients
-``hub``               builds these parts
-``stream_session``    a client: one stream from hello to goodbye
+``hub``               builds these parts, and publishes each entry to them
+``stream_session``    a client with a socket: one stream from hello to goodbye
 ``poll``              clients without a socket: a long poll, and the preview of a rule
 """
