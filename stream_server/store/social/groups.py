@@ -8,8 +8,7 @@ from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import circles
 from stream_server.store.reads.users import show_users
 from stream_server.store.redis.scripts import WriteReply, position_of
-from stream_server.store.social.noun import Noun
-from stream_server.store.social.stored_json import encode_json, hash_fields_with_json
+from stream_server.store.social.noun import Noun, encode_json, hash_fields_with_json
 
 
 class Groups(Noun):

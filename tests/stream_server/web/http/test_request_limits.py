@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server.store.social.sign_ins import SignIn
+from stream_server.store.social.sessions import SignIn
 from stream_server.web.http import app_keys, request_limits
 from stream_server.web.http.request_limits import ENTRY_BYTES, LIMITS, WRITE_BYTES_SHARE, StreamPlace
 from stream_server.web.limits import rate_limit
