@@ -10,11 +10,9 @@ there is no ``await``.
 
 Each module imports only modules above it in this list, apart from the two packages:
 
-``messages``          control messages: hello, heartbeat, gap, notices, goodbye
 ``disconnect``        the reasons for which a stream ends
+``messages``          control messages: hello, heartbeat, gap, notices, goodbye; how messages become bytes on the socket
 ``limits``            the bounds of a hub, and its counters
-``slow_client``       timers for clients that take no bytes or gain nothing on the head
-``framing``           how messages become bytes on the socket
 ``visibility/``       which entries a user may see, and in which form
 ``delivery``          the decision what a client receives of an entry
 ``client``            one client: its request, position and socket
@@ -24,7 +22,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``client_registry``   all clients by user, and the end of streams whose tokens expire
 ``catchup/``          reading past entries from the ring or the log
 ``live_clients``      joining and leaving the head, and the groups there
-``heartbeats``        heartbeats, and the checks for clients that take or acknowledge no bytes
+``heartbeats``        heartbeats; timers and checks for clients that take no bytes or gain nothing on the head
 ``router``            the way of an entry to the live clients
 ``hub``               builds these parts
 ``stream_session``    a client: one stream from hello to goodbye

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from stream_server.events.position import Position
 from stream_server.hub.client import Client
-from stream_server.hub.framing import SharedHistory, WrapBytes
+from stream_server.hub.messages import SharedHistory, WrapBytes
 
 logger = logging.getLogger(__name__)
 

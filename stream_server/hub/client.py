@@ -13,8 +13,7 @@ from stream_server.events.entry import Entry
 from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.disconnect import RESYNC, DisconnectReason
-from stream_server.hub.framing import Framing
-from stream_server.hub.messages import ControlMessage, Gap, StreamNotice
+from stream_server.hub.messages import ControlMessage, Framing, Gap, StreamNotice
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 

@@ -15,7 +15,7 @@ from filters.subscription import Subscription
 from stream_server.events.position import Position
 from stream_server.hub.batch import Batch
 from stream_server.hub.client import Client
-from stream_server.hub.framing import MIN_SHARING_CLIENTS, Framing, SharedHistory, WrapBytes
+from stream_server.hub.messages import MIN_SHARING_CLIENTS, Framing, SharedHistory, WrapBytes
 from stream_server.hub.visibility.private_view import PrivateView
 
 COMBINED, OTHER = "combined", "other"

@@ -11,9 +11,8 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``private_folder``  temporary folders, which the next server removes if their process was killed
 ``child_processes`` processes that never outlive this one
 ``run_file``        ``server.json`` in the data folder: where a running server is
-``loop_watch``      measures how long the event loop is blocked
+``event_loop``      measures how long the event loop is blocked; limits how long work of one kind takes in one iteration
 ``fair_queue``        lets a limited number of things happen at once, and the others wait in their order
-``iteration_budget``  limits how long work of one kind takes in one iteration of the event loop
 ``work_thread``     runs long work beside the event loop
 ``logs``            JSON log lines: bounded, redacted and throttled
 """

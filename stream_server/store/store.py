@@ -23,11 +23,10 @@ from stream_server.store.redis.engine import engine_of, is_cluster_node
 from stream_server.store.redis.protocol import parse_info
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import STORED_FORM, Scripts, SizeLimits
+from stream_server.store.social.circles import Groups, Lists
 from stream_server.store.social.follows import FollowRequests, Follows
-from stream_server.store.social.groups import Groups
 from stream_server.store.social.ingest import Ingest
 from stream_server.store.social.likes import Favorites, Likes
-from stream_server.store.social.lists import Lists
 from stream_server.store.social.notifications import Notifications
 from stream_server.store.social.open_streams import OpenStreams
 from stream_server.store.social.relations import Blocks, Mutes, Relations

@@ -16,8 +16,7 @@ import msgspec
 
 from filters.tables import present_tag
 from filters.tokens import blank_unspaced, fold, has_unspaced
-from stream_server.events.entry import Entry
-from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.entry import PUBLIC_AUDIENCE, Entry
 from stream_server.hub.hub import Hub
 
 BUCKET_MS = 300_000

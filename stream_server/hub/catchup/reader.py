@@ -100,7 +100,7 @@ MAX_PAGE_BYTES = 131_072
 
 MAX_PAGE_SECONDS = 0.004
 """Most CPU time in seconds of matching one page, because the event loop is blocked meanwhile. For why it is CPU time,
-see :mod:`stream_server.runtime.iteration_budget`."""
+see :mod:`stream_server.runtime.event_loop`."""
 
 
 class LogPage(NamedTuple):

@@ -12,8 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from stream_server.events.entry import Entry, make_entry
-from stream_server.events.kinds import CHANNELS, PUBLIC_AUDIENCE
+from stream_server.events.entry import CHANNELS, PUBLIC_AUDIENCE, Entry, make_entry
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
 from stream_server.store.redis import protocol

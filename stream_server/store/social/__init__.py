@@ -24,8 +24,7 @@ used for another request.
 ``follows``        the follow graph, and requests to follow protected users
 ``relations``      blocks and mutes, how two users relate, and which users they have in common
 ``user_graph``     what streams keep in memory of the graph
-``lists``          lists of users, each with a timeline
-``groups``         groups whose members post among themselves
+``circles``        lists of users, each with a timeline; groups whose members post among themselves
 ``talks``          direct messages
 ``notifications``  notifications and their read mark
 ``reports``        reports, the decisions and other deeds of administrators, and suspensions

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from stream_server.config.settings import Config
-from stream_server.monitoring.limit_hits import LimitHits
+from stream_server.monitoring.incidents import LimitHits
 from stream_server.web.limits.client_address import subject_of_peer
 
 MAX_RESERVED_FILES = 160

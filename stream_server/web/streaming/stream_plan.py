@@ -15,9 +15,8 @@ from filters.subscription import Subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.client import BoundFilters, StreamToken, SubscribeRequest
-from stream_server.hub.framing import Framing
 from stream_server.hub.hub import Hub
-from stream_server.hub.messages import Gap
+from stream_server.hub.messages import Framing, Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
