@@ -160,7 +160,11 @@ class RollbackDetector:
         return survivor or await self._position_below_checkpoints()
 
     async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
-        """Record the rollback, unless ``lost`` is back on the log (None). Remember it: its record may be lost too."""
+        """Record on the log that the entries after ``survivor`` up to ``lost`` were lost, and remember it.
+
+        Return the record, which may be lost too, or None if ``lost`` is back on the log. Raises `Unavailable` while
+        Redis does not answer.
+        """
         recorded = await self._rollbacks.record(survivor, lost)
         if recorded is not None:
             # A rollback to an older position replaces the remembered rollbacks that start after it.

@@ -24,7 +24,7 @@ Each module imports only modules above it in this list, apart from the two packa
 ``live_clients``      joining and leaving the head, and the groups there
 ``heartbeats``        heartbeats; timers and checks for clients that take no bytes or gain nothing on the head
 ``router``            the way of an entry to the live clients
-``hub``               builds these parts
-``stream_session``    a client: one stream from hello to goodbye
+``hub``               builds these parts, and publishes each entry to them
+``stream_session``    a client with a socket: one stream from hello to goodbye
 ``poll``              clients without a socket: a long poll, and the preview of a rule
 """

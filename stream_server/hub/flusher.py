@@ -91,9 +91,9 @@ class FlushPause:
             self._older, self._newer = self._newer, now
 
     def _measure(self) -> tuple[_Mark, float, float]:
-        """Return the clocks now, and `flush_share` and `pressure` between the older mark and now.
+        """Return the clocks now, `flush_share` and `pressure`. Both are shares (0.0 to 1.0) of the time since a mark.
 
-        They are shares of half a window at least, or the first flush would seem to fill the time.
+        That time counts as half of `WINDOW_SECONDS` at least, or the first flush would seem to fill it.
         """
         now, older = _Mark(self._wall_time(), self._cpu_time(), self._flushing_seconds), self._older
         elapsed = max(now.wall - older.wall, WINDOW_SECONDS / 2)

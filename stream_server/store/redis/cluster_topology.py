@@ -293,7 +293,7 @@ class NodeGuide:
         self.address = address
 
     async def resolve(self) -> HostPort:
-        """Return the node's address. The owner of this guide follows the cluster."""
+        """Return the address of the node, which never changes."""
         return self.address
 
 

@@ -106,7 +106,7 @@ class RedisTransport:
 
 
 async def open_transport(pool: ConnectionPool, timeout_seconds: float) -> RedisTransport:
-    """Open a connection of the kind that ``pool`` makes. Raises redis-py's errors, `OSError` or `TimeoutError`."""
+    """Open a connection as ``pool`` does. Return its transport. Raises redis-py's errors, OSError or TimeoutError."""
     connection: Any = pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py
     try:
         async with asyncio.timeout(timeout_seconds):

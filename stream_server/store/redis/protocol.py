@@ -16,7 +16,7 @@ def pack_words(words: Iterable[bytes]) -> bytes:
 
 
 def pack_set_read(name: bytes, key: bytes, members: bytes, count: int) -> bytes:
-    """Return the command ``name`` for a key and ``count`` members of its set, which :func:`pack_words` has packed."""
+    """Return a command in Redis' protocol for a set. :func:`pack_words` has made ``members`` of ``count`` of them."""
     return b"*%d\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n%b" % (count + 2, len(name), name, len(key), key, members)
 
 

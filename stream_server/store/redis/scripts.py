@@ -252,7 +252,10 @@ class Scripts:
             raise outcome_unknown_error(f"the write was made, but {confirmed}, so a failover may lose it")
 
     async def _run_twice(self, commands: list[Command]) -> list[Any]:
-        """Run commands, and repeat them once if their replies were lost. Both attempts share one timeout."""
+        """Return the replies to commands, which are repeated once if these were lost. Both attempts share one timeout.
+
+        Raises `Unavailable` if nothing was sent, and `OutcomeUnknown` if Redis may have run them.
+        """
         start, total_seconds = time.monotonic(), self._redis.remaining_seconds
         # An attempt given up just before its reply is made again for nothing. So a short time is not split.
         has_time_for_two = total_seconds >= 2 * MIN_ATTEMPT_SHARE * self._redis.timeout_seconds

@@ -230,7 +230,7 @@ class Timelines:
         self, sight: Sight, key: str, page_request: PageRequest, *,
         least: Visibility = Visibility.VISIBLE, gate: Gate | None = None, admit: Admit | None = None,
     ) -> Page:  # fmt: skip
-        """Return a page of the statuses whose ids are the members and the scores of a set."""
+        """Return a page of statuses. The members of the sorted set ``key`` are their ids, and so are the scores."""
         show, judge = _views(sight, least)
         return await read_page(
             self._core, key, page_request, show, gate=gate, admit=admit, own_scores=True, judge=judge
@@ -306,9 +306,9 @@ _CLOSENESS_KEYS = ("following", "followers", "liked")
 
 
 def _views(sight: Sight, least: Visibility = Visibility.VISIBLE) -> tuple[Show, Show]:
-    """Return a function that renders statuses as JSON, and one that only says which: see `fill_page`.
+    """Return `show` and `judge` for `fill_page`: the first returns statuses as JSON, the second only their ids.
 
-    They return None for those that the viewer sees less than ``least``.
+    Both return None in the place of a status whose visibility for the viewer is below ``least``.
     """
     return (
         lambda members: statuses.show(sight, [member for member, _ in members], least),

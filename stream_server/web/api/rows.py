@@ -60,7 +60,7 @@ def caller_and_path(request: web.Request, names: tuple[str, ...], me_parameter: 
 
 
 def answer_with(result: Any, response: type[msgspec.Struct]) -> web.Response:
-    """Return the answer for what the store returned: JSON, the only value of ``response``, or a tuple of its values."""
+    """Return the answer for a store's ``result``: JSON as bytes, or the member or members (a tuple) of ``response``."""
     if isinstance(result, bytes):
         return json_response(result)
     return encode_response(response(*result) if isinstance(result, tuple) else response(result))

@@ -59,7 +59,7 @@ CLIENT_LEFT = 499
 
 
 async def _refuse(request: web.Request) -> web.StreamResponse:
-    """Raise why no route serves the request."""
+    """Raise the refusal of a request that no route serves: NotFound, or aiohttp's for an unknown path or method."""
     methods = request.app[FIXED_PATHS].get(request.path)
     if methods is not None and request.method not in methods:
         raise web.HTTPMethodNotAllowed(request.method, methods)

@@ -170,7 +170,7 @@ class RequestLimits:
         return self._config.limits != "off"
 
     def running(self, request: web.Request, running: Running) -> "StreamPlace":
-        """Count a request of ``running``. Return its place. Raises `RateLimited` if the caller has too many."""
+        """Count a request of the kind ``running``. Return its place. Raises `RateLimited` if its user has too many."""
         user = request[CLAIMS].sub
         if self.are_on and running.counts[user] >= running.maximum:
             message = f"you have {running.maximum} {running.noun} at the same time already"
@@ -296,7 +296,7 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
 
 
 def limit_headers(request: web.Request, route: Route) -> dict[str, str]:
-    """Return the headers about the tightest limit of a request, in `ALLOWANCE`, as its protocol names them."""
+    """Return the headers about the tightest limit that a request has met, as the protocol of its route names them."""
     make_headers = rate_limit_headers if route.dialect is None else route.dialect.rate_limit_headers
     return make_headers(request[ALLOWANCE])
 
