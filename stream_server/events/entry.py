@@ -15,8 +15,7 @@ import msgspec
 
 from filters.event import Event
 from filters.narrowing import KINDS, PERSONAL_KINDS
-from stream_server.events.content import ShownIds, make_content
-from stream_server.events.entry_fields import NO_FACTS, EntryFacts, MalformedEntry, WireFields
+from stream_server.events.content import NO_FACTS, EntryFacts, MalformedEntry, ShownIds, WireFields, make_content
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import EPOCH_MS, POSITION_PATTERN, Position, format_iso_time
 

@@ -14,8 +14,8 @@ from contextlib import closing
 from functools import partial
 
 from stream_server.errors import ApiError
+from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry, parse_published
-from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import HeardLog, LinkHealth, LinkLost
 from stream_server.feed.rollback_detector import RollbackDetector

@@ -24,12 +24,11 @@ from stream_server.store.redis.protocol import parse_info
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import STORED_FORM, Scripts, SizeLimits
 from stream_server.store.social.circles import Groups, Lists
-from stream_server.store.social.follows import FollowRequests, Follows
 from stream_server.store.social.ingest import Ingest
 from stream_server.store.social.likes import Favorites, Likes
 from stream_server.store.social.notifications import Notifications
 from stream_server.store.social.open_streams import OpenStreams
-from stream_server.store.social.relations import Blocks, Mutes, Relations
+from stream_server.store.social.relations import Blocks, FollowRequests, Follows, Mutes, Relations
 from stream_server.store.social.reports import AuditLog, Reports, Suspensions
 from stream_server.store.social.saved_rules import StoredRules
 from stream_server.store.social.sessions import Sessions, SignIns, Tickets

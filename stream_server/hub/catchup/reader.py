@@ -17,8 +17,8 @@ from filters.index_keys import Key
 from filters.rule import SavedRules
 from filters.rules.rule import NamedRule, Rule
 from stream_server.errors import Unavailable
+from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry, SavedRule
-from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import Position
 from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery, make_screen, may_have_key
 from stream_server.hub.catchup.ring import Ring

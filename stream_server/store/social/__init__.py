@@ -21,8 +21,7 @@ used for another request.
 ``statuses``       drafts; posting, reading and deleting statuses, and the comments under them
 ``noun``           what all nouns have in common; how JSON and mentions are passed to scripts and read from the log
 ``likes``          likes (public, counted) and favorites (private)
-``follows``        the follow graph, and requests to follow protected users
-``relations``      blocks and mutes, how two users relate, and which users they have in common
+``relations``      follows, blocks and mutes; how two users relate, and which users they have in common
 ``user_graph``     what streams keep in memory of the graph
 ``circles``        lists of users, each with a timeline; groups whose members post among themselves
 ``talks``          direct messages

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from stream_server.events.content import AuthorSnapshot
 from stream_server.events.entry import Entry
-from stream_server.events.entry_fields import AuthorSnapshot
 from stream_server.events.one_line import encode_json
 from stream_server.hub.client import FILTER_DISABLED, FILTER_TOO_COSTLY
 from stream_server.hub.messages import ControlMessage, Framing

@@ -23,7 +23,7 @@ from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
 from stream_server.web.http.stream_request import begin_to_ask
 from stream_server.web.limits.client_address import TrustedProxies
-from stream_server.web.limits.connections import ConnectionTable
+from stream_server.web.limits.connections import ConnectionTable, RefusalDelay, Turns
 from stream_server.web.limits.rate_limits import (
     FOLLOWS,
     STATUSES,
@@ -34,7 +34,6 @@ from stream_server.web.limits.rate_limits import (
     RateLimiter,
     Subject,
 )
-from stream_server.web.limits.turns import RefusalDelay, Turns
 from stream_server.web.route import Route
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)

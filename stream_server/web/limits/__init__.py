@@ -7,6 +7,5 @@ for each process. The setting ``limits`` turns all of them off.
 
 ``rate_limits``      the table of rate limits: what each counts, of whom, in which time; counts their uses
 ``client_address``   the address of a client, also behind trusted proxies
-``turns``            how many requests of one address run at the same time; slows down one that is refused often
-``connections``      how many connections a process holds, in total and per address, and how many bytes of them
+``connections``      how many connections a process holds, and bytes of them; how many requests of an address run at once
 """
