@@ -6,12 +6,22 @@ Access is denied by default: a route missing from the URL table needs a scope th
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 from aiohttp import hdrs, web
 
 from filters.error import ParameterError
 from filters.rules.condition import RuleError
-from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, NotFound, RateLimited, TooLarge
+from stream_server.errors import (
+    ApiError,
+    BadRequest,
+    Forbidden,
+    InternalError,
+    NotFound,
+    RateLimited,
+    TooLarge,
+    Unavailable,
+)
 from stream_server.monitoring.tracing import TracedRequest
 from stream_server.store.redis import timeout_budget
 from stream_server.web.http.app_keys import (
@@ -107,7 +117,8 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
 async def _count_refusal(request: web.Request, error: Exception) -> Exception:
     """Count a refusal that no limit has counted yet as a request without a token. Return what is told to the client.
 
-    This may be RateLimited instead of ``error``. A client that is refused too often in a second waits here.
+    This may be RateLimited instead of ``error``. A client that is refused too often in a second waits here. What cannot
+    be counted, because no turn to ask Redis has come, is refused all the same.
     """
     limits = request.app[LIMITS]
     is_refusal = isinstance(error, ApiError | web.HTTPException) and error.status < 500
@@ -116,8 +127,11 @@ async def _count_refusal(request: web.Request, error: Exception) -> Exception:
             await limits.use(request, ANONYMOUS)
         except RateLimited as too_many:
             error = too_many
+        except Unavailable:
+            return error
     if isinstance(error, RateLimited):
-        await limits.delay_refusal(request)
+        with suppress(Unavailable):
+            await limits.delay_refusal(request)
     return error
 
 

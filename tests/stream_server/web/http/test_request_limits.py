@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store.social.sign_ins import SignIn
 from stream_server.web.http import app_keys, request_limits
 from stream_server.web.http.request_limits import ENTRY_BYTES, LIMITS, WRITE_BYTES_SHARE, StreamPlace
@@ -257,3 +258,17 @@ async def test_follows_are_counted_one_by_one_also_in_a_batch(world: World) -> N
     assert (await world.call("POST", "/v1/users/me/following", ann, json=batch)).status == 200
     refused = await world.call("PUT", f"/v1/users/me/following/{others[0]}", ann)
     assert refused.error == (429, "rate_limited", None)
+
+
+@pytest.mark.parametrize("is_over", [False, True], ids=["that is counted", "that is over the limit"])
+async def test_a_refused_stream_is_answered_when_no_turn_to_ask_redis_comes(
+    world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch,
+    is_over: bool,  # noqa: FBT001 - a parameter
+) -> None:  # fmt: skip
+    if is_over:
+        found = await statuses_of(*(world.call("GET", "/v1/stream") for _ in range(31)))
+        assert sorted(found) == [401] * 30 + [429]
+    monkeypatch.setattr(app[LIMITS], "openings", FairQueue(0, "too many", 0.05))
+    monkeypatch.setattr(app[LIMITS].refusal_delay, "seconds", lambda _: 0.01)
+    answer = await world.call("GET", "/v1/stream")
+    assert answer.error[:2] == ((429, "rate_limited") if is_over else (401, "invalid_token"))
