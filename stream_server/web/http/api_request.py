@@ -1,7 +1,7 @@
 """An ordinary request that a connection has read by itself: a head as usual, and the whole body.
 
 aiohttp makes a reader, a writer and a parser's message for each request, which cost as much as a short answer. It gets
-what is unusual: another version, `Expect`, a body in chunks or one that has not come with its head, a stranger path.
+what is unusual: another version, `Expect`, a body in chunks or one that has not come with its head, an unknown path.
 """
 
 import re

@@ -80,11 +80,12 @@ class FrontDoor:
                 listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, app[HUB].limits.send_buffer_bytes)
         app.freeze()
         await app.startup()
+        values = cast("web.Application", dict(app))  # a stream looks up twenty, and an app does each look-up in Python
         dispatcher = Dispatcher(app)
         self._http = web.Server(dispatcher.answer, request_factory=dispatcher.make_request)
         streams = [row for row in app[ROUTES].values() if row.is_streaming and row.response is None]
-        self._streams = StreamRoutes(app, {row.path: row for row in streams if row.method == "GET"})
-        self._requests = ApiRoutes(app, app[ROUTES])
+        self._streams = StreamRoutes(values, {row.path: row for row in streams if row.method == "GET"})
+        self._requests = ApiRoutes(values, app[ROUTES])
         self._inherited = inherited_keepalive(listeners[0])
         self._acceptors = tuple(Acceptor(listener, self._make_connection) for listener in listeners)
         for listener in listeners:

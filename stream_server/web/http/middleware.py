@@ -117,20 +117,17 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
 async def _count_refusal(request: web.Request, error: Exception) -> Exception:
     """Count a refusal that no limit has counted yet as a request without a token. Return what is told to the client.
 
-    This may be RateLimited instead of ``error``. A client that is refused too often in a second waits here. What cannot
-    be counted, because no turn to ask Redis has come, is refused all the same.
+    This may be RateLimited instead of ``error``. A client that is refused too often in a second waits here.
     """
     limits = request.app[LIMITS]
     is_refusal = isinstance(error, ApiError | web.HTTPException) and error.status < 500
-    if is_refusal and CLAIMS not in request and ALLOWANCE not in request:
-        try:
-            await limits.use(request, ANONYMOUS)
-        except RateLimited as too_many:
-            error = too_many
-        except Unavailable:
-            return error
-    if isinstance(error, RateLimited):
-        with suppress(Unavailable):
+    with suppress(Unavailable):  # a stream whose turn to ask does not come is refused without being counted
+        if is_refusal and CLAIMS not in request and ALLOWANCE not in request:
+            try:
+                await limits.use(request, ANONYMOUS)
+            except RateLimited as too_many:
+                error = too_many
+        if isinstance(error, RateLimited):
             await limits.delay_refusal(request)
     return error
 

@@ -16,9 +16,9 @@ from stream_server.web.route import Route
 
 QueryType = TypeVar("QueryType", bound=msgspec.Struct)
 
-MAX_KEPT_QUERIES = 1024
+MAX_KEPT_QUERIES = 8192
 MAX_KEPT_QUERY_CHARS = 512
-"""Longest query of a request whose pairs are kept, in characters. All that are kept take about 2 MB."""
+"""Longest query of a request whose pairs are kept, in characters. All that are kept take 16 MB at most."""
 
 MAX_KEPT_STRUCT_CHARS = 32
 """Longest query whose struct is kept. Clients repeat such queries, as `count=30`; those with a cursor are longer."""

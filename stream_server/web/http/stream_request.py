@@ -56,7 +56,7 @@ class StreamRequest(dict[Any, Any]):
     It is the dict of the values that belong to the request, by their keys.
 
     Attributes:
-        app: The app that serves the request.
+        app: The values of the app that serves the request.
         body_exists: Whether the request has a body.
         connection: The connection of the request.
         headers: The header fields, by their names in any case. No name occurs twice.

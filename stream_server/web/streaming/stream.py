@@ -137,13 +137,15 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
 def hello_bytes(app: web.Application, stream_plan: StreamPlan) -> bytes:
     """Return a stream's first messages: `hello`, a `gap` if entries are lost, and the warnings about its filters."""
     asked, now_ms = stream_plan.subscribe_request, app[HUB].now_ms()
-    retry_ms = app[CONFIG].retry_ms
-    first = [messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms)]
+    encode, retry_ms = asked.framing.encode_control, app[CONFIG].retry_ms
+    first = messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms)
+    data = encode(first)
     if stream_plan.known_gap is not None:  # in the same write, because the cursor of `hello` lies behind the gap
-        first.append(messages.gap_message(stream_plan.known_gap, now_ms))
-    warnings = filter_warnings(asked.subscription, asked.position)
-    first += [messages.notice_message(warning, now_ms) for warning in warnings]
-    return b"".join(map(asked.framing.encode_control, first))
+        data += encode(messages.gap_message(stream_plan.known_gap, now_ms))
+    if stream_plan.may_warn:
+        for warning in filter_warnings(asked.subscription, asked.position):
+            data += encode(messages.notice_message(warning, now_ms))
+    return data
 
 
 def filter_warnings(subscription: Subscription, position: Position) -> list[StreamNotice]:

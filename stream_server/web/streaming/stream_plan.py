@@ -47,10 +47,17 @@ _NUMBER_PATTERN = re.compile(r"\d{1,9}(\.\d{1,9})?", re.ASCII)
 
 
 class StreamPlan(NamedTuple):
-    """Input of `open_stream`: the hub's subscribe request, and the gap (lost entries) before the start, or None."""
+    """Input of `open_stream`.
+
+    Attributes:
+        subscribe_request: The hub's request for the events.
+        known_gap: The lost entries before the start, or None.
+        may_warn: Whether the stream may begin with warnings about its filters.
+    """
 
     subscribe_request: SubscribeRequest
     known_gap: Gap | None
+    may_warn: bool = True
 
 
 async def plan_filtered_stream(request: web.Request, framing: Framing) -> StreamPlan:
@@ -80,7 +87,7 @@ async def plan_stream(
     viewer = None if subscription.viewer_independent else await load_viewer(app, claims.sub, request)
     position = app[HUB].head if start is None else await _reach(app[HUB], start)
     bound = await bind_filters(app, claims.sub, subscription, viewer, position, request)
-    return _make_plan(request, asked.described, bound, framing, position, start)
+    return _make_plan(request, asked.described, bound, framing, position, start, may_warn=asked.may_warn)
 
 
 async def parse_filters(
@@ -209,7 +216,7 @@ def make_private_view(
 
 def _make_plan(
     request: web.Request, described: str, bound: BoundFilters, framing: Framing, position: Position,
-    start: StreamStart | None,
+    start: StreamStart | None, *, may_warn: bool = True,
 ) -> StreamPlan:  # fmt: skip
     """Return the plan of a stream: a subscribe request with a random connection id, and the gap before the start."""
     claims = request[CLAIMS]
@@ -218,7 +225,7 @@ def _make_plan(
         viewer=bound.viewer, private_view=bound.private_view, rules_read_at=bound.rules_read_at,
         opened_ms=request.app[HUB].now_ms(), path=sys.intern(request.path), parameters=described,
     )  # fmt: skip
-    return StreamPlan(subscribe_request, None if start is None else start.known_gap)
+    return StreamPlan(subscribe_request, None if start is None else start.known_gap, may_warn)
 
 
 def stream_token(claims: Claims) -> StreamToken:

@@ -8,6 +8,7 @@ from urllib.parse import quote_plus, urlencode
 from aiohttp import web
 
 from filters.registry import Registry
+from filters.rule import SavedRules
 from filters.rules.rule import Rule
 from filters.subscription import Subscription, parse_subscription
 from stream_server.errors import BadRequest
@@ -46,6 +47,7 @@ class AskedFilters(NamedTuple):
         since: The start of the stream as the client wrote it, or None.
         explain: Whether each message says which filters matched.
         impersonal: Whether every caller gets the same messages. None lets the filters determine this.
+        may_warn: Whether the stream may begin with warnings about its filters.
     """
 
     parameters: dict[str, str]
@@ -54,6 +56,7 @@ class AskedFilters(NamedTuple):
     since: str | None
     explain: bool
     impersonal: bool | None
+    may_warn: bool = True
 
 
 class KnownFilters(dict[str, AskedFilters]):
@@ -109,7 +112,9 @@ class SubscriptionParser:
         # The protocols of Twitter know ids only.
         if not is_short or (impersonal is None and "follow" in parameters and find_names(parameters["follow"])):
             return asked
-        return asked._replace(subscription=self._parse(asked, parameters))
+        parsed = self._parse(asked, parameters)
+        may_warn = bool(parsed.unindexed_bases or parsed.unmatchable_terms or parsed.find_base(SavedRules.name))
+        return asked._replace(subscription=parsed, may_warn=may_warn)
 
     async def parse(self, asked: AskedFilters, parameters: dict[str, str]) -> Subscription:
         """Return the subscription (the parsed filters) for ``parameters``, with the options of ``asked``.

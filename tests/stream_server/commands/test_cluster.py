@@ -180,7 +180,7 @@ async def test_the_doctor_refuses_one_node_in_place_of_the_cluster(cluster: Priv
 class ScriptedNodes:
     """Nodes whose tables of nodes are ``views``, one for each look; the last one stays."""
 
-    service, timeout_seconds = SimpleNamespace(seeds=[("c", 1)]), 1.0
+    group, timeout_seconds = SimpleNamespace(hosts=[("c", 1)]), 1.0
 
     def __init__(self, views: dict[str, list[str]]) -> None:
         self._views = {name: [*each] for name, each in views.items()}

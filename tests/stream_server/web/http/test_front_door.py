@@ -23,6 +23,7 @@ from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.start_queue import StartQueue
 from stream_server.web.http.stream_request import StreamRequest, StreamRoutes
+from stream_server.web.limits.connections import NO_ROOM_FOR_HEAD
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 from tests.waiting import PATIENCE, eventually
@@ -301,6 +302,12 @@ class LooseTransport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self.closed
 
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """Do nothing."""
+
 
 def door_of(connection: Connection) -> FrontDoor:
     assert isinstance(connection._door, FrontDoor)
@@ -359,7 +366,7 @@ class TestWithLimits:
 
     @pytest.fixture
     def settings(self) -> dict[str, Any]:
-        return {"limits": "connects=3", "streams_per_address": 1}
+        return {"limits": "connects=3 anonymous=4", "streams_per_address": 1}
 
     @pytest.mark.usefixtures("remembering")
     async def test_limits_refuse_as_on_other_routes_and_give_their_places_back(
@@ -384,6 +391,18 @@ class TestWithLimits:
                 writer.write(stream_request(uid))
                 assert (await read_answer(reader))[0] == 429  # the fourth connect of the window
         assert early == ["GET /v1/stream"] * 4
+
+    async def test_a_stream_without_a_token_is_refused_as_such_while_redis_is_down(
+        self, address: Address, app: web.Application, early: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Redis would count the refusal, but nobody gets a turn to ask it."""
+        openings = app[LIMITS].openings
+        monkeypatch.setattr(openings, "_failing_since", -math.inf)
+        monkeypatch.setattr(openings, "_free", 0)
+        async with connected(address, app) as (reader, writer):
+            writer.write(b"GET /v1/stream?track=x HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert (await read_answer(reader))[0] == 401
+        assert early == ["GET /v1/stream"]
 
 
 @pytest.mark.usefixtures("remembering")
@@ -465,6 +484,18 @@ async def test_a_connection_that_ends_while_its_request_waits_to_begin_leaves_no
     await asyncio.sleep(0)
     assert (early, len(start_queue_of(connection)), transport.written, transport.closed) == ([], 0, b"", is_cut)
     assert asyncio.all_tasks() == tasks
+    connection.connection_lost(None)
+
+
+async def test_a_stream_that_is_refused_while_it_waits_does_not_begin(
+    world: World, busy: tuple[Connection, LooseTransport], early: list[str]
+) -> None:
+    request, (connection, transport) = stream_request(await world.user("ann")), busy
+    spend_iteration(connection)
+    connection.data_received(request)
+    connection.refuse(NO_ROOM_FOR_HEAD)
+    await eventually(lambda: len(start_queue_of(connection)) == 0)
+    assert (early, transport.written) == ([], NO_ROOM_FOR_HEAD.encode())
     connection.connection_lost(None)
 
 
