@@ -134,8 +134,8 @@ class FrontDoor:
 
     def _begin_stream(self, connection: Connection, head: bytes) -> None:
         """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
-        if connection.transport is None:
-            return  # the client has left
+        if not connection.is_busy:
+            return  # the client has left, or the request was refused while it waited
         request = self._streams.read(connection, head)
         if request is None:
             connection.pass_on(head)
@@ -156,14 +156,14 @@ class FrontDoor:
             openings.begin_in_turn(partial(self._begin_later, connection, head))
 
     def _begin_later(self, connection: Connection, head: bytes, place: Place) -> bool:
-        """Begin a stream that has waited for its turn. Return False if the client has left, so ``place`` is free."""
-        request = None if connection.transport is None else self._streams.read(connection, head)
+        """Begin a stream that has waited for its turn. Return False if its connection ended, so ``place`` is free."""
+        request = self._streams.read(connection, head) if connection.is_busy else None
         return request is not None and self._go_on(request, self._answer(request), place)
 
     def _go_on(self, request: UsualRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
-        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if the client left."""
+        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if there is no client."""
         connection = request.connection
-        if connection.transport is None:
+        if not connection.is_busy:
             answering.close()
             return False
         request[OPENING] = place

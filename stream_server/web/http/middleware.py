@@ -6,12 +6,13 @@ Access is denied by default: a route missing from the URL table needs a scope th
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 from aiohttp import hdrs, web
 
 from filters.error import ParameterError
 from filters.rules.condition import RuleError
-from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, NotFound, RateLimited, TooLarge
+from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, NotFound, RateLimited, TooLarge, Unavailable
 from stream_server.monitoring.tracing import TracedRequest
 from stream_server.store.redis import timeout_budget
 from stream_server.web.http.app_keys import (
@@ -111,13 +112,14 @@ async def _count_refusal(request: web.Request, error: Exception) -> Exception:
     """
     limits = request.app[LIMITS]
     is_refusal = isinstance(error, ApiError | web.HTTPException) and error.status < 500
-    if is_refusal and CLAIMS not in request and ALLOWANCE not in request:
-        try:
-            await limits.use(request, ANONYMOUS)
-        except RateLimited as too_many:
-            error = too_many
-    if isinstance(error, RateLimited):
-        await limits.delay_refusal(request)
+    with suppress(Unavailable):  # a stream whose turn to ask does not come is refused without being counted
+        if is_refusal and CLAIMS not in request and ALLOWANCE not in request:
+            try:
+                await limits.use(request, ANONYMOUS)
+            except RateLimited as too_many:
+                error = too_many
+        if isinstance(error, RateLimited):
+            await limits.delay_refusal(request)
     return error
 
 

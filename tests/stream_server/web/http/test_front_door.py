@@ -366,7 +366,7 @@ class TestWithLimits:
 
     @pytest.fixture
     def settings(self) -> dict[str, Any]:
-        return {"limits": "connects=3", "streams_per_address": 1}
+        return {"limits": "connects=3 anonymous=4", "streams_per_address": 1}
 
     @pytest.mark.usefixtures("remembering")
     async def test_limits_refuse_as_on_other_routes_and_give_their_places_back(
@@ -391,6 +391,18 @@ class TestWithLimits:
                 writer.write(stream_request(uid))
                 assert (await read_answer(reader))[0] == 429  # the fourth connect of the window
         assert early == ["GET /v1/stream"] * 4
+
+    async def test_a_stream_without_a_token_is_refused_as_such_while_redis_is_down(
+        self, address: Address, app: web.Application, early: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Redis would count the refusal, but nobody gets a turn to ask it."""
+        openings = app[LIMITS].openings
+        monkeypatch.setattr(openings, "_failing_since", -math.inf)
+        monkeypatch.setattr(openings, "_free", 0)
+        async with connected(address, app) as (reader, writer):
+            writer.write(b"GET /v1/stream?track=x HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert (await read_answer(reader))[0] == 401
+        assert early == ["GET /v1/stream"]
 
 
 @pytest.mark.usefixtures("remembering")
@@ -485,19 +497,6 @@ async def test_a_stream_that_is_refused_while_it_waits_does_not_begin(
     await eventually(lambda: len(start_queue_of(connection)) == 0)
     assert (early, transport.written) == ([], NO_ROOM_FOR_HEAD.encode())
     connection.connection_lost(None)
-
-
-async def test_a_stream_without_a_token_is_refused_as_such_while_redis_is_down(
-    address: Address, app: web.Application, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its refusal would be counted in Redis, and waits for no turn to ask that never comes."""
-    openings = app[LIMITS].openings
-    monkeypatch.setattr(openings, "_failing_since", -math.inf)
-    monkeypatch.setattr(openings, "_free", 0)
-    monkeypatch.setattr(app[app_keys.CONFIG], "limits", "on")
-    async with connected(address, app) as (reader, writer):
-        writer.write(b"GET /v1/stream?track=x HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert (await read_answer(reader))[0] == 401
 
 
 async def test_a_request_that_waits_to_begin_is_answered_when_the_server_stops(
