@@ -135,9 +135,10 @@ class FrontDoor:
 
     def _begin_stream(self, connection: Connection) -> None:
         """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
-        if not connection.is_busy:
-            return  # the client has left, or the request was refused while it waited
-        request = self._streams.read(connection, connection.waiting_head)
+        head = connection.waiting_head
+        if not head:
+            return  # the client has left, or was refused
+        request = self._streams.read(connection, head)
         if request is None:
             connection.pass_on(connection.waiting_head)
             return
@@ -157,14 +158,15 @@ class FrontDoor:
             openings.begin_in_turn(partial(self._begin_later, connection))
 
     def _begin_later(self, connection: Connection, place: Place) -> bool:
-        """Begin a stream that has waited for its turn. Return False if its connection ended, so ``place`` is free."""
-        request = self._streams.read(connection, connection.waiting_head) if connection.is_busy else None
+        """Begin a stream that has waited for its turn. Return False if it must not begin, so ``place`` is free."""
+        head = connection.waiting_head
+        request = self._streams.read(connection, head) if head else None
         return request is not None and self._go_on(request, self._answer(request), place)
 
     def _go_on(self, request: StreamRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
-        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if nobody waits."""
+        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if it must not."""
         connection = request.connection
-        if not connection.is_busy:
+        if not connection.waiting_head:
             answering.close()
             return False
         request[OPENING] = place
