@@ -108,7 +108,7 @@ DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admi
 
 
 class Deed(msgspec.Struct):
-    """One deed of an administrator."""
+    """One row of the audit log: what an administrator did, when, and to whom."""
 
     id: Id
     at: Timestamp

@@ -24,7 +24,7 @@ from stream_server.web.http.body import read_content_type
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.request_limits import LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
-from stream_server.web.http.stream_request import begin_to_ask
+from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.rate_limits import ANONYMOUS, DIALECT_CONNECTS
 from stream_server.web.route import Dialect
 from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, read_stream_parameters

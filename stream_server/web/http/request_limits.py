@@ -21,7 +21,7 @@ from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
-from stream_server.web.http.stream_request import begin_to_ask
+from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.client_address import TrustedProxies
 from stream_server.web.limits.connections import ConnectionTable, RefusalDelay, Turns
 from stream_server.web.limits.rate_limits import (

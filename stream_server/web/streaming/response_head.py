@@ -13,7 +13,7 @@ from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.cors import cors_headers, merge_cors_headers
 from stream_server.web.http.request_limits import ALLOWANCE, limit_headers
 from stream_server.web.http.responses import SAFETY_HEADERS, X_REQUEST_ID, date_header
-from stream_server.web.http.stream_request import route_of
+from stream_server.web.http.usual_request import route_of
 
 STREAM_HEADERS = {
     "Cache-Control": "no-store, no-transform",

@@ -24,7 +24,7 @@ from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.responses import read_request_id
-from stream_server.web.http.stream_request import begin_to_ask
+from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.streaming.followed_names import resolve_followed
 from stream_server.web.streaming.parameters import LAST_EVENT_ID_PARAMETER, read_stream_parameters
 from stream_server.web.streaming.stream_start import StreamStart, parse_cursor, resolve_start

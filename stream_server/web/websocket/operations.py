@@ -69,7 +69,10 @@ class Grant(NamedTuple):
 
 
 def parse_operation(payload: bytes) -> Operation:
-    """Parse a message of a client. Raises BadRequest unless it is a JSON object with a name and a short ``id``."""
+    """Return the operation in a client's message.
+
+    Raises BadRequest unless it is a JSON object with the member ``op``, a text. A member ``id`` must be short.
+    """
     members = decode_object(payload, "message")
     echo = _take_id(members)
     name = members.pop("op", None)
