@@ -17,8 +17,7 @@ from stream_server.errors import ApiError, Unavailable
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import LinkLost
 from stream_server.hub.hub import Hub
-from stream_server.store.log.event_log import EventLog, LogLookup
-from stream_server.store.log.rollbacks import RecordedRollback, Rollbacks
+from stream_server.store.log.event_log import EventLog, LogLookup, RecordedRollback, Rollbacks
 
 MAX_REMEMBERED_ROLLBACKS = 16
 """Number of announced rollbacks that the detector remembers, to announce them again if their entry is lost."""

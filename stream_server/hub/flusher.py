@@ -23,8 +23,7 @@ from time import perf_counter, thread_time
 from typing import NamedTuple
 
 from stream_server.events.entry import Entry
-from stream_server.hub.batch import Batch, WriteLimits
-from stream_server.hub.group import ClientGroup, DeliveryTimes, WrappedFrames
+from stream_server.hub.group import Batch, ClientGroup, DeliveryTimes, WrappedFrames, WriteLimits
 
 NO_PAUSE_PRESSURE = 0.50
 """Pressure up to which a flush follows at once. A thousand clients with fifty events a second each take 45 % of a core.

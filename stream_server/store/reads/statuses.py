@@ -9,7 +9,7 @@ from stream_server.store import keys
 from stream_server.store.reads.sight import Sight, not_found
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import KeyRead
+from stream_server.store.redis.protocol import KeyRead
 
 _STATUS = keys.key_for("status").encode()
 _READ = KeyRead(b"HMGET", _STATUS, b"row", b"uid", b"likes", b"comments", b"reposts")

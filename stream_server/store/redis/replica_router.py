@@ -15,7 +15,7 @@ from typing import Any
 from stream_server.errors import ApiError
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.replies import parse_info
+from stream_server.store.redis.protocol import parse_info
 
 RETRY_PAUSE_SECONDS = (5.0, 60.0)
 """Shortest and longest pause in seconds before a failed replica is tried again. The pause doubles in between."""

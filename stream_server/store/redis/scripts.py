@@ -24,13 +24,13 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.lua_library import LuaLibrary
 from stream_server.store.redis.pipelined_connection import NoReply
+from stream_server.store.redis.protocol import parse_reply_position
 from stream_server.store.redis.refusals import (
     outcome_unknown_error,
     to_api_error,
     unavailable_error,
     write_error_to_api_error,
 )
-from stream_server.store.redis.replies import parse_reply_position
 
 JOB_GRACE_MS = 3000
 """Delay in milliseconds until a new job is due. Until then the request that added the job may do its first pass."""

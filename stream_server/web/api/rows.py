@@ -20,7 +20,7 @@ from stream_server.web.http.fields import PatchBody
 from stream_server.web.http.paging import PageAnswer, PageQuery, read_page_request
 from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key, read_keyed_body
-from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES
+from stream_server.web.limits.rate_limits import FOLLOWS, STATUSES, WRITE_BYTES, WRITES
 from stream_server.web.route import NoQuery, Route
 
 TEXT_LIMITS = (WRITES, STATUSES, WRITE_BYTES)

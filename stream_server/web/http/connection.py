@@ -82,7 +82,7 @@ class Connection(asyncio.Protocol):
         last_heard_at: Time of the loop at which the client connected or last sent bytes.
         task: The task that handles the present request, or None. It is cancelled if the client leaves.
         transport: The socket's transport. None before it is connected, and after it was lost or handed over.
-        waiting_head: The head of a stream that waits for its turn to begin. A client that leaves takes it along.
+        waiting_head: Head of a stream that waits for its turn to begin. Empty if it must not begin any more.
     """
 
     __slots__ = (
@@ -108,12 +108,12 @@ class Connection(asyncio.Protocol):
         self._is_reading_head = True
         self._phase = _IDLE
         self._searched = 0
-        self.waiting_head = b""
         self._timer: asyncio.TimerHandle | None = None
         self._write_deadline: WriteDeadline | None = None
         self.last_heard_at = 0.0
         self.task: asyncio.Task[object] | None = None
         self.transport: asyncio.Transport | None = None
+        self.waiting_head = b""
 
     @property
     def is_busy(self) -> bool:
@@ -332,7 +332,7 @@ class Connection(asyncio.Protocol):
 
     def answer(self, data: bytes, *, goes_on: bool) -> None:
         """Send the whole answer of a request that aiohttp does not know. Then read the next one, or end."""
-        if self.transport is not None and self._phase == _BUSY:  # or the connection was refused meanwhile
+        if self.transport is not None and self._phase == _BUSY:  # else it was refused meanwhile
             self.transport.write(data)
             self.end_request(goes_on=True) if goes_on else self.end()
 

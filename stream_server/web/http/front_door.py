@@ -13,7 +13,6 @@ from stream_server.hub.client_registry import EMPTY_CONTEXT
 from stream_server.runtime.fair_queue import Place
 from stream_server.runtime.listening import inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
-from stream_server.web.http.api_request import ApiRoutes
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
@@ -22,7 +21,7 @@ from stream_server.web.http.middleware import handle_request
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
 from stream_server.web.http.responses import OPENED
 from stream_server.web.http.start_queue import StartQueue
-from stream_server.web.http.stream_request import StreamRequest, StreamRoutes, encode_answer
+from stream_server.web.http.usual_request import ApiRoutes, StreamRoutes, UsualRequest, encode_answer
 from stream_server.web.limits.connections import HeldHeads
 
 logger = logging.getLogger(__name__)
@@ -135,9 +134,10 @@ class FrontDoor:
 
     def _begin_stream(self, connection: Connection) -> None:
         """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
-        if not connection.is_busy:
-            return  # the client has left, or the request was refused while it waited
-        request = self._streams.read(connection, connection.waiting_head)
+        head = connection.waiting_head
+        if not head:
+            return  # the client has left, or was refused
+        request = self._streams.read(connection, head)
         if request is None:
             connection.pass_on(connection.waiting_head)
             return
@@ -157,14 +157,15 @@ class FrontDoor:
             openings.begin_in_turn(partial(self._begin_later, connection))
 
     def _begin_later(self, connection: Connection, place: Place) -> bool:
-        """Begin a stream that has waited for its turn. Return False if its connection ended, so ``place`` is free."""
-        request = self._streams.read(connection, connection.waiting_head) if connection.is_busy else None
+        """Begin a stream that has waited for its turn. Return False if it must not begin, so ``place`` is free."""
+        head = connection.waiting_head
+        request = self._streams.read(connection, head) if head else None
         return request is not None and self._go_on(request, self._answer(request), place)
 
-    def _go_on(self, request: StreamRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
-        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if nobody waits."""
+    def _go_on(self, request: UsualRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
+        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if it must not."""
         connection = request.connection
-        if not connection.is_busy:
+        if not connection.waiting_head:
             answering.close()
             return False
         request[OPENING] = place
@@ -172,7 +173,7 @@ class FrontDoor:
         task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
         return True
 
-    async def _answer(self, request: StreamRequest) -> None:
+    async def _answer(self, request: UsualRequest) -> None:
         """Send the answer of the request's route, or let it open a stream."""
         connection = request.connection
         try:

@@ -47,7 +47,7 @@ from stream_server.web.http.responses import (
     http_exception_to_api_error,
     read_request_id,
 )
-from stream_server.web.limits.rate_limit import ANONYMOUS
+from stream_server.web.limits.rate_limits import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, NoQuery, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
 from stream_server.wire.errors import STATUS_BY_CODE

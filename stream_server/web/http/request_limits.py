@@ -16,17 +16,24 @@ from aiohttp import hdrs, web
 
 from stream_server.config.settings import Config, parse_limits
 from stream_server.errors import RateLimited, Unavailable
-from stream_server.monitoring.limit_hits import LimitHits
+from stream_server.monitoring.incidents import LimitHits
 from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
-from stream_server.web.http.stream_request import begin_to_ask
+from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.client_address import TrustedProxies
-from stream_server.web.limits.connections import ConnectionTable
-from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES, RateLimit, Subject
-from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
-from stream_server.web.limits.turns import RefusalDelay, Turns
+from stream_server.web.limits.connections import ConnectionTable, RefusalDelay, Turns
+from stream_server.web.limits.rate_limits import (
+    FOLLOWS,
+    STATUSES,
+    WRITE_BYTES,
+    WRITES,
+    Allowance,
+    RateLimit,
+    RateLimiter,
+    Subject,
+)
 from stream_server.web.route import Route
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)

@@ -15,9 +15,8 @@ from filters.subscription import Subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.client import BoundFilters, StreamToken, SubscribeRequest
-from stream_server.hub.framing import Framing
 from stream_server.hub.hub import Hub
-from stream_server.hub.messages import Gap
+from stream_server.hub.messages import Framing, Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
@@ -25,7 +24,7 @@ from stream_server.web.http.app_keys import CLAIMS, HUB, STORE
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.responses import read_request_id
-from stream_server.web.http.stream_request import begin_to_ask
+from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.streaming.followed_names import resolve_followed
 from stream_server.web.streaming.parameters import LAST_EVENT_ID_PARAMETER, read_stream_parameters
 from stream_server.web.streaming.stream_start import StreamStart, parse_cursor, resolve_start

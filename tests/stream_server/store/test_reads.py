@@ -26,7 +26,7 @@ from stream_server.store.pagination import (
 from stream_server.store.reads import statuses
 from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.packing import KeyRead, pack_set_read, pack_words
+from stream_server.store.redis.protocol import KeyRead, pack_set_read, pack_words
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.scenes import items_of

@@ -23,7 +23,7 @@ from stream_server.web.http.connection import Connection
 from stream_server.web.http.front_door import FrontDoor
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.start_queue import StartQueue
-from stream_server.web.http.stream_request import StreamRequest, StreamRoutes
+from stream_server.web.http.usual_request import StreamRoutes, UsualRequest
 from stream_server.web.limits.connections import NO_ROOM_FOR_HEAD
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
@@ -40,7 +40,7 @@ def early(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     begun: list[str] = []
     read = StreamRoutes.read
 
-    def note(routes: StreamRoutes, connection: Connection, head: bytes) -> StreamRequest | None:
+    def note(routes: StreamRoutes, connection: Connection, head: bytes) -> UsualRequest | None:
         request = read(routes, connection, head)
         if request is not None:
             begun.append(f"{request.method} {request.path}")

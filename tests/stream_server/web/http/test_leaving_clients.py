@@ -1,6 +1,7 @@
 """The client of a stream may leave at any moment of its opening, and nothing of it is left."""
 
 import asyncio
+import gc
 import logging
 from collections.abc import AsyncIterator
 
@@ -112,3 +113,25 @@ async def test_clients_that_leave_a_silent_redis_leave_nothing(
     await eventually(lambda: not reads._calls, what="no call left over")
     assert not reads._waiting
     assert not [record for record in caplog.records if record.name == "aiohttp.server"]
+
+
+async def test_a_client_that_leaves_with_its_request_leaves_no_error(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The end of its connection may be told in the same turn of the event loop as a request that aiohttp handles."""
+    received = Connection.data_received
+
+    def data_received(connection: Connection, data: bytes) -> None:
+        transport = connection.transport
+        received(connection, data)
+        if transport is not None and b"leaving" in data:
+            connection.connection_lost(None)
+            transport.abort()
+
+    monkeypatch.setattr(Connection, "data_received", data_received)
+    reader, writer = await server.send_raw("HEAD /healthz?leaving HTTP/1.1")
+    assert await reader.read() == b""
+    writer.close()
+    await _expect_nothing_left(server)
+    gc.collect()  # an error in a task is told when the task is gone
+    assert not [record for record in caplog.records if record.exc_info]
