@@ -192,11 +192,12 @@ async def test_every_refusal_without_a_token_is_counted_by_address(
     assert found == [status] * 30 + [limited]
 
 
-async def test_half_forms_that_may_bring_a_token_are_limited_by_address(
-    world: World, app: web.Application, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("limit", ["MAX_UNPROVEN_OF_ADDRESS", "MAX_UNPROVEN"])
+async def test_half_forms_that_may_bring_a_token_are_limited_by_address_and_in_all(
+    world: World, app: web.Application, address: tuple[str, int], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     most = 8  # below the limit of requests without a token, which counts these forms too
-    monkeypatch.setattr(request_limits, "MAX_UNPROVEN_OF_ADDRESS", most)
+    monkeypatch.setattr(request_limits, limit, most)
     limits, path = app[LIMITS], "/1.1/statuses/filter.json"
     fields = "Host: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n"
     half = f"POST {path} HTTP/1.1\r\n{fields}\r\ntrack=".encode()
