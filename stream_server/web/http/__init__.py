@@ -6,8 +6,7 @@ the one error shape. This package imports neither `streaming` nor `api`, `openap
 
 ``front_door``           accepts connections, opens streams, hands other requests to aiohttp; stops a server
 ``connection``           one accepted socket: heads, deadlines, and its end
-``stream_request``       reads the usual request for a stream without aiohttp
-``api_request``          reads the usual request of another route without aiohttp
+``usual_request``        reads a usual request without aiohttp
 ``http_handler``         aiohttp's part of a connection, with the server's errors and its way to the routes
 ``chunks``               reads the chunks of a body, and makes fewer of them
 ``acceptor``             accepts the connections that the event loop leaves waiting

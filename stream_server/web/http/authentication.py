@@ -25,7 +25,7 @@ from stream_server.web.http.app_keys import (
     VIEWER_READ,
 )
 from stream_server.web.http.query import query_pairs
-from stream_server.web.http.stream_request import begin_to_ask
+from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.route import Route
 
 TICKET_PARAMETER = "ticket"

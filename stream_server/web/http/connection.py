@@ -163,9 +163,9 @@ class Connection(asyncio.Protocol):
 
     def _leave(self) -> bytes:
         """Give back what the connection has in the server. Return the bytes that it holds."""
-        self._phase, self.transport, self._body, self.waiting_head = _ENDING, None, None, b""
+        self._phase, self.transport, self._body = _ENDING, None, None
         self._door.connections.discard(self)
-        held, self.held = bytes(self.held), bytearray()
+        held, self.held, self.waiting_head = bytes(self.held), bytearray(), b""
         self._door.held_heads.note(self, 0)
         deadline, self._write_deadline = self._write_deadline, None
         if deadline is not None:

@@ -13,7 +13,6 @@ from stream_server.hub.client_registry import EMPTY_CONTEXT
 from stream_server.runtime.fair_queue import Place
 from stream_server.runtime.listening import inherited_keepalive
 from stream_server.web.http.acceptor import Acceptor
-from stream_server.web.http.api_request import ApiRoutes
 from stream_server.web.http.app_keys import CONFIG, HUB, OPENING, ROUTES, SHUTDOWN, UNPROVEN
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.connection_timeouts import ConnectionTimeouts
@@ -22,7 +21,7 @@ from stream_server.web.http.middleware import handle_request
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS
 from stream_server.web.http.responses import OPENED
 from stream_server.web.http.start_queue import StartQueue
-from stream_server.web.http.stream_request import StreamRequest, StreamRoutes, encode_answer
+from stream_server.web.http.usual_request import ApiRoutes, StreamRoutes, UsualRequest, encode_answer
 from stream_server.web.limits.connections import HeldHeads
 
 logger = logging.getLogger(__name__)
@@ -140,7 +139,7 @@ class FrontDoor:
             return  # the client has left, or was refused
         request = self._streams.read(connection, head)
         if request is None:
-            connection.pass_on(head)
+            connection.pass_on(connection.waiting_head)
             return
         answering = self._answer(request)
         try:
@@ -163,7 +162,7 @@ class FrontDoor:
         request = self._streams.read(connection, head) if head else None
         return request is not None and self._go_on(request, self._answer(request), place)
 
-    def _go_on(self, request: StreamRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
+    def _go_on(self, request: UsualRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
         """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if it must not."""
         connection = request.connection
         if not connection.waiting_head:
@@ -174,7 +173,7 @@ class FrontDoor:
         task.add_done_callback(lambda _: place.give_back())  # also if it was cancelled before it began
         return True
 
-    async def _answer(self, request: StreamRequest) -> None:
+    async def _answer(self, request: UsualRequest) -> None:
         """Send the answer of the request's route, or let it open a stream."""
         connection = request.connection
         try:

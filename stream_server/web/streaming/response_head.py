@@ -8,12 +8,12 @@ from functools import lru_cache
 
 from aiohttp import HttpVersion, hdrs, web
 
-from stream_server.hub.framing import IDENTITY
+from stream_server.hub.messages import IDENTITY
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.cors import cors_headers, merge_cors_headers
 from stream_server.web.http.request_limits import ALLOWANCE, limit_headers
 from stream_server.web.http.responses import SAFETY_HEADERS, X_REQUEST_ID, date_header
-from stream_server.web.http.stream_request import route_of
+from stream_server.web.http.usual_request import route_of
 
 STREAM_HEADERS = {
     "Cache-Control": "no-store, no-transform",

@@ -13,14 +13,13 @@ from filters.track import MAX_PHRASES
 from stream_server import __version__
 from stream_server.events.position import Position
 from stream_server.hub import messages
-from stream_server.hub.framing import IDENTITY, Framing
 from stream_server.hub.hub import Hub
-from stream_server.hub.messages import StreamNotice
+from stream_server.hub.messages import IDENTITY, Framing, StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.http.responses import OPENED, SERVER_NAME
-from stream_server.web.http.stream_request import connection_of
+from stream_server.web.http.usual_request import connection_of
 from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
 from stream_server.web.streaming.framing import negotiate_media_type, select_framing, wrap_chunk, wrap_raw
 from stream_server.web.streaming.response_head import encode_head, head_fields

@@ -12,7 +12,7 @@ from filters.rule import Rules, SavedRules
 from filters.rules.rule import Rule
 from filters.subscription import Subscription, parse_subscription
 from stream_server.errors import BadRequest
-from stream_server.runtime.work_thread import WorkThread
+from stream_server.runtime.event_loop import WorkThread
 from stream_server.web.streaming.followed_names import find_names
 
 MAX_SHORT_CHARS = 1024

@@ -18,7 +18,7 @@ from stream_server.web.http.cors import allows_origin, request_origin
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.request_limits import ALLOWANCE, limit_headers
 from stream_server.web.http.responses import SERVER_NAME, WEBSOCKET_VERSION, X_REQUEST_ID, date_header
-from stream_server.web.http.stream_request import route_of
+from stream_server.web.http.usual_request import route_of
 from stream_server.web.websocket.deflate import ANSWER, accepts_deflate
 
 KEY_BYTES = 16

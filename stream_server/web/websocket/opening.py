@@ -5,7 +5,7 @@ from aiohttp import web
 from stream_server.web.http.app_keys import CLAIMS, HUB
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.http.responses import OPENED
-from stream_server.web.http.stream_request import connection_of
+from stream_server.web.http.usual_request import connection_of
 from stream_server.web.streaming.parameters import read_stream_parameters
 from stream_server.web.streaming.stream import Planner, hello_bytes
 from stream_server.web.streaming.stream_plan import plan_filtered_stream, plan_user_stream

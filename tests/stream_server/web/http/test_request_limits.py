@@ -9,10 +9,10 @@ import pytest
 from aiohttp import web
 
 from stream_server.runtime.fair_queue import FairQueue
-from stream_server.store.social.sign_ins import SignIn
+from stream_server.store.social.sessions import SignIn
 from stream_server.web.http import app_keys, request_limits
 from stream_server.web.http.request_limits import ENTRY_BYTES, LIMITS, WRITE_BYTES_SHARE, StreamPlace
-from stream_server.web.limits import rate_limit
+from stream_server.web.limits import rate_limits
 from stream_server.web.routes import ROUTE_TABLE
 from tests.stream_server.web.world import PASSWORD, World
 from tests.waiting import eventually
@@ -99,7 +99,7 @@ async def test_a_small_redis_takes_fewer_bytes_of_each_user(world: World, app: w
 def test_each_write_that_takes_a_key_counts_bytes() -> None:
     """Redis keeps an outcome for each of them, so no route may be without a limit of bytes."""
     keyed = [row for row in ROUTE_TABLE if row.accepts_idempotency_key]
-    assert [row for row in keyed if rate_limit.WRITE_BYTES not in row.rate_limits] == []
+    assert [row for row in keyed if rate_limits.WRITE_BYTES not in row.rate_limits] == []
 
 
 async def test_reports_and_contacts_are_counted(world: World) -> None:

@@ -17,13 +17,13 @@ from stream_server.web.http import app_keys
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.http_handler import Handler
 from stream_server.web.http.query import read_query
-from stream_server.web.http.stream_request import StreamRequest
+from stream_server.web.http.usual_request import UsualRequest
 from stream_server.web.route import NoQuery
 from stream_server.web.streaming.stream_connection import StreamConnection
 from tests.stream_server.web.running_server import RunningServer, running_server
 from tests.waiting import eventually
 
-OURS = (LongPoll, Connection, Handler, StreamRequest, StreamConnection, StreamSession, web.Request)
+OURS = (LongPoll, Connection, Handler, UsualRequest, StreamConnection, StreamSession, web.Request)
 
 COUNT = 5
 

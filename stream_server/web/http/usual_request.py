@@ -1,4 +1,8 @@
-"""A request for a stream that a connection has read by itself, without aiohttp."""
+"""A request that a connection has read by itself: a head as usual, and the whole body.
+
+aiohttp makes a reader, a writer and a parser's message for each request, which cost as much as a short answer. It gets
+what is unusual: another version, `Expect`, a body in chunks or one that has not come with its head, an unknown path.
+"""
 
 import asyncio
 import re
@@ -9,6 +13,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from multidict import CIMultiDict
 
 from stream_server.web.http.app_keys import BODY, OPENING
+from stream_server.web.http.body import MAX_BODY_BYTES
 from stream_server.web.http.connection import Connection
 from stream_server.web.http.responses import date_header
 from stream_server.web.route import Route
@@ -24,9 +29,14 @@ FIELDS = rf"((?:{_NAME}:[\t ]*+[\t !-~]*+\r\n)*+)\r\n"
 
 _FIELD = re.compile(rf"({_NAME}):([^\r]*+)\r\n")
 
-UNUSUAL_FIELDS = frozenset({"content-length", "transfer-encoding", "expect", "trailer", "te"})
+_UNUSUAL_FIELDS = frozenset({"transfer-encoding", "expect", "trailer", "te"})
+_UNUSUAL_OF_STREAM = _UNUSUAL_FIELDS | {"content-length"}
+_UNUSUAL_OF_API = _UNUSUAL_FIELDS | {"content-encoding", "upgrade"}
 """Header fields of a request that aiohttp handles, because they announce a body or another answer before."""
 
+_NUMBER = re.compile(r"(?<=/)[0-9]{1,20}(?![^/])")
+_PARAMETER = re.compile(r"\{(\w+)\}")
+_LENGTH = re.compile(r"[0-9]{1,6}")
 
 EMPTY_STATUSES = frozenset({204, 304})
 """Statuses whose answers have neither a body nor a length of one (RFC 9110 §8.6)."""
@@ -50,7 +60,7 @@ class Target(NamedTuple):
         return f"{self.raw_path}?{self.raw_query_string}" if self.raw_query_string else self.raw_path
 
 
-class StreamRequest(dict[Any, Any]):
+class UsualRequest(dict[Any, Any]):
     """A request that the connection has read. It has those parts of aiohttp's request that checks and handlers use.
 
     It is the dict of the values that belong to the request, by their keys.
@@ -102,7 +112,7 @@ class StreamRequest(dict[Any, Any]):
 
 def _is_stream_of_door(request: object) -> bool:
     """Return whether a request is for a stream, and the front door has read it, and not aiohttp."""
-    return isinstance(request, StreamRequest) and request.route.is_streaming
+    return isinstance(request, UsualRequest) and request.route.is_streaming
 
 
 async def begin_to_ask(request: web.Request | None) -> None:
@@ -129,17 +139,55 @@ class StreamRoutes:
         self.begins = tuple(f"GET {path}{end}".encode() for path in routes for end in "? ")
         self._head = re.compile(rf"GET ({paths})(?:\?([!\"$-~]*+))? HTTP/1\.1\r\n{FIELDS}")
 
-    def read(self, connection: Connection, head: bytes) -> StreamRequest | None:
+    def read(self, connection: Connection, head: bytes) -> UsualRequest | None:
         """Return the request of a whole head, or None if aiohttp must read it: it is unusual or invalid."""
         if len(head) > MAX_USUAL_HEAD_BYTES or not head.isascii():
             return None
         found = self._head.fullmatch(head.decode())
         if found is None:
             return None
-        fields = read_fields(found[3], UNUSUAL_FIELDS)
+        fields = read_fields(found[3], _UNUSUAL_OF_STREAM)
         if fields is None:
             return None
-        return StreamRequest(connection, self._app, self._routes[found[1]], found[1], found[2] or "", fields)
+        return UsualRequest(connection, self._app, self._routes[found[1]], found[1], found[2] or "", fields)
+
+
+class ApiRoutes:
+    """The routes that are no streams, whose requests are read without aiohttp if they are as usual."""
+
+    def __init__(self, app: web.Application, routes: Mapping[web.AbstractRoute, Route]) -> None:
+        """``routes`` are all rows of the URL table."""
+        self._app = app
+        self._rows: dict[str, tuple[Route, tuple[str, ...]]] = {}
+        for found, row in routes.items():
+            if not row.is_streaming and not row.lines and found.method == row.method:
+                names = tuple(_PARAMETER.findall(row.path))
+                self._rows[f"{row.method} {_PARAMETER.sub('{}', row.path)}"] = row, names
+        line = r"((?:GET|POST|PUT|PATCH|DELETE) (/[0-9A-Za-z/_.-]*+))(?:\?([!\"$-~]*+))? HTTP/1\.1\r\n"
+        self._head = re.compile(line + FIELDS)
+
+    def read(self, connection: Connection, head: bytes) -> UsualRequest | None:
+        """Return the request of a whole head and take its body. None if aiohttp must read it: nothing is taken then."""
+        found = self._head.fullmatch(head.decode("latin-1")) if len(head) <= MAX_USUAL_HEAD_BYTES else None
+        if found is None:
+            return None
+        (line, path), parameters = found.group(1, 2), dict[str, str]()
+        known = self._rows.get(line)
+        if known is None:  # the usual parameters of paths are ids
+            known = self._rows.get(_NUMBER.sub("{}", line))
+            if known is None:
+                return None
+            parameters = dict(zip(known[1], _NUMBER.findall(path), strict=True))
+        fields = read_fields(found[4], _UNUSUAL_OF_API)
+        if fields is None:
+            return None
+        length = fields.get("content-length", "0")
+        if _LENGTH.fullmatch(length) is None or int(length) > min(MAX_BODY_BYTES, len(connection.held)):
+            return None
+        size, held = int(length), connection.held
+        body = bytes(held[:size])
+        del held[:size]
+        return UsualRequest(connection, self._app, known[0], path, found[3] or "", fields, parameters, body)
 
 
 def read_fields(text: str, unusual: frozenset[str]) -> dict[str, str] | None:
