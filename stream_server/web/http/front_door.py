@@ -139,7 +139,7 @@ class FrontDoor:
             return  # the client has left, or was refused
         request = self._streams.read(connection, head)
         if request is None:
-            connection.pass_on(connection.waiting_head)
+            connection.pass_on(head)
             return
         answering = self._answer(request)
         try:
