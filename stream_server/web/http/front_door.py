@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, cast
 
 from aiohttp import web
@@ -161,7 +161,7 @@ class FrontDoor:
         return request is not None and self._go_on(request, self._answer(request), place)
 
     def _go_on(self, request: UsualRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
-        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if there is no client."""
+        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False without a client."""
         connection = request.connection
         if not connection.is_busy:
             answering.close()
@@ -220,10 +220,10 @@ class FrontDoor:
 
 def make_front_door(app: web.Application) -> FrontDoor:
     """Create the front door of ``app``. Its timeouts come from the settings, which a reload may change."""
-    config = app[CONFIG]
+    config, make_timeouts = app[CONFIG], lru_cache(1)(ConnectionTimeouts)  # all connections share one object
 
     def timeouts() -> ConnectionTimeouts:
-        return ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds)
+        return make_timeouts(config.write_timeout_seconds, config.heartbeat_seconds)
 
     return FrontDoor(app, timeouts=timeouts)
 

@@ -12,7 +12,16 @@ from aiohttp import hdrs, web
 
 from filters.error import ParameterError
 from filters.rules.condition import RuleError
-from stream_server.errors import ApiError, BadRequest, Forbidden, InternalError, NotFound, RateLimited, TooLarge, Unavailable
+from stream_server.errors import (
+    ApiError,
+    BadRequest,
+    Forbidden,
+    InternalError,
+    NotFound,
+    RateLimited,
+    TooLarge,
+    Unavailable,
+)
 from stream_server.monitoring.tracing import TracedRequest
 from stream_server.store.redis import timeout_budget
 from stream_server.web.http.app_keys import (
