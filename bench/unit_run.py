@@ -14,7 +14,7 @@ from bench.unit_costs import Deed, Times
 from bench.unit_deeds import Call, Community
 from bench.unit_deeds import Deed as Planned
 from bench.unit_site import UnitSite
-from stream_server.events.kinds import CHANNELS
+from stream_server.events.entry import CHANNELS
 from stream_server.store import keys
 
 QUIET_SECONDS = 0.15

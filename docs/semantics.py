@@ -21,8 +21,7 @@ from filters.rules.rule import Rule
 from filters.sample import Sample
 from filters.subscription import Subscription, parse_subscription
 from filters.track import Track
-from stream_server.events.content import make_content
-from stream_server.events.entry_fields import NO_FACTS, EntryFacts, StatusFields, WireFields
+from stream_server.events.content import NO_FACTS, EntryFacts, StatusFields, WireFields, make_content
 from tests.filters.data import FOLDER
 from tests.filters.rules.cases import CASES
 from tests.filters.test_entities import EXTRACT, TLDS

@@ -21,7 +21,7 @@ from stream_server.config.settings import LIMIT_DEFAULTS, SETTINGS
 from stream_server.events.visibility import Visibility, VisibilityFact, decide_visibility
 from stream_server.monitoring.metrics import ALL_METRICS
 from stream_server.store.keys import ALL_KEYS
-from stream_server.web.limits.rate_limit import DAY, HOUR, MINUTE, QUARTER_HOUR, RATE_LIMITS
+from stream_server.web.limits.rate_limits import DAY, HOUR, MINUTE, QUARTER_HOUR, RATE_LIMITS
 from stream_server.web.openapi.operation import operation_summary
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.web.routes import ROUTE_TABLE

@@ -205,7 +205,7 @@ def is_entity(term: str) -> bool:
 
 
 def _pieces(folded: str) -> Iterator[tuple[str, int, int, str]]:
-    """Yield the mark before, start, end, and mark behind each word, emoji and other character of a folded text."""
+    """Yield each word, emoji and other character of a folded text: mark before, start, end (indices), mark behind."""
     at = 0
     for kind, start, end in tokens(folded):
         for other in range(at, start):

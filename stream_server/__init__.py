@@ -11,11 +11,10 @@
 ``config``      the settings: one table, the settings file, reload
 ``events``      an entry of the log, what filters see of it, and who may see it
 ``security``    tokens, key sets and password hashes
-``store``       all data in Redis; only this package and the embedded Redis use the Redis library
+``store``       all data in Redis, and the jobs on them; only it and the embedded Redis use the Redis library
 ``feed``        reads the log and passes its entries to the hub; detects gaps and rollbacks
 ``hub``         the connected clients: matching, live delivery and catching up
 ``web``         the HTTP API and the streams; only this package and ``app`` use the HTTP server
-``jobs``        background work: fan-out, repair and trimming of the log
 ``monitoring``  metrics, and what an operator sees of all workers
 ``trends``      the tags and words that more people use than an hour ago
 ``runtime``     processes, the embedded Redis and log lines

@@ -28,14 +28,14 @@ from stream_server.feed.token_statuses import MAX_UNHEARD_CANARIES, TokenRecheck
 from stream_server.hub.disconnect import ReconnectSpread
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
+from stream_server.monitoring.incidents import RecentErrors
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
-from stream_server.monitoring.recent_errors import RecentErrors
 from stream_server.monitoring.tracing import start_export
 from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.runtime import listening
+from stream_server.runtime.event_loop import LoopWatch
 from stream_server.runtime.listening import Listeners
-from stream_server.runtime.loop_watch import LoopWatch
 from stream_server.security import signing_keys, tokens
 from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from stream_server.hub.group import DeliveryTimes
-from stream_server.monitoring.limit_hits import LimitHits
+from stream_server.monitoring.incidents import LimitHits
 from stream_server.monitoring.metrics import WATCHED_METRICS, Metrics, merge_texts
 from tests.promql import Evaluation, Samples
 

@@ -168,9 +168,7 @@ def main() -> None:
     pin(os.getpid(), last_core())
     with site() as shared:
         peers, missing = gathered(makers(shared, Programs(options.folders)), options.names)
-        results, failed = run(
-            peers, options.parts, Clients(shared.folder, compiled(shared.folder).load), options.plan
-        )
+        results, failed = run(peers, options.parts, Clients(shared.folder, compiled(shared.folder).load), options.plan)
     print(table(results, peers, options.plan, missing | failed))
 
 

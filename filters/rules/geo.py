@@ -163,7 +163,7 @@ def _sides_km(west: float, south: float, east: float, north: float) -> Iterator[
 
 
 def _bounding_box(lon: float, lat: float, radius_km: float) -> Box:
-    """Return a box around a circle on the map, slightly larger than needed. Near a pole it covers all longitudes."""
+    """Return a box in degrees around a circle of ``radius_km``, a little larger. Near a pole it has all longitudes."""
     height = degrees(radius_km / EARTH_RADIUS_KM) * 1.001
     south, north = max(-90.0, lat - height), min(90.0, lat + height)
     reach = sin(radians(height)) / max(cos(radians(lat)), 1e-12)

@@ -140,7 +140,7 @@ class StreamProlonger:
         await asyncio.gather(*(stream.close() for stream in list(self._streams)))
 
     async def _run(self) -> None:
-        """Prolong until no stream is open, or the lifetime of the token is unknown."""
+        """Give open streams each new token, until no stream is open or the lifetime of the token is unknown."""
         while self._open():
             is_done = await self._prolong_all()
             due_in = self._transport.tokens.seconds_to_renewal() if is_done else RETRY_SECONDS

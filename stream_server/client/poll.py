@@ -61,7 +61,7 @@ class Poll(Stream):
 
 
 class _PollConnection:
-    """Asks for page after page, the first of which is there already."""
+    """The connection of a `Poll`: yields the events of the page ``first``, then asks for page after page."""
 
     def __init__(
         self, ask: Callable[[Mapping[str, str]], Awaitable[_Page]], parameters: Mapping[str, str], first: _Page

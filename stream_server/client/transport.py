@@ -153,7 +153,10 @@ class Transport:
         return decode_answer(answer, Any) if answer else None
 
     async def request_raw(self, method: str, path: str, **options: Unpack[RequestOptions]) -> bytes:
-        """Send a request until it succeeds, is refused, or has had its attempts. Return the body of its answer."""
+        """Send a request until it succeeds, and return the body of its answer.
+
+        Raises RequestRefused if the server refuses it, and Unreachable after the last attempt without an answer.
+        """
         is_read, body = method == "GET" or options.get("is_read", False), options.get("body")
         key = "" if is_read else options.get("key") or uuid.uuid4().hex
         headers = {"Idempotency-Key": key} if key else {}
@@ -189,7 +192,7 @@ class Transport:
     async def _send(
         self, method: str, path: str, headers: dict[str, str], data: bytes | None, options: RequestOptions
     ) -> bytes:
-        """Make one attempt."""
+        """Send a request once, and return the body of its answer. Raises RequestRefused or Unreachable."""
         if self._calls is None:
             raise RuntimeError("open the client with `async with` first")
         seconds = options.get("seconds", self._seconds)

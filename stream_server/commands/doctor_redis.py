@@ -12,12 +12,11 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_check import ClusterFinding, check_cluster
 from stream_server.store.redis.cluster_topology import ClusterTopology
 from stream_server.store.redis.engine import engine_of, is_cluster_node
+from stream_server.store.redis.protocol import parse_info
 from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.redis.replica_router import ReplicaRouter
-from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.sentinel import Sentinels
-from stream_server.store.redis_state import count_replicas, find_write_refusal, parse_state
-from stream_server.store.write_guard import ALARM_SHARE
+from stream_server.store.write_guard import ALARM_SHARE, count_replicas, find_write_refusal, parse_state
 
 MAX_CLOCK_SKEW_SECONDS = 2.0
 """Accepted difference of the clocks in seconds. Ids and times use Redis' clock, tokens use the server's."""

@@ -62,7 +62,7 @@ class LatencyHistogram:
         self._counts: Counter[float] = Counter()
 
     def add(self, seconds: float) -> None:
-        """Count a latency."""
+        """Count a latency of ``seconds``."""
         self._counts[float(f"{seconds * 1000:.3g}")] += 1
 
     def quantile_ms(self, share: float) -> float | None:
@@ -195,7 +195,7 @@ class LoadRun:
         return [access.sign_token(user, scopes, TOKEN_TTL_SECONDS) for user in users]
 
     async def _read(self, client: Client, word: int) -> None:
-        """Count what a stream of one word receives, and how old it is."""
+        """Read the stream of the word with the number ``word``. Count its posts and their ages in seconds."""
         try:
             async for event in client.stream(track=f"{self._word}{word}", kinds="post", control=True):
                 if event.kind == "hello":

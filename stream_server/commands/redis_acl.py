@@ -1,4 +1,9 @@
-"""The command ``redis-acl``: print Redis users with the least rights that servers, workers and listeners need."""
+"""The command ``redis-acl``: print Redis users with the least rights that servers, workers and listeners need.
+
+``server``   a server process: everything below the keys of this project, and the bus
+``worker``   ``stream-server worker`` and ``repair``: the same without listening to the bus
+``reader``   another program that listens to events and reads the log, and can change nothing
+"""
 
 import secrets
 from hashlib import sha256
@@ -6,7 +11,49 @@ from hashlib import sha256
 import click
 
 from stream_server.commands.output import JSON_OPTION, print_json
-from stream_server.store.redis.acl import RULES_BY_ROLE, acl_line
+from stream_server.store import keys
+
+DATA_COMMANDS = (
+    "+@read", "+@write", "+@connection", "+@transaction", "+evalsha", "+script|load", "+publish", "+wait",
+    "-@dangerous", "+info", "+time", "+memory|usage", "+cluster|slots", "+cluster|nodes", "+cluster|info",
+    "+readonly",
+)  # fmt: skip
+"""Commands on data. `-@dangerous` takes away FLUSHALL, KEYS, SORT, RESTORE and the like.
+
+The last four are for a cluster: to find the nodes, to see whether it is down, and to read from replicas.
+"""
+
+LISTENER_COMMANDS = ("+subscribe", "+unsubscribe")
+
+READER_COMMANDS = (
+    "+@connection", "+xrange", "+xrevrange", "+xread", "+xlen", "+subscribe", "+psubscribe", "+unsubscribe",
+    "+punsubscribe",
+)  # fmt: skip
+
+EVENT_CHANNELS = "&events:*"
+QUESTION_CHANNELS = "&streams:*"
+
+CORE_PATTERN = "~{core}:*"
+DERIVED_PATTERNS = tuple(f"~{key.prefix}*" for key in keys.DERIVED_KEYS)
+
+RULES_BY_ROLE: dict[str, tuple[str, ...]] = {
+    "server": (
+        CORE_PATTERN, *DERIVED_PATTERNS, "resetchannels", EVENT_CHANNELS, QUESTION_CHANNELS,
+        *DATA_COMMANDS, *LISTENER_COMMANDS,
+    ),
+    "worker": (CORE_PATTERN, *DERIVED_PATTERNS, "resetchannels", EVENT_CHANNELS, *DATA_COMMANDS),
+    "reader": (f"~{keys.LOG}", "resetchannels", EVENT_CHANNELS, *READER_COMMANDS),
+}  # fmt: skip
+"""The rules of each role, without its password."""
+
+
+def acl_line(role: str, name: str, password_sha256: str) -> str:
+    """Return the line of an ACL file for the user ``name`` with the rights of a role.
+
+    ``password_sha256`` is the SHA-256 of the password in hexadecimal, as Redis stores it.
+    """
+    return " ".join((f"user {name} reset on #{password_sha256} -@all", *RULES_BY_ROLE[role]))
+
 
 DEFAULT_OFF = "user default off"
 

@@ -16,7 +16,7 @@ from filters.rules.rule import Explanation, Rule
 from stream_server.commands.exit_codes import FAILED, OK, USAGE, CommandFailure
 from stream_server.commands.output import JSON_OPTION, OutputConsole, escape_controls, finish
 from stream_server.errors import ApiError
-from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
+from stream_server.events.content import AuthorSnapshot, EntryFacts, MalformedEntry, StatusFields
 from stream_server.events.language import detect_language
 from stream_server.events.status_json import ANONYMOUS_STATUS, make_trial_status, trial_event
 

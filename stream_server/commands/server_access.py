@@ -29,7 +29,7 @@ from stream_server.security.tokens import TokenAuthority
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.refusals import describe_for_operator
 from stream_server.store.redis.scripts import SizeLimits
-from stream_server.store.social.sign_ins import SignIn
+from stream_server.store.social.sessions import SignIn
 from stream_server.store.store import Store, UnusableRedis
 
 STORE_SETTINGS = (

@@ -26,7 +26,7 @@ LIMIT_DEFAULTS = {
     "log_ins": 10, "log_ins_of_account": 100, "log_ins_of_address": 200, "sign_ups": 60, "lookups": 60,
     "files": 6000, "anonymous": 1200,
 }  # fmt: skip
-"""The rate limits and their default numbers. ``web/limits/rate_limit.py`` says what each counts, and for how long."""
+"""The rate limits and their default numbers. ``web/limits/rate_limits.py`` says what each counts, and for how long."""
 
 
 @lru_cache

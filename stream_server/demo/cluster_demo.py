@@ -30,7 +30,7 @@ from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_nodes import parse_rows
 from stream_server.store.redis.cluster_topology import CORE_SLOT
-from stream_server.store.redis.replies import parse_info
+from stream_server.store.redis.protocol import parse_info
 
 HOST = "127.0.0.1"
 SERVERS = 2

@@ -100,7 +100,7 @@ def split_credentials(url: str) -> tuple[str, str]:
 
 
 def sentence(url: str, error: Exception) -> str:
-    """Return a sentence that says why a request to the index failed and what the person can do."""
+    """Return a sentence that says why a request for ``url`` raised ``error``, and what the person can do."""
     reason = getattr(error, "reason", error)
     host = urllib.parse.urlsplit(url).hostname or url
     if isinstance(reason, ssl.SSLCertVerificationError):

@@ -3,12 +3,10 @@
 The one decision: **an entry is decoded at most once per process and encoded at most once per framing.** Everything
 computed from it is cached on the shared ``Entry``. This package imports neither Redis nor HTTP.
 
-``entry``         one entry of the log: position, kind, audience, bytes, and the caches
+``entry``         one entry of the log: position, kind, audience, bytes, and the caches; all kinds and their channels
 ``position``      a position on the log, its cursor, and the times in ids
-``kinds``         the kinds of entries, their channels, and the audiences
 ``bus_signature`` shows that a published entry comes from a script of this installation
-``entry_fields``  the JSON members of an entry that the server decodes
-``content``       what filters see of an entry, and whose words it shows
+``content``       the JSON members of an entry that the server decodes; what filters see, and whose words it shows
 ``visibility``    who may see what: one function and its answers as a table
 ``one_line``      JSON whose texts have no line end, also none that only some readers take for one
 ``language``      detects the language of a text by calling the library CLD2

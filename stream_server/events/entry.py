@@ -4,6 +4,8 @@ On the log an entry has the fields ``n`` (contiguous number), ``k`` (kind), ``a`
 also publishes it on ``events:<kind>`` as ``<id> <n> <k> <a> <json>``. The JSON is ``{"wire": {…}, "facts": {…}?}``. The
 server copies ``wire`` to clients byte for byte, with the line ends of Unicode escaped. ``facts`` is only for matching.
 For example, a ``delete`` gives clients only ids, and its facts let it match the same filters as its post.
+
+The kinds of entries, the channels on which Redis publishes them, and the audiences stand here too.
 """
 
 from collections.abc import Callable
@@ -12,11 +14,43 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import msgspec
 
 from filters.event import Event
-from stream_server.events.content import ShownIds, make_content
-from stream_server.events.entry_fields import NO_FACTS, EntryFacts, MalformedEntry, WireFields
-from stream_server.events.kinds import FOLLOWERS_PREFIX, GROUP_PREFIX, KNOWN_KINDS, REACTION_KINDS, USERS_PREFIX
+from filters.narrowing import KINDS, PERSONAL_KINDS
+from stream_server.events.content import NO_FACTS, EntryFacts, MalformedEntry, ShownIds, WireFields, make_content
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.events.position import EPOCH_MS, POSITION_PATTERN, Position, format_iso_time
+
+PUBLIC_AUDIENCE = "public"
+"""Audience of an entry that everyone may see. Entries that only control the server have the audience ``-``."""
+
+FOLLOWERS_PREFIX, GROUP_PREFIX, USERS_PREFIX = "followers:", "group:", "users:"
+"""Prefixes of the other audiences: the followers of a user, the members of a group, and only the named users."""
+
+INTERNAL_KINDS = ("revoke", "suspend", "reinstate", "rules", "rollback", "stream")
+"""Kinds that control the server and are not delivered. For a ``rollback`` of the log, streams get a ``gap``."""
+
+RIGHTS_KINDS = frozenset({"revoke", "suspend", "reinstate", "rollback"})
+"""Kinds of entries after which the rights of the user whom they name may be others; a ``rollback`` concerns all."""
+
+DELETION_KINDS = {"post": "delete", "comment": "uncomment"}
+"""Each kind that creates a status or comment, with the kind that deletes it for every client that received it."""
+
+CREATION_KINDS = {end: begin for begin, end in DELETION_KINDS.items()}
+"""Each deleting kind with the kind that creates what it deletes."""
+
+PROTECTION_KINDS = frozenset({"protect", "unprotect"})
+"""Kinds that say that a user's protection begins or ends. They show the user's card, which everybody may see."""
+
+REACTION_KINDS = frozenset({"like", "unlike", "comment", "uncomment"})
+"""Kinds of reactions to a status. One between two protected users is addressed to these two."""
+
+ALL_KINDS = (*KINDS, *PERSONAL_KINDS, *INTERNAL_KINDS)
+"""Every kind that the log may hold."""
+
+CHANNELS = tuple(f"events:{kind}" for kind in ALL_KINDS)
+"""One Redis channel per kind, so a plain Redis listener can SUBSCRIBE to a single kind."""
+
+KNOWN_KINDS = frozenset(ALL_KINDS)
+""":data:`ALL_KINDS` as a set."""
 
 
 class Revocation(msgspec.Struct):
@@ -111,7 +145,7 @@ class Entry:
     """One entry of the log, shared by all clients that receive it.
 
     Attributes:
-        kind: Kind of the event, such as ``post``. ``events/kinds.py`` lists all kinds.
+        kind: Kind of the event, such as ``post``. :data:`ALL_KINDS` has all kinds.
         audience: Users to whom the entry is addressed, such as ``public`` or ``followers:<id>``.
         body: The JSON as Redis sent it.
         size: Estimated memory of the entry in bytes. Buffers with a size limit add these up.

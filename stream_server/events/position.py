@@ -54,7 +54,7 @@ LOG_START = Position(0, 0, 0)
 
 
 def parse_iso_ms(iso: str) -> int:
-    """Return the time ``iso`` (ISO 8601) in ms since 1970."""
+    """Return the time ``iso`` (ISO 8601) in ms since 1970. Raises ValueError for another text."""
     return round(datetime.fromisoformat(iso).timestamp() * 1000)
 
 

@@ -7,8 +7,7 @@ import msgspec
 
 from filters.entities import Entities, extract_entities
 from filters.event import Event
-from stream_server.events.content import make_content
-from stream_server.events.entry_fields import EntryFacts, WireFields
+from stream_server.events.content import EntryFacts, WireFields, make_content
 from stream_server.events.language import LanguageDetector
 
 _encode = msgspec.json.encode

@@ -14,14 +14,13 @@ from contextlib import closing
 from functools import partial
 
 from stream_server.errors import ApiError
+from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry, parse_published
-from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import HeardLog, LinkHealth, LinkLost
 from stream_server.feed.rollback_detector import RollbackDetector
 from stream_server.hub.hub import Hub
-from stream_server.store.log.event_log import EventLog
-from stream_server.store.log.rollbacks import Rollbacks
+from stream_server.store.log.event_log import EventLog, Rollbacks
 from stream_server.store.redis.subscription import Work
 from stream_server.store.social.open_streams import ASK_PREFIX
 from stream_server.store.social.user_graph import RestrictedAccounts

@@ -15,9 +15,8 @@ from functools import partial
 from typing import Protocol
 
 from stream_server.errors import Unavailable
-from stream_server.events.content import NOTHING_SHOWN, ShownIds
+from stream_server.events.content import NOTHING_SHOWN, MalformedEntry, ShownIds
 from stream_server.events.entry import Entry
-from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.catchup.reader import LogPage
 from stream_server.hub.catchup.ring import Ring

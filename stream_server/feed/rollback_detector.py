@@ -17,8 +17,7 @@ from stream_server.errors import ApiError, Unavailable
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import LinkLost
 from stream_server.hub.hub import Hub
-from stream_server.store.log.event_log import EventLog, LogLookup
-from stream_server.store.log.rollbacks import RecordedRollback, Rollbacks
+from stream_server.store.log.event_log import EventLog, LogLookup, RecordedRollback, Rollbacks
 
 MAX_REMEMBERED_ROLLBACKS = 16
 """Number of announced rollbacks that the detector remembers, to announce them again if their entry is lost."""
@@ -161,7 +160,11 @@ class RollbackDetector:
         return survivor or await self._position_below_checkpoints()
 
     async def _announce(self, survivor: Position, lost: Position) -> RecordedRollback | None:
-        """Record the rollback, unless ``lost`` is back on the log (None). Remember it: its record may be lost too."""
+        """Record on the log that the entries after ``survivor`` up to ``lost`` were lost, and remember it.
+
+        Return the record, which may be lost too, or None if ``lost`` is back on the log. Raises `Unavailable` while
+        Redis does not answer.
+        """
         recorded = await self._rollbacks.record(survivor, lost)
         if recorded is not None:
             # A rollback to an older position replaces the remembered rollbacks that start after it.

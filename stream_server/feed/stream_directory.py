@@ -56,8 +56,8 @@ class StreamDescription(msgspec.Struct):
         connection: Id of the stream, as in its `hello`.
         path: The path of its request.
         parameters: The filters of its request, as a query.
-        opened: When it was opened.
-        expires: When its token expires.
+        opened: When it was opened, in ISO 8601.
+        expires: When its token expires, in ISO 8601.
         since: The cursor after which it began.
         cursor: The cursor that it has reached.
         live: Whether it is at the head of the log. If not, it catches up.

@@ -10,23 +10,20 @@ there is no ``await``.
 
 Each module imports only modules above it in this list, apart from the two packages:
 
-``messages``          control messages: hello, heartbeat, gap, notices, goodbye
 ``disconnect``        the reasons for which a stream ends
+``messages``          control messages: hello, heartbeat, gap, notices, goodbye; how messages become bytes on the socket
 ``limits``            the bounds of a hub, and its counters
-``slow_client``       timers for clients that take no bytes or gain nothing on the head
-``framing``           how messages become bytes on the socket
 ``visibility/``       which entries a user may see, and in which form
 ``delivery``          the decision what a client receives of an entry
 ``client``            one client: its request, position and socket
-``batch``             one joined write to the clients of a group, in slices
-``group``             the live clients with equal subscriptions: one index entry, one list of frames
+``group``             the live clients with equal subscriptions: one index entry, one list of frames, one joined write
 ``flusher``           when waiting frames are written
 ``client_registry``   all clients by user, and the end of streams whose tokens expire
 ``catchup/``          reading past entries from the ring or the log
 ``live_clients``      joining and leaving the head, and the groups there
-``heartbeats``        heartbeats, and the checks for clients that take or acknowledge no bytes
+``heartbeats``        heartbeats; timers and checks for clients that take no bytes or gain nothing on the head
 ``router``            the way of an entry to the live clients
-``hub``               builds these parts
-``stream_session``    a client: one stream from hello to goodbye
+``hub``               builds these parts, and publishes each entry to them
+``stream_session``    a client with a socket: one stream from hello to goodbye
 ``poll``              clients without a socket: a long poll, and the preview of a rule
 """

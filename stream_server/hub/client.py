@@ -9,12 +9,11 @@ from filters.index_keys import Key
 from filters.rule import SavedRules, TooCostly
 from filters.subscription import Subscription
 from stream_server.errors import ApiError
+from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry
-from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.disconnect import RESYNC, DisconnectReason
-from stream_server.hub.framing import Framing
-from stream_server.hub.messages import ControlMessage, Gap, StreamNotice
+from stream_server.hub.messages import ControlMessage, Framing, Gap, StreamNotice
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 

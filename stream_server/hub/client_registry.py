@@ -19,8 +19,8 @@ from typing import TypeVar
 import msgspec
 
 from filters.inverted_lists import CompactSet, with_item, without_item
+from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry, Revocation, StreamCommand
-from stream_server.events.entry_fields import MalformedEntry
 from stream_server.hub.client import Client, StreamToken
 from stream_server.hub.disconnect import (
     CLOSED_BY_USER,

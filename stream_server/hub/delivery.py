@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from filters.base import Filter, FilterFailure
 from filters.subscription import Subscription
-from stream_server.events.entry import EncodeEntry, Entry
-from stream_server.events.kinds import CREATION_KINDS
+from stream_server.events.entry import CREATION_KINDS, EncodeEntry, Entry
 from stream_server.events.one_line import encode_json
 from stream_server.hub.visibility.private_view import (
     NOTHING_DELETED,

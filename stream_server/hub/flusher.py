@@ -23,8 +23,7 @@ from time import perf_counter, thread_time
 from typing import NamedTuple
 
 from stream_server.events.entry import Entry
-from stream_server.hub.batch import Batch, WriteLimits
-from stream_server.hub.group import ClientGroup, DeliveryTimes, WrappedFrames
+from stream_server.hub.group import Batch, ClientGroup, DeliveryTimes, WrappedFrames, WriteLimits
 
 NO_PAUSE_PRESSURE = 0.50
 """Pressure up to which a flush follows at once. A thousand clients with fifty events a second each take 45 % of a core.
@@ -91,9 +90,9 @@ class FlushPause:
             self._older, self._newer = self._newer, now
 
     def _measure(self) -> tuple[_Mark, float, float]:
-        """Return the clocks now, and `flush_share` and `pressure` between the older mark and now.
+        """Return the clocks now, `flush_share` and `pressure`. Both are shares (0.0 to 1.0) of the time since a mark.
 
-        They are shares of half a window at least, or the first flush would seem to fill the time.
+        That time counts as half of `WINDOW_SECONDS` at least, or the first flush would seem to fill it.
         """
         now, older = _Mark(self._wall_time(), self._cpu_time(), self._flushing_seconds), self._older
         elapsed = max(now.wall - older.wall, WINDOW_SECONDS / 2)

@@ -10,9 +10,8 @@ from contextlib import suppress
 from typing import Any
 
 from filters.rules.rule import Rule
-from stream_server.events.entry import Entry
-from stream_server.events.entry_fields import MalformedEntry
-from stream_server.events.kinds import RIGHTS_KINDS
+from stream_server.events.content import MalformedEntry
+from stream_server.events.entry import RIGHTS_KINDS, Entry
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub.catchup.reader import CatchUpReader, LogPageSource, SavedRulesCache

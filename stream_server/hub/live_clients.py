@@ -10,11 +10,10 @@ from collections.abc import Callable, Hashable
 from filters.subscription_index import SubscriptionIndex
 from stream_server.events.position import Position
 from stream_server.hub import messages
-from stream_server.hub.batch import Batch, WriteLimits
 from stream_server.hub.client import Client
 from stream_server.hub.client_registry import ClientRegistry
 from stream_server.hub.flusher import Flusher
-from stream_server.hub.group import ClientGroup
+from stream_server.hub.group import Batch, ClientGroup, WriteLimits
 from stream_server.hub.limits import HubCounters, HubLimits
 
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 
 from filters.base import FilterFailure
 from filters.index_keys import user_key
-from stream_server.events.entry import EncodeEntry, Entry
-from stream_server.events.entry_fields import MalformedEntry
-from stream_server.events.kinds import CREATION_KINDS, INTERNAL_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.content import MalformedEntry
+from stream_server.events.entry import CREATION_KINDS, INTERNAL_KINDS, PUBLIC_AUDIENCE, EncodeEntry, Entry
 from stream_server.events.position import Position
 from stream_server.hub import disconnect as reasons
 from stream_server.hub import messages

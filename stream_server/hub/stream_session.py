@@ -10,9 +10,9 @@ from stream_server.hub import messages
 from stream_server.hub.catchup.reader import CatchUpPage
 from stream_server.hub.client import Client, FilterChange, Sink, SubscribeRequest
 from stream_server.hub.delivery import Delivery
+from stream_server.hub.heartbeats import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
 from stream_server.hub.hub import Hub
 from stream_server.hub.messages import ControlMessage
-from stream_server.hub.slow_client import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
 
 PROGRESS_CHECK_SECONDS = 0.1
 """Interval in seconds at which a session checks whether a client takes bytes, while no task waits for its socket."""

@@ -4,8 +4,7 @@ The one decision: **counting is cheap, and reading does the work.** The parts of
 a request of an operator reads them, and then asks the other workers of this server over unix sockets.
 
 ``metrics``           the table of Prometheus metrics
-``limit_hits``        counts how often each limit was met
-``recent_errors``     remembers the last warnings and errors of the log
+``incidents``         counts how often each limit was met; remembers the last warnings and errors of the log
 ``tracing``           traces of write requests, and of the way of their entries
 ``worker_sockets``    lets the workers of one server ask each other
 ``operations``        the state and the metrics of all workers together

@@ -18,9 +18,8 @@ from stream_server.build import full_version
 from stream_server.events.position import format_iso_time
 from stream_server.hub.client import Client
 from stream_server.hub.hub import Hub
-from stream_server.monitoring.limit_hits import LimitHits
+from stream_server.monitoring.incidents import MAX_ERRORS, LimitHits, RecentErrors
 from stream_server.monitoring.metrics import Metrics, merge_texts, read_usage
-from stream_server.monitoring.recent_errors import MAX_ERRORS, RecentErrors
 from stream_server.monitoring.worker_sockets import METRICS, REPORT, WorkerSockets
 
 Time = Annotated[str, Meta(description="ISO 8601 in UTC, with milliseconds")]

@@ -6,14 +6,11 @@ pipe that the kernel closes, so even ``kill -9`` of the server ends its workers 
 ``process``         runs one server process, or the supervisor with its workers
 ``supervisor``      starts, watches, restarts and stops worker processes; heartbeats of a worker
 ``listening``       the listening sockets of one process or of several on one port
-``embedded_redis``  starts a private Redis for a server that has none
-``redis_folder``    what the data folder of the embedded Redis holds, and what in it forbids a start
+``embedded_redis``  starts a private Redis for a server that has none, if nothing in its data folder forbids it
 ``private_folder``  temporary folders, which the next server removes if their process was killed
 ``child_processes`` processes that never outlive this one
 ``run_file``        ``server.json`` in the data folder: where a running server is
-``loop_watch``      measures how long the event loop is blocked
+``event_loop``      how long the event loop is blocked, how much work an iteration takes, and long work beside it
 ``fair_queue``        lets a limited number of things happen at once, and the others wait in their order
-``iteration_budget``  limits how long work of one kind takes in one iteration of the event loop
-``work_thread``     runs long work beside the event loop
 ``logs``            JSON log lines: bounded, redacted and throttled
 """

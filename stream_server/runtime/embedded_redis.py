@@ -10,7 +10,8 @@ The data folder holds:
 - what Redis writes: ``appendonlydir/``;
 - ``redis.lock``, which the server locks and Redis inherits, so the lock is held as long as Redis runs. It has the id of
   the Redis process;
-- ``redis.version``: the program and version that wrote the data, see ``redis_folder``;
+- ``redis.version``: the program and version that wrote the data. Redis says nothing if it does not find its data,
+  and starts empty. It sees no part of its append-only file without the manifest, the list of the parts;
 - ``redis.log``.
 
 The socket, and without ``--data-dir`` the data, are in a private temporary folder (``private_folder``), because the
@@ -36,9 +37,8 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from stream_server.config.config import make_private
+from stream_server.config.config import make_private, write_private
 from stream_server.downloads import native
-from stream_server.runtime import redis_folder
 from stream_server.runtime.child_processes import ChildProcess, ChildProcesses
 from stream_server.runtime.private_folder import PrivateFolder
 from stream_server.store.redis.engine import NEEDED, Engine, parse_engine
@@ -131,17 +131,17 @@ class EmbeddedRedis:
 
     async def _launch(self, options: list[str]) -> None:
         """Lock the data folder, start Redis, and wait until it is usable."""
-        log = self.folder / redis_folder.LOG_FILE
+        log = self.folder / LOG_FILE
         try:
             make_private(self.folder)
             self._log_from = log.stat().st_size if log.exists() else 0
         except OSError as error:
             raise EmbeddedRedisError(f"the data folder {self.folder} cannot be used: {error.strerror}") from None
         with self._not_started():
-            lock = os.open(self.folder / redis_folder.LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+            lock = os.open(self.folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             await self._take(lock)
-            fault = redis_folder.start_fault(self.folder, self.engine)
+            fault = start_fault(self.folder, self.engine)
             if fault:
                 raise EmbeddedRedisError(fault)
             with self._not_started():
@@ -154,7 +154,7 @@ class EmbeddedRedis:
         async with Redis(unix_socket_path=str(self.socket), retry=no_retry, socket_timeout=5.0) as client:
             await self._until_answering(client, self._redis)
             await self._rewrite(client)
-        redis_folder.record_engine(self.folder, self.engine)
+        record_engine(self.folder, self.engine)
 
     @contextmanager
     def _not_started(self) -> Iterator[None]:
@@ -216,7 +216,7 @@ class EmbeddedRedis:
     def with_log(self, sentence: str) -> str:
         """Return ``sentence`` and, below it, the last five lines that Redis has logged since this start."""
         try:
-            with (self.folder / redis_folder.LOG_FILE).open("rb") as log:
+            with (self.folder / LOG_FILE).open("rb") as log:
                 log.seek(self._log_from)
                 lines = log.read().decode(errors="replace").splitlines()
         except OSError:
@@ -247,7 +247,7 @@ def find_redis_binary(given: Path | None = None, folder: Path | None = None) -> 
         )
     written_by = None
     with suppress(OSError):  # the start or the doctor says why the folder cannot be read
-        written_by = None if folder is None else redis_folder.recorded_engine(folder)
+        written_by = None if folder is None else recorded_engine(folder)
     readers = [one for one in found if written_by is None or one.engine.can_read(written_by)]
     return max(readers or found, key=lambda one: one.engine)
 
@@ -282,3 +282,66 @@ def _options(embedded: EmbeddedRedis, appendfsync: str) -> list[str]:
         # Redis disconnects a slow feed only far behind; the feed then reads on from the log.
         "--client-output-buffer-limit", "pubsub", "256mb", "64mb", "60",
     ]  # fmt: skip
+
+
+PARTS_FOLDER = "appendonlydir"
+"""Folder of the append-only file: a manifest and the parts that it lists."""
+
+MANIFEST = "appendonly.aof.manifest"
+SINGLE_FILE = "appendonly.aof"
+"""The append-only file of Redis 6.2. Newer programs move it into :data:`PARTS_FOLDER` at their first start."""
+
+VERSION_FILE = "redis.version"
+LOCK_FILE = "redis.lock"
+LOG_FILE = "redis.log"
+
+EMPTY_BASE_BYTES = 200
+"""Greatest size of the first part of a Redis without data."""
+
+
+def start_fault(folder: Path, engine: Engine) -> str:
+    """Return why this program must not start on ``folder``, with the way out. Empty if it may.
+
+    The caller holds the lock of the folder. Raises OSError if the folder cannot be read.
+    """
+    written_by, parts = recorded_engine(folder), folder / PARTS_FOLDER
+    if written_by is not None and not engine.can_read(written_by):
+        return (
+            f"the data folder {folder} was written by {written_by}, and {engine} cannot read it: install {written_by} "
+            "or newer"
+        )
+    is_single = not parts.exists() and (folder / SINGLE_FILE).exists()
+    if is_single or (parts / MANIFEST).exists():
+        return ""
+    if written_by is None and all(map(_is_empty, parts.glob("appendonly.aof.*"))):
+        return ""  # the first start of a Redis may have been killed before it listed its parts
+    return (
+        f"the data folder {folder} has data but no {PARTS_FOLDER}/{MANIFEST}, so {engine.name} would start empty: "
+        "restore that file (docs/operations.md says how), or move the data away to begin without them"
+    )
+
+
+def redis_files(folder: Path) -> list[Path]:
+    """Return the files and folders that a start opens, as far as they exist. Raises OSError if it cannot look."""
+    named = (folder / name for name in (LOCK_FILE, LOG_FILE, VERSION_FILE, SINGLE_FILE, PARTS_FOLDER))
+    return [path for path in (*named, *folder.glob(f"{PARTS_FOLDER}/*")) if path.exists()]
+
+
+def record_engine(folder: Path, engine: Engine) -> None:
+    """Write into ``redis.version`` which program has loaded the data, and writes them anew."""
+    write_private(folder / VERSION_FILE, f"{engine}\n".encode())
+
+
+def recorded_engine(folder: Path) -> Engine | None:
+    """Return the program in the file ``redis.version``; None if the file is missing or names none.
+
+    Raises OSError if the file cannot be read.
+    """
+    try:
+        return parse_engine((folder / VERSION_FILE).read_text(errors="replace"))
+    except FileNotFoundError:
+        return None
+
+
+def _is_empty(part: Path) -> bool:
+    return part.stat().st_size <= (EMPTY_BASE_BYTES if ".base." in part.name else 0)

@@ -143,7 +143,10 @@ def listen_alone(host: str, port: int, keepalive: TcpKeepalive | None = None) ->
 def _bind_all(
     host: str, port: int, *, reuse_port: bool, listen: bool = False, keepalive: TcpKeepalive | None = None
 ) -> Listeners:
-    """Bind every address of the host that this machine has, to one port."""
+    """Return sockets bound to one port, one for each address of the host that this machine has.
+
+    With port 0 the system chooses the port. Raises CannotListen if an address cannot be bound, or if there is none.
+    """
     wanted, bound = port, list[socket.socket]()
     absent: OSError | None = None
     try:

@@ -7,7 +7,7 @@ queue of the thread is full, a request fails at once.
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 
-from stream_server.runtime.work_thread import WorkThread
+from stream_server.runtime.event_loop import WorkThread
 
 ROUNDS = 2
 """Passes of one hash over its memory, as OWASP advises. The memory is the setting that a larger machine changes."""

@@ -12,11 +12,10 @@ counters between them. Reads need no script: they are pipelines of plain command
 ``idempotency``            the key under which a script keeps the reply of a write
 ``pagination``             pages of lists, selected by opaque cursors
 ``rate_counters``          the counters behind the rate limits
-``redis_state``            whether Redis takes writes: its memory, its replicas, and what it says
 ``reads/``                 what a viewer may see, and what a read promises: rows, facts and JSON
 ``redis/``                 connections to Redis: client, Sentinel, replica, timeouts, scripts
 ``log/``                   the log: reading, subscribing, retention, rollbacks
-``write_guard``            refuses writes before Redis is full, and without enough replicas
+``write_guard``            memory and replicas of Redis; refuses writes before it is full, and without enough replicas
 ``jobs/``                  work that nobody waits for: what follows a write, repair, expiry, trimming
 ``social/``                users, statuses and all other nouns of the API
 ``timelines/``             timelines, the other order by importance, and fan-out in the request

@@ -11,8 +11,6 @@ from hashlib import blake2b
 from operator import gt, lt
 from typing import Any, NamedTuple
 
-import msgspec
-
 from stream_server.errors import InvalidCursor
 from stream_server.store.reads.sight import Gate
 from stream_server.store.reads.statuses import expand
@@ -71,11 +69,6 @@ class Page(NamedTuple):
     body: bytes
     next: str | None
     prev: str | None
-
-    @property
-    def items(self) -> list[bytes]:
-        """The items one by one."""
-        return [bytes(item) for item in msgspec.json.decode(b"[%b]" % self.body, type=list[msgspec.Raw])]
 
 
 class ListPosition(NamedTuple):

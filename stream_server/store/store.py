@@ -12,41 +12,34 @@ from stream_server.store.jobs.expiry import StatusExpiry
 from stream_server.store.jobs.queue import JobQueue
 from stream_server.store.jobs.repair import Repair
 from stream_server.store.jobs.runner import JobRunner
-from stream_server.store.log.event_log import EventLog, nothing_to_verify
+from stream_server.store.log.event_log import EventLog, Rollbacks, nothing_to_verify
 from stream_server.store.log.retention import Retention
-from stream_server.store.log.rollbacks import Rollbacks
 from stream_server.store.rate_counters import RateCounters
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_check import ClusterWatch
 from stream_server.store.redis.cluster_topology import NotACluster
 from stream_server.store.redis.derived import route_derived
 from stream_server.store.redis.engine import engine_of, is_cluster_node
+from stream_server.store.redis.protocol import parse_info
 from stream_server.store.redis.replica_router import ReplicaRouter
-from stream_server.store.redis.replies import parse_info
 from stream_server.store.redis.scripts import STORED_FORM, Scripts, SizeLimits
-from stream_server.store.redis_state import RedisStateReader
-from stream_server.store.social.blocks import Blocks, Mutes
-from stream_server.store.social.comments import Comments
-from stream_server.store.social.follows import FollowRequests, Follows
-from stream_server.store.social.groups import Groups
+from stream_server.store.social.circles import Groups, Lists
 from stream_server.store.social.ingest import Ingest
 from stream_server.store.social.likes import Favorites, Likes
-from stream_server.store.social.lists import Lists
 from stream_server.store.social.notifications import Notifications
 from stream_server.store.social.open_streams import OpenStreams
-from stream_server.store.social.relations import Relations
+from stream_server.store.social.relations import Blocks, FollowRequests, Follows, Mutes, Relations
 from stream_server.store.social.reports import AuditLog, Reports, Suspensions
 from stream_server.store.social.saved_rules import StoredRules
-from stream_server.store.social.sessions import Sessions, Tickets
-from stream_server.store.social.sign_ins import SignIns
-from stream_server.store.social.statuses import Statuses
+from stream_server.store.social.sessions import Sessions, SignIns, Tickets
+from stream_server.store.social.statuses import Comments, Statuses
 from stream_server.store.social.talks import Talks
 from stream_server.store.social.user_graph import UserGraphs
 from stream_server.store.social.users import Users
-from stream_server.store.timelines.home_visits import HomeVisits
-from stream_server.store.timelines.idle_homes import IdleHomes
+from stream_server.store.timelines.home_visits import HomeVisits, IdleHomes
 from stream_server.store.timelines.syndication import Syndication
 from stream_server.store.timelines.timelines import Timelines
+from stream_server.store.write_guard import RedisStateReader
 
 logger = logging.getLogger(__name__)
 

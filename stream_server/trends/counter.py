@@ -16,8 +16,7 @@ import msgspec
 
 from filters.tables import present_tag
 from filters.tokens import blank_unspaced, fold, has_unspaced
-from stream_server.events.entry import Entry
-from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.entry import PUBLIC_AUDIENCE, Entry
 from stream_server.hub.hub import Hub
 
 BUCKET_MS = 300_000
@@ -176,7 +175,7 @@ class TrendSketch:
         return [bucket for bucket in self._buckets if first < bucket.number <= first + WINDOW_BUCKETS]
 
     def _open_bucket(self, number: int) -> None:
-        """Complete the bucket that was filled, begin the next, and add up the complete ones."""
+        """Begin the bucket with this number. Add up the complete ones, of this hour and of the hour before."""
         self._buckets[-1].terms.shrink(MAX_CLOSED_TERMS)
         self._buckets.append(Bucket(number))
         while self._buckets[0].number <= number - 2 * WINDOW_BUCKETS:

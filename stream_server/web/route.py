@@ -8,8 +8,7 @@ import msgspec
 from aiohttp import web
 
 from stream_server.errors import ApiError
-from stream_server.web.limits.rate_limit import ANONYMOUS, CONNECTS, READS, WRITE_BYTES, WRITES, RateLimit
-from stream_server.web.limits.rate_limiter import Allowance
+from stream_server.web.limits.rate_limits import ANONYMOUS, CONNECTS, READS, WRITE_BYTES, WRITES, Allowance, RateLimit
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

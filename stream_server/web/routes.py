@@ -8,7 +8,7 @@ from aiohttp import web
 from stream_server.web.api import groups, ingest, moderation, people, rules, server, sessions, statuses, streams
 from stream_server.web.dialects import v1, v2, v2_rules
 from stream_server.web.http.app_keys import FIXED_PATHS, ROUTES
-from stream_server.web.limits.rate_limit import POLLS
+from stream_server.web.limits.rate_limits import POLLS
 from stream_server.web.route import Route
 from stream_server.web.streaming import long_poll, stream
 from stream_server.web.websocket import opening

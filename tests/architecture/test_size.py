@@ -1,6 +1,7 @@
 """Files and functions are short."""
 
 import ast
+import re
 
 from tests.architecture.source import modules, tree
 
@@ -48,6 +49,15 @@ def test_packages_name_their_files() -> None:
             files = {one.rpartition(".")[2] for one in modules() if one.rpartition(".")[0] == name}
             unnamed = sorted(one for one in files if f"``{one}``" not in told and f"``{one}/``" not in told)
             assert unnamed == [], f"the docstring of {path} has to name these files"
+
+
+def test_packages_name_no_file_that_is_gone() -> None:
+    """A name at the begin of a line of a package's docstring is a file or a folder of the package."""
+    for path in modules().values():
+        if path.name == "__init__.py":
+            named = re.findall(r"^``(\w+)/?`` ", ast.get_docstring(tree(path)) or "", re.MULTILINE)
+            gone = set(named) - {each.stem for each in path.parent.iterdir()}
+            assert gone == set(), f"the docstring of {path} names what is not there"
 
 
 def test_no_module_has_a_name_without_meaning() -> None:

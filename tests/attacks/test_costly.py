@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stream_server.runtime.loop_watch import BLOCKED_SECONDS
+from stream_server.runtime.event_loop import BLOCKED_SECONDS
 from tests.attacks import costly
 from tests.attacks.arena import Seen, arena
 from tests.end_to_end.api import Api

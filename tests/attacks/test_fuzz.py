@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stream_server.errors import ApiError
-from stream_server.events.entry import Entry, parse_published
-from stream_server.events.entry_fields import MalformedEntry
-from stream_server.events.kinds import ALL_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.content import MalformedEntry
+from stream_server.events.entry import ALL_KINDS, PUBLIC_AUDIENCE, Entry, parse_published
 from stream_server.events.position import EPOCH_MS
 from stream_server.security.tokens import TokenAuthority
 from stream_server.web.websocket.deflate import FrameFault

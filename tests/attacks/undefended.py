@@ -8,7 +8,7 @@ import filters.rule
 import filters.subscription_index
 from stream_server.cli import main
 from stream_server.events.bus_signature import MAC_PREFIX, BusSignature
-from stream_server.runtime.work_thread import WorkThread
+from stream_server.runtime.event_loop import WorkThread
 from stream_server.web.http.http_handler import TargetLimit
 
 T = TypeVar("T")

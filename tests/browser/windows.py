@@ -10,7 +10,7 @@ from typing import Any
 
 from playwright.async_api import Browser, ConsoleMessage, Locator, Page, ViewportSize, expect
 
-from stream_server.store.social.sign_ins import SignIn
+from stream_server.store.social.sessions import SignIn
 from stream_server.store.store import Store
 from tests.browser import axe
 from tests.end_to_end.api import Api, mint

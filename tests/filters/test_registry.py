@@ -10,7 +10,7 @@ from filters.registry import ENTRY_POINT_GROUP, RESERVED_OPERATORS, RESERVED_PAR
 from filters.rules.operators import operator_specs
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.query import TOKEN_PARAMETERS
-from stream_server.web.openapi.stream_parameters import POLL_PARAMETERS, STREAM_PARAMETERS
+from stream_server.web.openapi.operation import POLL_PARAMETERS, STREAM_PARAMETERS
 from tests.filters.conftest import built_in
 
 PLUGIN = """

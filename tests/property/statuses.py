@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from filters.entities import extract_entities
 from filters.event import Event
-from stream_server.events.entry import Entry
-from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.entry import PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import Position
 
 LOGINS = ("Anna", "bob", "Chloe_", "d_4")

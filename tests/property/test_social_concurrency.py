@@ -15,6 +15,7 @@ from tests.property.model.moves import MOVES, TAGS, Move
 from tests.property.model.snapshot import Snapshot
 from tests.property.model.walk import outcome
 from tests.redis_process import RedisProcess
+from tests.stream_server.store.scenes import items_of
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(3600)]  # for the long form
@@ -78,7 +79,7 @@ async def _zombies(crowd: Crowd, held: Snapshot) -> AsyncIterator[str]:
         }  # fmt: skip
         for name, ask in asked.items():
             page, _ = await outcome(ask)
-            shown = {str(json.loads(one)["id"]) for one in page.items} if page is not None else set()
+            shown = {str(json.loads(one)["id"]) for one in items_of(page)} if page is not None else set()
             if shown - alive:
                 yield f"{name}, read by {viewer}, shows {shown - alive}, which are gone"
 

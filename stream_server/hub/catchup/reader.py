@@ -17,8 +17,8 @@ from filters.index_keys import Key
 from filters.rule import SavedRules
 from filters.rules.rule import NamedRule, Rule
 from stream_server.errors import Unavailable
+from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry, SavedRule
-from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import Position
 from stream_server.hub.catchup.replay_index import ReplayIndex, ReplayQuery, make_screen, may_have_key
 from stream_server.hub.catchup.ring import Ring
@@ -100,7 +100,7 @@ MAX_PAGE_BYTES = 131_072
 
 MAX_PAGE_SECONDS = 0.004
 """Most CPU time in seconds of matching one page, because the event loop is blocked meanwhile. For why it is CPU time,
-see :mod:`stream_server.runtime.iteration_budget`."""
+see :mod:`stream_server.runtime.event_loop`."""
 
 
 class LogPage(NamedTuple):

@@ -17,8 +17,8 @@ from filters.base import FilterFailure
 from filters.index_keys import USER, Key
 from filters.subscription import Subscription
 from filters.tokens import fold
+from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import Entry
-from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import Position
 from stream_server.hub.catchup.ring import Ring
 

@@ -4,9 +4,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from stream_server.events.entry import Entry
-from stream_server.events.entry_fields import MalformedEntry
-from stream_server.events.kinds import CREATION_KINDS
+from stream_server.events.content import MalformedEntry
+from stream_server.events.entry import CREATION_KINDS, Entry
 from stream_server.events.position import Position
 
 MAX_REMEMBERED_CUTS = 16

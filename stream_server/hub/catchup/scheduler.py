@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
 
-from stream_server.runtime.iteration_budget import IterationBudget
+from stream_server.runtime.event_loop import IterationBudget
 
 MAX_ITERATION_SECONDS = 0.01
 """Most CPU time in seconds of all pages in one iteration of the event loop. The last page may take longer."""

@@ -10,8 +10,7 @@ from collections.abc import MutableSet
 from typing import NamedTuple
 
 from filters.subscription import Subscription
-from stream_server.events.entry import Entry
-from stream_server.events.kinds import CREATION_KINDS, DELETION_KINDS
+from stream_server.events.entry import CREATION_KINDS, DELETION_KINDS, Entry
 from stream_server.events.position import Position
 from stream_server.hub.visibility.viewer import Viewer
 

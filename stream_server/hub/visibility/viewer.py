@@ -10,8 +10,7 @@ from collections.abc import Collection, Sized
 from typing import Protocol
 
 from stream_server.events import visibility
-from stream_server.events.entry import Entry
-from stream_server.events.kinds import CREATION_KINDS, PROTECTION_KINDS, PUBLIC_AUDIENCE
+from stream_server.events.entry import CREATION_KINDS, PROTECTION_KINDS, PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import LOG_START, Position, created_ms
 from stream_server.events.visibility import VisibilityFact
 from stream_server.hub.visibility.sent_subjects import SentSubjects

@@ -12,7 +12,7 @@ from stream_server.errors import ApiError, Unavailable, reason_of
 from stream_server.store.jobs.repair import Repair
 from stream_server.store.jobs.workers import none_if_unavailable
 from stream_server.store.log.retention import LogSize, Retention, RetentionLimits
-from stream_server.store.timelines.idle_homes import IdleHomes
+from stream_server.store.timelines.home_visits import IdleHomes
 
 logger = logging.getLogger(__name__)
 

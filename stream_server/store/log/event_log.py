@@ -1,24 +1,60 @@
-"""The log: read its entries, look up positions, and subscribe to new entries.
+"""The log: read its entries, look up positions, subscribe to new entries, and record that Redis lost the end of it.
 
 Only Lua scripts append to the log. Entries are never removed from its middle.
+
+Redis loses the end of the log in a power cut or a failover. It then assigns the same entry numbers again. If its clock
+was set back, new ids may also be below lost ids. So neither the number nor the id tells which entries a client has
+seen. A feed that remembers the lost entries records the rollback once. A client that returns with a lost cursor then
+resumes at the last entry before the loss.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from stream_server.events.entry import Entry, make_entry
-from stream_server.events.kinds import CHANNELS, PUBLIC_AUDIENCE
+from stream_server.events.entry import CHANNELS, PUBLIC_AUDIENCE, Entry, make_entry
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
-from stream_server.store.log.page_sizer import PageSizer
-from stream_server.store.redis import replies
+from stream_server.store.redis import protocol
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.replica_router import ReplicaRouter
 from stream_server.store.redis.scripts import Scripts
 from stream_server.store.redis.subscription import Subscription
 from stream_server.store.social.open_streams import ASK_CHANNEL
+
+PAGE_BYTES = 4 << 20
+"""Approximate size in bytes of the entries in one read. A read returns at least one entry."""
+
+INITIAL_PAGE_ENTRIES = 16
+"""Number of entries in the first read, while their size is unknown."""
+
+
+class PageSizer:
+    """Estimates how many log entries fit in one read of about 4 MiB, from the size of the entries that were read last.
+
+    A fixed number does not suffice: 256 posts are about 0.25 MB, or 300 MB at their maximum size. The first read of
+    large entries after small ones is larger than 4 MiB. After large entries, each read lowers the estimated size by at
+    most half, because large entries seldom come alone.
+    """
+
+    def __init__(self) -> None:
+        self._entry_bytes = 0.0
+
+    def page_entries(self, max_entries: int) -> int:
+        """Return how many log entries to request in the next read, for about 4 MiB: from 1 to ``max_entries``."""
+        fitting = int(PAGE_BYTES / self._entry_bytes) if self._entry_bytes else INITIAL_PAGE_ENTRIES
+        return max(1, min(max_entries, fitting))
+
+    def record_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Record the average size of log rows from Redis, for the next estimate. An empty list changes nothing."""
+        if rows:
+            self.record_entry_bytes(sum(sum(map(len, fields)) for _, fields in rows) / len(rows))
+
+    def record_entry_bytes(self, entry_bytes: float) -> None:
+        """Record the average size of some log entries in bytes, for the next estimate."""
+        self._entry_bytes = max(entry_bytes, self._entry_bytes / 2)
+
 
 MAX_INVALID_ROWS = 8
 """Most invalid rows that are skipped at either end of the log. Only this server should write to the log."""
@@ -165,7 +201,7 @@ class EventLog:
     async def look_up_with_run_id(self, entry_position: Position) -> tuple[str, LogLookup]:
         """Return the run id of the primary Redis, and what the log has at ``entry_position``."""
         info, located = await self._look_up(entry_position.ms, entry_position.seq)
-        return replies.parse_info(info).get("run_id", ""), located
+        return protocol.parse_info(info).get("run_id", ""), located
 
     async def _look_up(self, ms: int, seq: int) -> tuple[bytes, LogLookup]:
         """Look up an id on the log. Also return Redis' INFO text, which shows whether Redis was restarted."""
@@ -175,7 +211,7 @@ class EventLog:
         neighbour = before or ([] if found else floor)
         if neighbour:
             self.page_sizer.record_entry_bytes(neighbour[1])
-        starts = (replies.parse_cursor(lost_range.partition(b" ")[0]) for lost_range in ranges)
+        starts = (protocol.parse_cursor(lost_range.partition(b" ")[0]) for lost_range in ranges)
         survivor = min((start for start in starts if start[:2] < (ms, seq)), default=None)
         entry = _parse_row(found[0]) if found else None
         return info, LogLookup(_parse_end(head) or LOG_START, _parse_end(floor), entry, _parse_end(before), survivor)
@@ -265,7 +301,7 @@ async def _find_existing_keys(redis: RedisClient, candidates: Collection[str]) -
 
 
 def _parse_end(reply: list[Any]) -> Position | None:
-    return replies.parse_reply_position(reply[0]) if reply else None
+    return protocol.parse_reply_position(reply[0]) if reply else None
 
 
 def _first_position(rows: list[Any]) -> Position | None:
@@ -282,3 +318,35 @@ def _parse_row(row: list[Any]) -> Entry | None:
         return make_entry(entry_id, fields[1], fields[3], fields[5], fields[7])
     except (ValueError, IndexError):
         return None
+
+
+class RecordedRollback(NamedTuple):
+    """A rollback (a loss of the log's end) as it is recorded on the log.
+
+    Attributes:
+        resume_after: Position of the last entry before the loss. Clients that received lost entries resume after it.
+        recorded_at: Position of the new log entry that records the rollback, or None if an earlier call recorded it.
+    """
+
+    resume_after: Position
+    recorded_at: Position | None
+
+
+class Rollbacks:
+    """Records rollbacks on one log. A rollback means that Redis lost the end of the log."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+
+    async def record(self, last_kept: Position, lost: Position) -> RecordedRollback | None:
+        """Record on the log that Redis lost the entries after ``last_kept``. ``lost`` is the newest lost entry known.
+
+        Later entries get higher ids than ``lost``. Returns None, recording nothing, if ``lost`` is still on the log.
+        Repeated calls record a rollback only once. Raises `Unavailable` while Redis accepts no writes.
+        """
+        reply = await self._scripts.call("log_record_rollback", keys.META, *last_kept, *lost)
+        if not reply:
+            return None
+        start, *recorded = reply
+        recorded_at = protocol.parse_reply_position(recorded[0]) if recorded else None
+        return RecordedRollback(protocol.parse_cursor(start), recorded_at)

@@ -10,7 +10,7 @@ from stream_server.errors import InternalError, Unavailable
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.scripts import Scripts
-from stream_server.store.redis_state import RedisStateReader
+from stream_server.store.write_guard import RedisStateReader
 
 TRIM_SLICE_ENTRIES = 10_000
 """Most entries removed by one script call. This takes about one millisecond of Redis' time."""

@@ -8,7 +8,7 @@ from stream_server.events.visibility import Visibility, VisibilityFact, visibili
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import KeyRead, pack_set_read, pack_words
+from stream_server.store.redis.protocol import KeyRead, pack_set_read, pack_words
 
 _TABLE = tuple(map(Visibility, map(int, visibility_table())))
 """The answers of `decide_visibility`, by the bits of the facts."""

@@ -9,7 +9,7 @@ from stream_server.store import keys
 from stream_server.store.reads.sight import Sight, not_found
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import KeyRead
+from stream_server.store.redis.protocol import KeyRead
 
 _STATUS = keys.key_for("status").encode()
 _READ = KeyRead(b"HMGET", _STATUS, b"row", b"uid", b"likes", b"comments", b"reposts")
@@ -92,9 +92,9 @@ class StatusRow(NamedTuple):
         return self.id if self.text[-1] < _FIRST_OF_JSON else self.text.rpartition(_LINKED)[2]
 
     def short_json(self, original: bytes | None = None) -> bytes:
-        """Return what :func:`expand` makes the status as JSON of.
+        """Return the status in the short form, of which :func:`expand` makes JSON.
 
-        ``original`` is the same of the status that it reposts or quotes, or ``null``. None leaves the member out.
+        ``original`` is the status that it reposts or quotes, in the same form, or ``null``. None leaves it out.
         """
         names_itself = self.id if self.text[-1] < _FIRST_OF_JSON else b""
         shown = b"" if original is None else b',"original":' + original
@@ -104,9 +104,9 @@ class StatusRow(NamedTuple):
 
 
 def expand(json: bytes) -> bytes:
-    """Return JSON in which rows of statuses stand, with the texts in the place of their bytes.
+    """Return ``json`` in which rows of statuses stand as JSON alone: each byte of `_TEXTS` becomes its text.
 
-    To search in a whole page costs little more than in one status. JSON without rows stays as it is.
+    It costs little more for a whole page than for one status. JSON without rows stays as it is.
     """
     if b"\1" not in json:
         return json

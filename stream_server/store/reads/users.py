@@ -12,7 +12,7 @@ from stream_server.store.pagination import Member, Show
 from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import KeyRead
+from stream_server.store.redis.protocol import KeyRead
 
 USER_FIELDS = ("id", "login", "card", "followers", "following", "posts", "signup", "email")
 """Fields of a user's hash that make a :class:`UserRow`, in its order."""

@@ -6,10 +6,10 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``client``                runs commands, and opens subscriptions
 ``engine``                the program that answers: Redis or Valkey, its version, and whether it is new enough
 ``derived``               derived data, on one Redis or on the nodes of a cluster, by the node that has each key
-``packing``               commands in Redis' protocol, made from ready pieces
+``protocol``              commands in Redis' protocol, made from ready pieces; positions and INFO in replies
 ``lanes``                 decides which calls share a connection, and opens the connections
 ``pipelined_connection``  one connection: sends the commands of all callers together, and gives each its replies
-``redis_transport``       lets redis-py open a connection, and takes its transport
+``connecting``            lets redis-py connect to the server that a guide names, and takes its transport
 ``subscription``          the messages of one subscription, handed to a function in order
 ``address``               parses the URL of Redis
 ``sentinel``              finds the primary or a replica through Sentinels
@@ -19,12 +19,8 @@ This package distinguishes a command that was not sent (`Unavailable`) from a co
 ``scripts``               loads and calls the Lua scripts, and repeats a lost write once
 ``lua_library``           makes the text of a script: the functions of the library that its call needs
 ``refusals``              the API errors for an unreachable Redis, and for refusals of scripts and of Redis
-``acl``                   Redis users with the least rights that each role needs
 ``shared_query``          one question to Sentinels or nodes for all callers, repeated regularly
-``guided_connection``     a redis-py connection whose server a guide names
 ``cluster_nodes``         parses what one node of a cluster reports
-``cluster_topology``      finds the node that owns a slot, by the word of several nodes
-``moved_commands``        which commands of a call a node of a cluster refused, and where their replies go
+``cluster_topology``      finds the node that owns a slot, by the word of several nodes; commands that a node refused
 ``cluster_check``         finds what is set up wrongly in a cluster
-``replies``               parses log positions and INFO in replies
 """

@@ -18,9 +18,15 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import OutOfMemoryError, RedisError, ResponseError
 
 from stream_server.errors import ApiError, Unavailable
-from stream_server.store.redis import address, moved_commands, timeout_budget
+from stream_server.store.redis import address, cluster_topology, timeout_budget
 from stream_server.store.redis.cluster_topology import ClusterTopology, CoreOwnerGuide, CoreReplicaGuide, NodeGuide
-from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, Guide, HostPort, guided_pool_arguments
+from stream_server.store.redis.connecting import (
+    CONNECTION_OPTIONS,
+    Guide,
+    HostPort,
+    guided_pool_arguments,
+    open_transport,
+)
 from stream_server.store.redis.lanes import (
     MAX_CONNECTIONS,
     PACKED,
@@ -30,9 +36,8 @@ from stream_server.store.redis.lanes import (
     choose_lane,
     is_write,
 )
-from stream_server.store.redis.packing import EXEC, MULTI
 from stream_server.store.redis.pipelined_connection import Call, NoReply, NotSent, PipelinedConnection, find_instance
-from stream_server.store.redis.redis_transport import open_transport
+from stream_server.store.redis.protocol import EXEC, MULTI
 from stream_server.store.redis.refusals import outcome_unknown_error, to_api_error, unavailable_error
 from stream_server.store.redis.sentinel import Sentinels
 from stream_server.store.redis.subscription import Subscription
@@ -247,14 +252,14 @@ class RedisClient:
 
         If none takes them before ``deadline``, their refusals stay among the ``replies``.
         """
-        while refused := moved_commands.find_refused(commands, replies):
+        while refused := cluster_topology.find_refused(commands, replies):
             again = [commands[index] for index in refused]
             try:
-                await self._find_owner(moved_commands.named_owner(replies), deadline)
+                await self._find_owner(cluster_topology.named_owner(replies), deadline)
                 repeated = await self._send(lane, again, _pack(again), deadline)
             except (RedisError, OSError, TimeoutError, Unavailable):
                 return
-            moved_commands.insert_replies(commands, replies, refused, repeated)
+            cluster_topology.insert_replies(commands, replies, refused, repeated)
 
     async def _find_owner(self, named: HostPort | None, deadline: float) -> None:
         """Ask the cluster who owns the core's slot. Connections to another node are then closed before their next use.

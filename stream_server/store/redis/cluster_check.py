@@ -18,10 +18,10 @@ from stream_server.errors import ApiError
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_nodes import NodeRow, parse_rows
 from stream_server.store.redis.cluster_topology import CORE_SLOT, ClusterTopology
+from stream_server.store.redis.connecting import HostPort
 from stream_server.store.redis.derived import DerivedRedis
-from stream_server.store.redis.guided_connection import HostPort
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.replies import parse_info
+from stream_server.store.redis.protocol import parse_info
 
 NODE_TIMEOUT_MS = (2000, 5000)
 """Shortest safe and longest useful ``cluster-node-timeout``.

@@ -7,7 +7,7 @@ grows with each failover and each move of slots. Both come from one node in one 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from stream_server.store.redis.guided_connection import HostPort
+from stream_server.store.redis.connecting import HostPort
 
 
 class NodeRow(NamedTuple):

@@ -29,7 +29,7 @@ from stream_server.errors import ApiError, Unavailable
 from stream_server.store.redis import timeout_budget
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_topology import CORE_SLOT, ClusterTopology, slot_of
-from stream_server.store.redis.guided_connection import HostPort
+from stream_server.store.redis.connecting import HostPort
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.refusals import to_api_error, unavailable_error

@@ -21,7 +21,7 @@ from stream_server.store import keys
 from stream_server.store.redis.pipelined_connection import PipelinedConnection
 
 Command = Sequence[str | bytes | int]
-"""The words of a command, or a plain read in Redis' protocol as bytes (`packing.py`)."""
+"""The words of a command, or a plain read in Redis' protocol as bytes (`protocol.py`)."""
 
 
 class Lane(IntEnum):

@@ -16,7 +16,7 @@ from hiredis import ProtocolError
 from redis.exceptions import AuthenticationError, BusyLoadingError, InvalidResponse, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from stream_server.store.redis.redis_transport import NOT_YET, RedisTransport
+from stream_server.store.redis.connecting import NOT_YET, RedisTransport
 from stream_server.store.redis.refusals import is_demoted_primary
 
 Error = TypeVar("Error", bound=RedisError)

@@ -15,7 +15,7 @@ from typing import Any
 from stream_server.errors import ApiError
 from stream_server.store import keys
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.replies import parse_info
+from stream_server.store.redis.protocol import parse_info
 
 RETRY_PAUSE_SECONDS = (5.0, 60.0)
 """Shortest and longest pause in seconds before a failed replica is tried again. The pause doubles in between."""
@@ -77,10 +77,10 @@ class ReplicaRouter:
         return True
 
     async def leave_if_behind(self, heard_n: int) -> None:
-        """In a cluster, select the primary if the selected replica lacks the entry ``heard_n``, or does not answer.
+        """In a cluster, select the primary if the selected replica is behind or does not answer.
 
-        The message of this entry came some time ago. Elsewhere messages come with the data of the replica, so that the
-        caller sees by them that the replica is behind. Raises no error of Redis.
+        It is behind if it lacks the entry with the number ``heard_n``, whose message came some time ago. Outside a
+        cluster a message comes from the replica itself, so it has the entry. Raises no error of Redis.
         """
         if not self.is_in_cluster or self.current is self._primary:
             return

@@ -24,13 +24,13 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.lua_library import LuaLibrary
 from stream_server.store.redis.pipelined_connection import NoReply
+from stream_server.store.redis.protocol import parse_reply_position
 from stream_server.store.redis.refusals import (
     outcome_unknown_error,
     to_api_error,
     unavailable_error,
     write_error_to_api_error,
 )
-from stream_server.store.redis.replies import parse_reply_position
 
 JOB_GRACE_MS = 3000
 """Delay in milliseconds until a new job is due. Until then the request that added the job may do its first pass."""
@@ -252,7 +252,10 @@ class Scripts:
             raise outcome_unknown_error(f"the write was made, but {confirmed}, so a failover may lose it")
 
     async def _run_twice(self, commands: list[Command]) -> list[Any]:
-        """Run commands, and repeat them once if their replies were lost. Both attempts share one timeout."""
+        """Return the replies to commands, which are repeated once if these were lost. Both attempts share one timeout.
+
+        Raises `Unavailable` if nothing was sent, and `OutcomeUnknown` if Redis may have run them.
+        """
         start, total_seconds = time.monotonic(), self._redis.remaining_seconds
         # An attempt given up just before its reply is made again for nothing. So a short time is not split.
         has_time_for_two = total_seconds >= 2 * MIN_ATTEMPT_SHARE * self._redis.timeout_seconds

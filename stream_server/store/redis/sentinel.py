@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from stream_server.store.redis.address import RedisGroup
-from stream_server.store.redis.guided_connection import CONNECTION_OPTIONS, HostPort
+from stream_server.store.redis.connecting import CONNECTION_OPTIONS, HostPort
 from stream_server.store.redis.shared_query import SharedQuery, query_all
 
 SentinelState = dict[str, Any]

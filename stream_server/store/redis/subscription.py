@@ -13,7 +13,7 @@ from hiredis import pack_command
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from stream_server.store.redis.redis_transport import NOT_YET, RedisTransport
+from stream_server.store.redis.connecting import NOT_YET, RedisTransport
 from stream_server.store.redis.refusals import unavailable_error
 
 Work = Callable[[], Awaitable[None]]

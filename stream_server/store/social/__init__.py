@@ -16,20 +16,14 @@ used for another request.
 * A page raises InvalidCursor for the cursor of another list.
 
 ``users``          sign-up, profiles, look-up by id and login, credentials
-``sessions``       log-in sessions, revoked tokens, and one-time tickets
-``sign_ins``       one-use codes that begin a session
+``sessions``       log-in sessions, revoked tokens, one-time tickets, and one-use codes that begin a session
 ``open_streams``   which server process holds which stream of a user
-``statuses``       drafts; posting, reading and deleting statuses
-``noun``           what all nouns have in common
-``stored_json``    how JSON and mentions are passed to scripts and read from the log
+``statuses``       drafts; posting, reading and deleting statuses, and the comments under them
+``noun``           what all nouns have in common; how JSON and mentions are passed to scripts and read from the log
 ``likes``          likes (public, counted) and favorites (private)
-``comments``       comments under a status
-``follows``        the follow graph, and requests to follow protected users
-``blocks``         blocks and mutes
-``relations``      how two users relate, and which users they have in common
+``relations``      follows, blocks and mutes; how two users relate, and which users they have in common
 ``user_graph``     what streams keep in memory of the graph
-``lists``          lists of users, each with a timeline
-``groups``         groups whose members post among themselves
+``circles``        lists of users, each with a timeline; groups whose members post among themselves
 ``talks``          direct messages
 ``notifications``  notifications and their read mark
 ``reports``        reports, the decisions and other deeds of administrators, and suspensions

@@ -136,7 +136,7 @@ class OpenStreams(Noun):
         await self._scripts.write("stream_command", idempotency_key, body)
 
     async def ask(self, question: StreamQuestion) -> None:
-        """Ask the other processes to describe the streams of a user."""
+        """Ask the other processes to describe the streams of a user. :meth:`read_answers` returns what they say."""
         await self._redis.execute(("PUBLISH", ASK_CHANNEL, ASK_PREFIX + msgspec.json.encode(question)))
 
     async def answer(self, question: StreamQuestion, described: Sequence[bytes]) -> None:

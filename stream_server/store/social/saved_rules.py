@@ -11,10 +11,9 @@ from stream_server.events.position import Position, created_ms, format_iso_time
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.lanes import READ_NEWEST_ENTRY
-from stream_server.store.redis.replies import newest_position
+from stream_server.store.redis.protocol import newest_position
 from stream_server.store.redis.scripts import position_of
-from stream_server.store.social.noun import Noun
-from stream_server.store.social.stored_json import read_wire_member
+from stream_server.store.social.noun import Noun, read_wire_member
 
 MAX_RULES_PER_USER = 1000
 """Most saved rules of one user. ``lua/rules.lua`` enforces the same number."""

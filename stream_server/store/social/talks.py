@@ -13,10 +13,9 @@ from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads.sight import Sight, not_found
 from stream_server.store.reads.users import time_text
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import KeyRead
+from stream_server.store.redis.protocol import KeyRead
 from stream_server.store.redis.scripts import position_of
-from stream_server.store.social.noun import Noun
-from stream_server.store.social.stored_json import encode_json
+from stream_server.store.social.noun import Noun, encode_json
 
 MAX_UNREAD, MESSAGES_SEARCHED, MAX_UNANSWERED = 100, 64, 3
 """Limits of a talk: the unread messages that are counted, the newest ones among which the last visible one is searched,

@@ -18,8 +18,7 @@ from stream_server.store import keys
 from stream_server.store.redis.batched_reads import BatchedReads
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import READ_NEWEST_ENTRY
-from stream_server.store.redis.packing import KeyRead
-from stream_server.store.redis.replies import newest_position
+from stream_server.store.redis.protocol import KeyRead, newest_position
 from stream_server.store.redis.scripts import Scripts
 from stream_server.store.social.noun import Noun
 from stream_server.store.timelines.syndication import Syndication

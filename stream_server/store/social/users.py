@@ -12,8 +12,7 @@ from stream_server.errors import NotFound
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.reads.users import UserRow, read_own, read_rows
-from stream_server.store.social.noun import Noun
-from stream_server.store.social.stored_json import encode_json, flag_text
+from stream_server.store.social.noun import Noun, encode_json, flag_text
 
 USERS_PER_CALL = 200
 """Users that one script call creates. The call takes a few milliseconds, in which Redis does nothing else."""

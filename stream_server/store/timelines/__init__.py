@@ -6,9 +6,7 @@ others it enqueues a job in the same step as the write, and the first pass of th
 answered. Reading asks a script which of the ids the viewer may see now, so blocks, mutes, protection and suspensions
 take effect at once without rewriting a timeline.
 
-``timelines``    pages of all timelines: home, list, profile, group, tag, mentions, thread, likes, favorites
-``importance``   the formula that orders a home timeline by importance
+``timelines``    pages of all timelines: home, list, profile, group, tag and so on; the formula of importance
 ``syndication``  the first pass of the job that a write has enqueued
-``home_visits``  who comes to read the home timeline, and the return of those who stayed away
-``idle_homes``   stops keeping home timelines whose users do not come
+``home_visits``  who comes to read the home timeline; stops keeping those of the others, and makes them again
 """

@@ -2,10 +2,24 @@
 
 Home and list timelines are derived data, and all others are core data. Both give ids. The statuses with these ids are
 read and judged as `stream_server/store/reads` says, and further ids until the page is full.
+
+A home timeline can be read by importance:
+
+    importance = interest · closeness · 2^(-age / 12 h)
+
+    interest   = 1 + log2(1 + likes + 2·comments + 3·reposts)      counters of the original for a plain repost
+    closeness  = 1 + log2(1 + n) + (1 if both follow each other)   n: how many of the viewer's 100 newest likes went to
+                                                                   the author; closeness is 1 for own statuses
+
+A status without reactions loses half of its importance every twelve hours. A status with 7 likes is as important as a
+status without likes that is two half-lives younger. All statuses age at the same rate, so the order changes only by
+what users do, not by waiting. Therefore a page cursor stays valid.
 """
 
 from collections import Counter
 from collections.abc import Sequence
+from math import log2
+from typing import NamedTuple
 
 from filters.entities import extract_entities
 from filters.tokens import fold
@@ -31,10 +45,45 @@ from stream_server.store.reads.sight import Gate, Sight
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.derived import DerivedRedis
 from stream_server.store.timelines.home_visits import HomeVisits
-from stream_server.store.timelines.importance import RankingInputs, rank
 
 LIKES_COUNTED = 100
 """Newest likes of the viewer that show whom the viewer likes."""
+
+HALF_LIFE_MS = 12 * 3_600_000
+"""Age in milliseconds at which a status has lost half of its importance."""
+
+RANK_STEPS_PER_DOUBLING = 1_000_000
+"""Steps of :func:`rank` per doubling of importance. A rank is a whole number; equal ranks are ordered by id."""
+
+
+class RankingInputs(NamedTuple):
+    """The facts about a status that decide its importance for a viewer.
+
+    Attributes:
+        posted_ms: Time of posting, in milliseconds since 1970.
+        likes_given: How many of the viewer's 100 newest likes went to statuses of the author.
+        is_mutual: Whether viewer and author follow each other.
+        is_own: Whether the viewer is the author.
+    """
+
+    posted_ms: int
+    likes: int = 0
+    comments: int = 0
+    reposts: int = 0
+    likes_given: int = 0
+    is_mutual: bool = False
+    is_own: bool = False
+
+
+def rank(inputs: RankingInputs) -> int:
+    """Return the rank of a status: a whole number, higher for a more important status. It does not change with time."""
+    return round(RANK_STEPS_PER_DOUBLING * (log2(_weight_without_age(inputs)) + inputs.posted_ms / HALF_LIFE_MS))
+
+
+def _weight_without_age(inputs: RankingInputs) -> float:
+    interest = 1 + log2(1 + inputs.likes + 2 * inputs.comments + 3 * inputs.reposts)
+    closeness = 1.0 if inputs.is_own else 1 + log2(1 + inputs.likes_given) + inputs.is_mutual
+    return interest * closeness
 
 
 class Timelines:
@@ -69,7 +118,7 @@ class Timelines:
         return await self._read_derived_timeline(sight, keys.list_timeline(list_id), page_request, admit)
 
     async def read_home_by_importance(self, viewer: str, page_request: PageRequest) -> Page:
-        """Return the home timeline, most important status first, by the formula in ``timelines/importance.py``."""
+        """Return the home timeline, most important status first, by :func:`rank`."""
         name = "importance:" + viewer
         start, backwards = parse_page_start(page_request, name)
         await self._visits.arrive(viewer)
@@ -181,7 +230,7 @@ class Timelines:
         self, sight: Sight, key: str, page_request: PageRequest, *,
         least: Visibility = Visibility.VISIBLE, gate: Gate | None = None, admit: Admit | None = None,
     ) -> Page:  # fmt: skip
-        """Return a page of the statuses whose ids are the members and the scores of a set."""
+        """Return a page of statuses. The members of the sorted set ``key`` are their ids, and so are the scores."""
         show, judge = _views(sight, least)
         return await read_page(
             self._core, key, page_request, show, gate=gate, admit=admit, own_scores=True, judge=judge
@@ -257,9 +306,9 @@ _CLOSENESS_KEYS = ("following", "followers", "liked")
 
 
 def _views(sight: Sight, least: Visibility = Visibility.VISIBLE) -> tuple[Show, Show]:
-    """Return a function that renders statuses as JSON, and one that only says which: see `fill_page`.
+    """Return `show` and `judge` for `fill_page`: the first returns statuses as JSON, the second only their ids.
 
-    They return None for those that the viewer sees less than ``least``.
+    Both return None in the place of a status whose visibility for the viewer is below ``least``.
     """
     return (
         lambda members: statuses.show(sight, [member for member, _ in members], least),

@@ -25,7 +25,7 @@ from stream_server.web.http.fields import (
 from stream_server.web.http.paging import PageQuery
 from stream_server.web.http.responses import json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key
-from stream_server.web.limits.rate_limit import TALKS, WRITE_BYTES, WRITES
+from stream_server.web.limits.rate_limits import TALKS, WRITE_BYTES, WRITES
 from stream_server.web.route import Route
 from stream_server.wire.objects import GROUP_KINDS_MEANING, Group, List, Notification, Talk, TalkMessage
 

@@ -19,7 +19,7 @@ from stream_server.web.http.cors import add_cors_headers
 from stream_server.web.http.line_reader import Line, LineReader
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import X_REQUEST_ID
-from stream_server.web.limits.rate_limit import WRITES
+from stream_server.web.limits.rate_limits import WRITES
 from stream_server.web.route import Route
 from stream_server.web.streaming.response_head import STREAM_HEADERS
 

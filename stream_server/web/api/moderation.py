@@ -16,7 +16,7 @@ from stream_server.web.http.app_keys import CLAIMS, OPERATIONS, STORE
 from stream_server.web.http.fields import Body, Id, Timestamp
 from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
 from stream_server.web.http.validation import read_keyed_body
-from stream_server.web.limits.rate_limit import REPORTS, WRITE_BYTES, WRITES
+from stream_server.web.limits.rate_limits import REPORTS, WRITE_BYTES, WRITES
 from stream_server.web.route import Route
 from stream_server.wire.objects import Status, User
 
@@ -108,7 +108,7 @@ DeedKind = Literal["suspend", "reinstate", "decide", "create_users", "grant_admi
 
 
 class Deed(msgspec.Struct):
-    """One deed of an administrator."""
+    """One row of the audit log: what an administrator did, when, and to whom."""
 
     id: Id
     at: Timestamp

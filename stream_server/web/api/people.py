@@ -31,7 +31,7 @@ from stream_server.web.http.responses import (
     list_response,
 )
 from stream_server.web.http.validation import read_keyed_body
-from stream_server.web.limits.rate_limit import FOLLOWS, LOOKUPS, SIGN_UPS
+from stream_server.web.limits.rate_limits import FOLLOWS, LOOKUPS, SIGN_UPS
 from stream_server.web.route import NO_TOKEN, Route
 from stream_server.wire.objects import FollowState, ListedUser, OwnUser, User
 

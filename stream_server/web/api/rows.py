@@ -20,7 +20,7 @@ from stream_server.web.http.fields import PatchBody
 from stream_server.web.http.paging import PageAnswer, PageQuery, read_page_request
 from stream_server.web.http.responses import created_response, encode_response, json_response, page_response
 from stream_server.web.http.validation import read_idempotency_key, read_keyed_body
-from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES
+from stream_server.web.limits.rate_limits import FOLLOWS, STATUSES, WRITE_BYTES, WRITES
 from stream_server.web.route import NoQuery, Route
 
 TEXT_LIMITS = (WRITES, STATUSES, WRITE_BYTES)
@@ -60,7 +60,7 @@ def caller_and_path(request: web.Request, names: tuple[str, ...], me_parameter: 
 
 
 def answer_with(result: Any, response: type[msgspec.Struct]) -> web.Response:
-    """Return the answer for what the store returned: JSON, the only value of ``response``, or a tuple of its values."""
+    """Return the answer for a store's ``result``: JSON as bytes, or the member or members (a tuple) of ``response``."""
     if isinstance(result, bytes):
         return json_response(result)
     return encode_response(response(*result) if isinstance(result, tuple) else response(result))

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from filters.event import Event
 from stream_server.errors import NotFound
-from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
+from stream_server.events.content import AuthorSnapshot, EntryFacts
 from stream_server.events.position import EPOCH_MS
 from stream_server.events.status_json import make_trial_status, trial_event
 from stream_server.store.store import Store

@@ -25,7 +25,7 @@ from stream_server.web.http.fields import Body, Id
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
 from stream_server.web.http.validation import read_keyed_body
-from stream_server.web.limits.rate_limit import TRIALS
+from stream_server.web.limits.rate_limits import TRIALS
 from stream_server.web.route import Route
 from stream_server.web.streaming.framing import NDJSON, select_framing
 from stream_server.web.streaming.stream_plan import plan_stream

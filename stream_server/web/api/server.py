@@ -19,7 +19,7 @@ from stream_server.web.http.authentication import may_read_operations, require_o
 from stream_server.web.http.fields import NonNegativeInt
 from stream_server.web.http.responses import encode_response, json_response
 from stream_server.web.http.static_files import StaticFile, file_response, load_files
-from stream_server.web.limits.rate_limit import FILES
+from stream_server.web.limits.rate_limits import FILES
 from stream_server.web.openapi.document import encoded_document
 from stream_server.web.route import NO_TOKEN, Route
 from stream_server.wire.errors import ErrorDetail

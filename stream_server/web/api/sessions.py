@@ -27,7 +27,7 @@ from stream_server.web.http.authentication import token_digest
 from stream_server.web.http.fields import Secret, Timestamp
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.responses import encode_response
-from stream_server.web.limits.rate_limit import LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS
+from stream_server.web.limits.rate_limits import LOG_INS, LOG_INS_OF_ACCOUNT, LOG_INS_OF_ADDRESS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, Route
 from stream_server.wire.objects import Session
 

@@ -19,7 +19,7 @@ from stream_server.web.http.app_keys import CLAIMS, STORE, STREAMS
 from stream_server.web.http.authentication import token_digest
 from stream_server.web.http.fields import Cursor, NonNegativeInt, Timestamp
 from stream_server.web.http.responses import encode_response
-from stream_server.web.limits.rate_limit import TICKETS
+from stream_server.web.limits.rate_limits import TICKETS
 from stream_server.web.route import Route
 
 

@@ -4,8 +4,7 @@ The one decision: **a dialect only renders**. It translates a request into the p
 serves the stream like any other, and a framing encodes each message in the dialect's format.
 
 ``status_text``      the text and the place of a status, as both dialects need them
-``v1``               handlers of the v1.1 streams
-``v1_parameters``    reads the token and the parameters of v1.1
+``v1``               handlers of the v1.1 streams; reads their token and their parameters
 ``v1_framing``       renders statuses and users, and encodes messages, in v1.1 format
 ``v2``               handlers of the v2 streams
 ``v2_parameters``    reads the query of a v2 request, and renders errors in v2 format

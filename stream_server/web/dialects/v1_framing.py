@@ -13,12 +13,11 @@ from typing import NamedTuple
 import msgspec
 
 from filters.entities import Url, extract_entities
+from stream_server.events.content import AuthorSnapshot, EntryFacts
 from stream_server.events.entry import Entry
-from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
 from stream_server.events.one_line import encode_json
 from stream_server.events.position import created_ms, parse_iso_ms
-from stream_server.hub.framing import Framing
-from stream_server.hub.messages import ControlMessage
+from stream_server.hub.messages import ControlMessage, Framing
 from stream_server.web.dialects.status_text import (
     Json,
     StatusText,

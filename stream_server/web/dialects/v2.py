@@ -28,7 +28,7 @@ from stream_server.web.http.app_keys import HUB, STORE
 from stream_server.web.http.authentication import read_bearer_token
 from stream_server.web.http.request_limits import LIMITS
 from stream_server.web.http.usual_request import begin_to_ask
-from stream_server.web.limits.rate_limit import DIALECT_CONNECTS
+from stream_server.web.limits.rate_limits import DIALECT_CONNECTS
 from stream_server.web.route import Dialect
 from stream_server.web.streaming.stream import compress_if_accepted, open_stream, supports_chunked
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_stream, wait_for_head

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from stream_server.events.content import AuthorSnapshot
 from stream_server.events.entry import Entry
-from stream_server.events.entry_fields import AuthorSnapshot
 from stream_server.events.one_line import encode_json
 from stream_server.hub.client import FILTER_DISABLED, FILTER_TOO_COSTLY
-from stream_server.hub.framing import Framing
-from stream_server.hub.messages import ControlMessage
+from stream_server.hub.messages import ControlMessage, Framing
 from stream_server.web.dialects.status_text import (
     Json,
     answered_user,

@@ -16,7 +16,7 @@ from stream_server.events.one_line import encode_json
 from stream_server.web.dialects.status_text import Json
 from stream_server.web.http.query import query_pairs
 from stream_server.web.http.responses import JSON_HEADERS, SERVER_NAME
-from stream_server.web.limits.rate_limiter import Allowance
+from stream_server.web.limits.rate_limits import Allowance
 
 PROBLEM_TYPE_PREFIX = "https://api.twitter.com/2/problems/"
 """Prefix of all problem types. Clients compare the types as text."""

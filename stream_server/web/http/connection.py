@@ -82,13 +82,13 @@ class Connection(asyncio.Protocol):
         last_heard_at: Time of the loop at which the client connected or last sent bytes.
         task: The task that handles the present request, or None. It is cancelled if the client leaves.
         transport: The socket's transport. None before it is connected, and after it was lost or handed over.
-        waiting_bytes: Size of a head whose stream waits for its turn to begin.
+        waiting_head: Head of a stream that waits for its turn to begin. Empty if it must not begin any more.
     """
 
     __slots__ = (
         "_address", "_body", "_deadline", "_door", "_handler", "_is_answered", "_is_body_paused",
         "_is_paused", "_is_reading_head", "_keepalive", "_loop", "_phase", "_searched", "_timeouts", "_timer",
-        "_write_deadline", "held", "last_heard_at", "task", "transport", "waiting_bytes",
+        "_write_deadline", "held", "last_heard_at", "task", "transport", "waiting_head",
     )  # fmt: skip
 
     def __init__(
@@ -107,12 +107,13 @@ class Connection(asyncio.Protocol):
         self._is_answered = self._is_body_paused = self._is_paused = False
         self._is_reading_head = True
         self._phase = _IDLE
-        self._searched = self.waiting_bytes = 0
+        self._searched = 0
         self._timer: asyncio.TimerHandle | None = None
         self._write_deadline: WriteDeadline | None = None
         self.last_heard_at = 0.0
         self.task: asyncio.Task[object] | None = None
         self.transport: asyncio.Transport | None = None
+        self.waiting_head = b""
 
     @property
     def is_busy(self) -> bool:
@@ -164,7 +165,7 @@ class Connection(asyncio.Protocol):
         """Give back what the connection has in the server. Return the bytes that it holds."""
         self._phase, self.transport, self._body = _ENDING, None, None
         self._door.connections.discard(self)
-        held, self.held = bytes(self.held), bytearray()
+        held, self.held, self.waiting_head = bytes(self.held), bytearray(), b""
         self._door.held_heads.note(self, 0)
         deadline, self._write_deadline = self._write_deadline, None
         if deadline is not None:
@@ -191,11 +192,12 @@ class Connection(asyncio.Protocol):
         return self.transport
 
     def hand_over(self, successor: asyncio.Protocol) -> ConnectionPlace:
-        """Give the transport to another protocol, such as a stream. Raises ConnectionResetError if the client has left.
+        """Give the transport, which `own` has returned just now, to another protocol, such as a stream.
 
         Return its place in the table, which the caller gives back at the end. aiohttp's handler ends like at a close.
         """
-        transport = self.own()
+        transport = self.transport
+        assert transport is not None  # if it is closing, after a failed write, the successor is told of the end
         place, self._address = ConnectionPlace(self._door.table, self._address or ""), None
         transport.set_protocol(successor)
         if self._write_deadline is not None:
@@ -228,7 +230,7 @@ class Connection(asyncio.Protocol):
             elif self._phase == _BUSY or not self._take_head():
                 break
         if self._phase != _ENDING:
-            self._door.held_heads.note(self, len(self.held) + self.waiting_bytes)
+            self._door.held_heads.note(self, len(self.held) + len(self.waiting_head))
             self._update_reading()
             if self.held:
                 self._start_head_deadline()  # half a head that came with the request before it
@@ -265,7 +267,7 @@ class Connection(asyncio.Protocol):
 
     def pass_on(self, head: bytes) -> None:
         """Let aiohttp handle a request."""
-        self.waiting_bytes = 0
+        self.waiting_head = b""
         if self._handler is None:
             self._handler = self._door.make_handler(self)
         self._handler.data_received(head)
@@ -318,7 +320,7 @@ class Connection(asyncio.Protocol):
 
     def end_request(self, *, goes_on: bool) -> None:
         """Note that the answer was sent, and read the next request. ``goes_on`` is False if there is to be no other."""
-        self._is_answered, self.waiting_bytes = True, 0
+        self._is_answered, self.waiting_head = True, b""
         if goes_on:
             self._end_if_over()
             self._go_on()
@@ -331,13 +333,13 @@ class Connection(asyncio.Protocol):
 
     def answer(self, data: bytes, *, goes_on: bool) -> None:
         """Send the whole answer of a request that aiohttp does not know. Then read the next one, or end."""
-        if self.transport is not None:
+        if self.transport is not None and self._phase == _BUSY:  # else it was refused meanwhile
             self.transport.write(data)
             self.end_request(goes_on=True) if goes_on else self.end()
 
     def refuse(self, refusal: Refusal) -> None:
         """Answer without a request handler, and close the connection. Do not answer while another answer is sent."""
-        if self._phase == _BUSY and not self._is_answered and (self.task is not None or not self.waiting_bytes):
+        if self._phase == _BUSY and not self._is_answered and (self.task is not None or not self.waiting_head):
             self.drop()
         elif self.transport is not None:
             self.transport.write(refusal.encode())
@@ -354,7 +356,7 @@ class Connection(asyncio.Protocol):
         if transport is None or transport.is_closing():
             return
         is_early = is_early or bool(self.held) or self._body is not None
-        self._phase, self._body, self.held = _ENDING, None, bytearray()
+        self._phase, self._body, self.held, self.waiting_head = _ENDING, None, bytearray(), b""
         self._door.held_heads.note(self, 0)
         if not is_early or not transport.can_write_eof():
             transport.close()

@@ -123,8 +123,8 @@ class FrontDoor:
         A stream begins now or when its turn has come. Until then its head stays bytes, which take the least.
         """
         if head.startswith(self._streams.begins):
-            connection.waiting_bytes = len(head)
-            self._start_queue.begin_in_turn(partial(self._begin_stream, connection, head))
+            connection.waiting_head = head
+            self._start_queue.begin_in_turn(partial(self._begin_stream, connection))
             return
         request = self._requests.read(connection, head)
         if request is None:
@@ -132,10 +132,11 @@ class FrontDoor:
         else:
             connection.task = self._loop.create_task(self._answer(request))
 
-    def _begin_stream(self, connection: Connection, head: bytes) -> None:
+    def _begin_stream(self, connection: Connection) -> None:
         """Open a stream, without a task if it needs to wait for nothing. aiohttp gets a request that is unusual."""
-        if not connection.is_busy:
-            return  # the client has left, or the request was refused while it waited
+        head = connection.waiting_head
+        if not head:
+            return  # the client has left, or was refused
         request = self._streams.read(connection, head)
         if request is None:
             connection.pass_on(head)
@@ -153,17 +154,18 @@ class FrontDoor:
             openings.begin_in_turn(partial(self._go_on, request, answering))
         else:  # until its turn comes, only its bytes are kept
             answering.close()
-            openings.begin_in_turn(partial(self._begin_later, connection, head))
+            openings.begin_in_turn(partial(self._begin_later, connection))
 
-    def _begin_later(self, connection: Connection, head: bytes, place: Place) -> bool:
-        """Begin a stream that has waited for its turn. Return False if its connection ended, so ``place`` is free."""
-        request = self._streams.read(connection, head) if connection.is_busy else None
+    def _begin_later(self, connection: Connection, place: Place) -> bool:
+        """Begin a stream that has waited for its turn. Return False if it must not begin, so ``place`` is free."""
+        head = connection.waiting_head
+        request = self._streams.read(connection, head) if head else None
         return request is not None and self._go_on(request, self._answer(request), place)
 
     def _go_on(self, request: UsualRequest, answering: Coroutine[None, None, None], place: Place) -> bool:
-        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False without a client."""
+        """Let a task go on with ``answering``, which holds ``place`` until it ends. Return False if it must not."""
         connection = request.connection
-        if not connection.is_busy:
+        if not connection.waiting_head:
             answering.close()
             return False
         request[OPENING] = place

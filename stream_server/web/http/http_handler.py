@@ -186,6 +186,11 @@ class Handler(web.RequestHandler, HttpHandler):
         if connection.writing_paused:
             self.pause_writing()
 
+    async def start(self) -> None:
+        """Handle the requests of the connection, unless the client has left in the moment of the first one."""
+        if self.connection.transport is not None:
+            await super().start()
+
     def begin_request(self, message: RawRequestMessage, payload: StreamReader) -> None:
         """Tell the connection what body belongs to a request."""
         self._payload = payload

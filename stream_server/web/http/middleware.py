@@ -47,7 +47,7 @@ from stream_server.web.http.responses import (
     http_exception_to_api_error,
     read_request_id,
 )
-from stream_server.web.limits.rate_limit import ANONYMOUS
+from stream_server.web.limits.rate_limits import ANONYMOUS
 from stream_server.web.route import ANY_TOKEN, NO_TOKEN, NoQuery, Route
 from stream_server.web.websocket.handshake import check_handshake, has_credentials, is_websocket_request
 from stream_server.wire.errors import STATUS_BY_CODE
@@ -59,7 +59,7 @@ CLIENT_LEFT = 499
 
 
 async def _refuse(request: web.Request) -> web.StreamResponse:
-    """Raise why no route serves the request."""
+    """Raise the refusal of a request that no route serves: NotFound, or aiohttp's for an unknown path or method."""
     methods = request.app[FIXED_PATHS].get(request.path)
     if methods is not None and request.method not in methods:
         raise web.HTTPMethodNotAllowed(request.method, methods)

@@ -16,17 +16,24 @@ from aiohttp import hdrs, web
 
 from stream_server.config.settings import Config, parse_limits
 from stream_server.errors import RateLimited, Unavailable
-from stream_server.monitoring.limit_hits import LimitHits
+from stream_server.monitoring.incidents import LimitHits
 from stream_server.runtime.fair_queue import FairQueue
 from stream_server.store.rate_counters import RateCounters
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, SHUTDOWN, TURN
 from stream_server.web.http.body import MAX_BODY_BYTES, declared_length
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.limits.client_address import TrustedProxies
-from stream_server.web.limits.connections import ConnectionTable
-from stream_server.web.limits.rate_limit import FOLLOWS, STATUSES, WRITE_BYTES, WRITES, RateLimit, Subject
-from stream_server.web.limits.rate_limiter import Allowance, RateLimiter
-from stream_server.web.limits.turns import RefusalDelay, Turns
+from stream_server.web.limits.connections import ConnectionTable, RefusalDelay, Turns
+from stream_server.web.limits.rate_limits import (
+    FOLLOWS,
+    STATUSES,
+    WRITE_BYTES,
+    WRITES,
+    Allowance,
+    RateLimit,
+    RateLimiter,
+    Subject,
+)
 from stream_server.web.route import Route
 
 ALLOWANCE = web.RequestKey("allowance", Allowance)
@@ -162,7 +169,7 @@ class RequestLimits:
         return self._config.limits != "off"
 
     def running(self, request: web.Request, running: Running) -> "StreamPlace":
-        """Count a request of ``running``. Return its place. Raises `RateLimited` if the caller has too many."""
+        """Count a request of the kind ``running``. Return its place. Raises `RateLimited` if its user has too many."""
         user = request[CLAIMS].sub
         if self.are_on and running.counts[user] >= running.maximum:
             message = f"you have {running.maximum} {running.noun} at the same time already"
@@ -288,7 +295,7 @@ def too_many(limit: RateLimit, allowance: Allowance) -> RateLimited:
 
 
 def limit_headers(request: web.Request, route: Route) -> dict[str, str]:
-    """Return the headers about the tightest limit of a request, in `ALLOWANCE`, as its protocol names them."""
+    """Return the headers about the tightest limit that a request has met, as the protocol of its route names them."""
     make_headers = rate_limit_headers if route.dialect is None else route.dialect.rate_limit_headers
     return make_headers(request[ALLOWANCE])
 

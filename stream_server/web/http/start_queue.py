@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from stream_server.runtime.iteration_budget import IterationBudget
+from stream_server.runtime.event_loop import IterationBudget
 
 MAX_ITERATION_SECONDS = 0.005
 """Most CPU time in seconds of all requests that begin in one iteration of the event loop. The last may take longer."""

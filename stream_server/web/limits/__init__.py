@@ -5,9 +5,7 @@ in Redis in portions of a twentieth of the limit. So most requests need no round
 its limit is refused without one. Small limits are exact over all processes. Large ones may be exceeded by a twentieth
 for each process. The setting ``limits`` turns all of them off.
 
-``rate_limit``       the table of rate limits: what each counts, of whom, in which time
-``rate_limiter``     counts the uses of one limit by one subject
+``rate_limits``      the table of rate limits: what each counts, of whom, in which time; counts their uses
 ``client_address``   the address of a client, also behind trusted proxies
-``turns``            how many requests of one address run at the same time; slows down one that is refused often
-``connections``      how many connections a process holds, in total and per address, and how many bytes of them
+``connections``      how many connections a process holds, and bytes of them; how many requests of an address at once
 """

@@ -6,5 +6,4 @@ in, JSON out; `api/server.py` serves the result at `/openapi.json`.
 
 ``document``            the whole document: info, tags, paths, components
 ``operation``           one row of the table as an operation: parameters, body, answer, every possible error
-``stream_parameters``   the parameters of streams, which the installed filters define
 """

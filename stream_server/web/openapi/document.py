@@ -10,7 +10,7 @@ import msgspec
 from stream_server import __version__
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.openapi import operation
-from stream_server.web.openapi.stream_parameters import Json
+from stream_server.web.openapi.operation import Json
 from stream_server.web.route import Route
 
 API_DESCRIPTION = (

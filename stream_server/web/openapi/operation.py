@@ -1,20 +1,90 @@
-"""Describes one row of the URL table as an OpenAPI operation: parameters, body, answers, and every possible error."""
+"""Describes one row of the URL table as an OpenAPI operation: parameters, body, answers, and every possible error.
+
+The parameters of streams come from the installed filters: the handlers parse them, so no msgspec struct has them.
+"""
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
 
+from filters.registry import Registry
 from stream_server.web.http.authentication import TICKET_PARAMETER
 from stream_server.web.http.fields import Id, Login
 from stream_server.web.http.validation import IDEMPOTENCY_KEY_HEADER
-from stream_server.web.openapi import stream_parameters
-from stream_server.web.openapi.stream_parameters import Json
 from stream_server.web.route import ANY_TOKEN, JSON_MEDIA_TYPE, NO_TOKEN, Route
 from stream_server.web.streaming.framing import NDJSON, SSE
+from stream_server.web.streaming.long_poll import LIMIT_BOUNDS, WAIT_SECONDS_BOUNDS
+from stream_server.web.streaming.parameters import FORM_MEDIA_TYPE, LAST_EVENT_ID_PARAMETER
+from stream_server.web.streaming.stream_plan import LAST_EVENT_ID_HEADER
 from stream_server.wire.errors import STATUS_BY_CODE, ErrorResponse
 from stream_server.wire.objects import Answer
+
+Json = dict[str, Any]
+TEXT_SCHEMA: Json = {"type": "string"}
+_SINCE = "a cursor (exclusive), an ISO 8601 time, or an age such as `-15m` (inclusive)"
+SINCE_PARAMETER = {"since": (_SINCE, TEXT_SCHEMA)}
+_EXPLAIN = "if true, the member `matched` of each message says why it matched"
+STREAM_PARAMETERS = {"explain": (_EXPLAIN, {"type": "boolean", "default": False}), **SINCE_PARAMETER}
+"""Description and schema of the parameters common to all filter streams, by name."""
+
+
+def _number_schema(json_type: str, bounds: tuple[int, int, int]) -> Json:
+    default, minimum, maximum = bounds
+    return {"type": json_type, "minimum": minimum, "maximum": maximum, "default": default}
+
+
+POLL_PARAMETERS = {
+    "cursor": ("another name of `since`", TEXT_SCHEMA),
+    "wait": ("seconds until an empty answer", _number_schema("number", WAIT_SECONDS_BOUNDS)),
+    "limit": ("maximum number of events", _number_schema("integer", LIMIT_BOUNDS)),
+}
+"""Description and schema of the parameters that only long polling has, by name."""
+
+USER_STREAM_PARAMETERS = {"kinds": ("kinds of events, comma-separated; all if absent", TEXT_SCHEMA)}
+"""Parameters of the user stream instead of filters: whom the caller follows decides what it delivers."""
+
+
+def _describe_stream_parameters(row: Route) -> list[Json]:
+    """Return OpenAPI objects for a stream's query parameters and `Last-Event-ID` header, all of them optional."""
+    header = "a cursor; takes precedence over `since`, because an EventSource repeats its URL"
+    appended = "the same in the URL, as polyfills of EventSource append it; the header takes precedence"
+    members = [(name, "query", *described) for name, described in _stream_parameters(row).items()]
+    members.append((LAST_EVENT_ID_PARAMETER, "query", appended, TEXT_SCHEMA))
+    members.append((LAST_EVENT_ID_HEADER, "header", header, TEXT_SCHEMA))
+    return [
+        {"name": name, "in": place, "required": False, "description": about, "schema": schema}
+        for name, place, about, schema in members
+    ]
+
+
+def _describe_stream_body(row: Route) -> Json:
+    """Return OpenAPI's object for a stream's body: the parameters as a form, or as JSON, where values may be arrays."""
+    members = {name: {"description": about} for name, (about, _) in _stream_parameters(row).items()}
+    form = {name: {**member, "type": "string"} for name, member in members.items()}
+    single = ["string", "number", "boolean", "null"]
+    json = {name: {**member, "type": [*single, "array"], "items": {"type": single}} for name, member in members.items()}
+    content = {
+        media_type: {"schema": {"type": "object", "properties": properties, "additionalProperties": False}}
+        for media_type, properties in ((FORM_MEDIA_TYPE, form), (JSON_MEDIA_TYPE, json))
+    }
+    return {"requestBody": {"required": False, "content": content}}
+
+
+def _stream_parameters(row: Route) -> dict[str, tuple[str, Json]]:
+    """Return the parameters of a stream's route by name, each with its description and its JSON schema."""
+    if row.path.endswith("/user"):
+        return {**USER_STREAM_PARAMETERS, **SINCE_PARAMETER}
+    return {**_filter_parameters(), **STREAM_PARAMETERS, **(POLL_PARAMETERS if row.response is not None else {})}
+
+
+@cache
+def _filter_parameters() -> dict[str, tuple[str, Json]]:
+    """Return the parameters of the installed filters. The first call loads the filters, then the result is cached."""
+    return {each.name: (each.help, TEXT_SCHEMA) for each in Registry.from_entry_points().all()}
+
 
 SCHEMA_REF = "#/components/schemas/{name}"
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
@@ -204,7 +274,7 @@ def _query_parameter(name: str, schema: Json, *, required: bool) -> Json:
 def _special_parameters(row: Route) -> list[Json]:
     """Return the OpenAPI parameters that no query struct describes: those of streams, and the Idempotency-Key."""
     if row.query is None:
-        return stream_parameters.describe_parameters(row)
+        return _describe_stream_parameters(row)
     if not row.accepts_idempotency_key:
         return []
     schema = {"type": "string", "pattern": r"^[A-Za-z0-9_\-.:]{1,64}$"}
@@ -220,7 +290,7 @@ def _request_body(row: Route) -> Json:
         about = "One JSON object a line. The schema is that of a line."
         content = {row.media_type: {"schema": schema}}
         return {"requestBody": {"required": True, "description": about, "content": content}}
-    return stream_parameters.describe_request_body(row) if row.query is None and row.method == "POST" else {}
+    return _describe_stream_body(row) if row.query is None and row.method == "POST" else {}
 
 
 def _success_response(row: Route, status: int) -> Json:

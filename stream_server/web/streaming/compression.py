@@ -13,7 +13,7 @@ import zlib
 from functools import cache
 
 from stream_server.errors import NotAcceptable
-from stream_server.hub.framing import IDENTITY, Framing, WrapAfter, WrapBytes
+from stream_server.hub.messages import IDENTITY, Framing, WrapAfter, WrapBytes
 from stream_server.web.streaming.framing import SSE, parse_quality
 
 GZIP = "gzip"

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from stream_server.errors import NotAcceptable
 from stream_server.events.entry import Entry
 from stream_server.hub.client_registry import POLL
-from stream_server.hub.framing import Framing
-from stream_server.hub.messages import ControlMessage
+from stream_server.hub.messages import ControlMessage, Framing
 
 SSE = "text/event-stream"
 NDJSON = "application/x-ndjson"

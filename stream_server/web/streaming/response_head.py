@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from aiohttp import HttpVersion, hdrs, web
 
-from stream_server.hub.framing import IDENTITY
+from stream_server.hub.messages import IDENTITY
 from stream_server.web.http.app_keys import CONFIG, REQUEST_ID
 from stream_server.web.http.cors import cors_headers, merge_cors_headers
 from stream_server.web.http.request_limits import ALLOWANCE, limit_headers

@@ -13,9 +13,8 @@ from filters.track import MAX_PHRASES
 from stream_server import __version__
 from stream_server.events.position import Position, format_iso_time
 from stream_server.hub import messages
-from stream_server.hub.framing import IDENTITY, EncodeControl, Framing
 from stream_server.hub.hub import Hub
-from stream_server.hub.messages import ControlMessage, StreamNotice
+from stream_server.hub.messages import IDENTITY, ControlMessage, EncodeControl, Framing, StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining

@@ -15,9 +15,8 @@ from filters.subscription import Subscription
 from stream_server.errors import BadRequest, Forbidden, Unavailable
 from stream_server.events.position import LOG_START, Position
 from stream_server.hub.client import BoundFilters, StreamToken, SubscribeRequest
-from stream_server.hub.framing import Framing
 from stream_server.hub.hub import Hub
-from stream_server.hub.messages import Gap
+from stream_server.hub.messages import Framing, Gap
 from stream_server.hub.visibility.private_view import PrivateView
 from stream_server.hub.visibility.viewer import Viewer
 from stream_server.security.tokens import Claims
@@ -174,10 +173,10 @@ def read_user_stream_kinds(parameters: dict[str, str]) -> Kinds:
 
 
 async def load_viewer(app: web.Application, uid: str, request: web.Request | None = None) -> Viewer:
-    """Return a user's follows, blocks and mutes. Wait until the hub has the log entries up to that moment.
+    """Return a user's follows, blocks and mutes, when the hub has the log entries up to the moment of reading them.
 
-    A viewer that was kept is as old as the hub. So that a block which this process wrote a moment ago holds too, the
-    stream waits for the log's head if the hub has not received all that this process wrote.
+    A viewer in memory is used if the hub has received all that this process wrote, or a block of a moment ago would be
+    missing. Raises `Unavailable` if Redis does not answer, or if the hub does not receive these entries in time.
     """
     hub, store = app[HUB], app[STORE]
     viewer = hub.viewer_cache.get_loaded(uid)
@@ -204,7 +203,7 @@ async def _with_saved_rules(
 
 
 async def _reach(hub: Hub, start: StreamStart) -> Position:
-    """Return the position of ``start`` when the hub has reached it."""
+    """Return the position of ``start`` when the hub has reached it. Raises `Unavailable` if it does not in time."""
     await wait_for_head(hub, start.position)
     return start.position
 

@@ -12,17 +12,17 @@ from filters.rule import Rules, SavedRules
 from filters.rules.rule import Rule
 from filters.subscription import Subscription, parse_subscription
 from stream_server.errors import BadRequest
-from stream_server.runtime.work_thread import WorkThread
+from stream_server.runtime.event_loop import WorkThread
 from stream_server.web.streaming.followed_names import find_names
 
 MAX_SHORT_CHARS = 1024
 """Longest parameters, in characters, that are parsed in the event loop and remembered."""
 
 MAX_FILTER_BYTES = 32 * 2**20
-"""Most memory of the filters that are remembered: those of about 10,000 streams that all differ."""
+"""Most memory of the filters that are remembered: those of about 9,000 streams that all differ."""
 
-FILTER_BYTES, FILTER_BYTES_PER_CHAR = 2048, 32
-"""Memory of remembered filters, and for each character of their text."""
+FILTER_BYTES, BYTES_PER_TEXT_BYTE, BYTES_PER_RULE_BYTE = 1536, 128, 400
+"""Memory of remembered filters, and at most for each byte of their text, without and with rules."""
 
 MAX_DESCRIPTION_CHARS = 500
 """Longest description of a stream's parameters in characters. A stream of 5,000 ids would keep 100 KB otherwise."""
@@ -68,16 +68,20 @@ class KnownFilters(dict[str, AskedFilters]):
     """
 
     def __init__(self) -> None:
-        self._chars = 0
+        self._bytes = 0
 
     def remember(self, text: str, asked: AskedFilters) -> None:
         """Remember what a new text asks for, which must depend on nothing but the text."""
         self[text] = asked
-        self._chars += len(text)
-        while len(self) * FILTER_BYTES + self._chars * FILTER_BYTES_PER_CHAR > MAX_FILTER_BYTES:
+        self._bytes += _memory_of(text, asked)
+        while self._bytes > MAX_FILTER_BYTES:
             oldest = next(iter(self))
-            del self[oldest]
-            self._chars -= len(oldest)
+            self._bytes -= _memory_of(oldest, self.pop(oldest))
+
+
+def _memory_of(text: str, asked: AskedFilters) -> int:
+    for_each = BYTES_PER_RULE_BYTE if Rules.name in asked.parameters else BYTES_PER_TEXT_BYTE
+    return FILTER_BYTES + len(text.encode(errors="surrogateescape")) * for_each
 
 
 class SubscriptionParser:

@@ -14,7 +14,7 @@ from stream_server.hub.client_registry import EMPTY_CONTEXT
 from stream_server.hub.disconnect import DisconnectReason
 from stream_server.web.http.app_keys import CLAIMS, HUB, OPENING, UNPROVEN
 from stream_server.web.http.request_limits import LIMITS, StreamPlace, reject_when_draining
-from stream_server.web.limits.rate_limit import CONNECTS
+from stream_server.web.limits.rate_limits import CONNECTS
 from stream_server.web.streaming.stream import hello_bytes
 from stream_server.web.streaming.stream_plan import StreamPlan
 from stream_server.web.websocket.connection import CLOSE_CODES, WebSocketConnection

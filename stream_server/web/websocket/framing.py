@@ -3,8 +3,7 @@
 from functools import cache
 
 from stream_server.events.entry import Entry
-from stream_server.hub.framing import Framing
-from stream_server.hub.messages import ControlMessage
+from stream_server.hub.messages import ControlMessage, Framing
 from stream_server.web.streaming.framing import wrap_raw
 from stream_server.web.websocket.deflate import MIN_COMPRESSED_BYTES, MessageCompressor
 from stream_server.web.websocket.frames import COMPRESSED, FIN, Opcode, encode_frame

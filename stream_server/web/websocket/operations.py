@@ -25,7 +25,7 @@ from stream_server.web.http.authentication import authenticate_token
 from stream_server.web.http.body import decode_object
 from stream_server.web.http.middleware import to_api_error
 from stream_server.web.http.request_limits import LIMITS, StreamPlace
-from stream_server.web.limits.rate_limit import ANONYMOUS, CONNECTS
+from stream_server.web.limits.rate_limits import ANONYMOUS, CONNECTS
 from stream_server.web.streaming.parameters import member_pairs
 from stream_server.web.streaming.stream import attach_stream, filter_warnings
 from stream_server.web.streaming.stream_plan import (
@@ -69,7 +69,10 @@ class Grant(NamedTuple):
 
 
 def parse_operation(payload: bytes) -> Operation:
-    """Parse a message of a client. Raises BadRequest unless it is a JSON object with a name and a short ``id``."""
+    """Return the operation in a client's message.
+
+    Raises BadRequest unless it is a JSON object with the member ``op``, a text. A member ``id`` must be short.
+    """
     members = decode_object(payload, "message")
     echo = _take_id(members)
     name = members.pop("op", None)

@@ -12,6 +12,7 @@ from stream_server.store.social.statuses import StatusDraft
 from tests.property.model.notices import Notice
 from tests.property.model.state import Comment, Status
 from tests.property.model.walk import LOGINS, UNKNOWN, Walk
+from tests.stream_server.store.scenes import items_of
 
 Move = Callable[[Walk, int, int, int], Awaitable[None]]
 Pick = Callable[[Walk, int, int, int], tuple[Any, ...]]
@@ -284,7 +285,7 @@ async def group_update(walk: Walk, a: int, b: int, c: int) -> None:
 async def mark_read(walk: Walk, a: int, b: int, c: int) -> None:
     uid = walk.user(a)
     page = await walk.store.notifications.list_notifications(uid, PageRequest(count=200))
-    found = json.loads(page.items[b % len(page.items)]) if page.items and c % 8 else None
+    found = json.loads(items_of(page)[b % len(items_of(page))]) if items_of(page) and c % 8 else None
     ask = walk.store.notifications.mark_read(uid, NEVER if found is None else found["id"], IdempotencyKey.generate())
     notice = None if found is None else notice_of(found)
     await walk.do(f"mark_read {uid} {notice}", ask, lambda _: walk.world.notices.mark_read(uid, notice))

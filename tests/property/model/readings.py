@@ -10,6 +10,7 @@ from tests.property.model.access import QUIET, SHOWN
 from tests.property.model.moves import TAGS
 from tests.property.model.state import Refused
 from tests.property.model.walk import UNKNOWN, Walk, outcome
+from tests.stream_server.store.scenes import items_of
 
 ALL = PageRequest(count=200)
 
@@ -47,7 +48,7 @@ def items(shape: Callable[[bytes], object]) -> Callable[[Page], list[object]]:
 
     def of(page: Page) -> list[object]:
         assert page.next is None
-        return [shape(one) for one in page.items]
+        return [shape(one) for one in items_of(page)]
 
     return of
 
@@ -55,10 +56,10 @@ def items(shape: Callable[[bytes], object]) -> Callable[[Page], list[object]]:
 async def paged(read: Callable[[PageRequest], Awaitable[Page]]) -> Page:
     """All items, read two at a time."""
     page = await read(PageRequest(count=2))
-    found = list(page.items)
+    found = list(items_of(page))
     while page.next is not None:
         page = await read(PageRequest(count=2, before=page.next))
-        found += page.items
+        found += items_of(page)
     return Page(b",".join(found), None, None)
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from stream_server.commands.doctor_machine import CheckState
 from stream_server.commands.doctor_redis import NODE_OF_A_CLUSTER, SET_UP_WELL, check_cluster_setup, check_redis
+from stream_server.commands.redis_acl import acl_line
 from stream_server.store.redis import cluster_check
-from stream_server.store.redis.acl import acl_line
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_check import CORE_OPEN, NOT_OWNED, ClusterWatch
 from tests.redis_cluster import CORE_SLOT, Node, PrivateCluster, wait_until

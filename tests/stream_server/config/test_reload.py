@@ -17,7 +17,7 @@ from stream_server.config.settings import SETTINGS, Config, InvalidSetting
 from stream_server.runtime import logs
 from stream_server.web.http import app_keys
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.limits.rate_limit import READS
+from stream_server.web.limits.rate_limits import READS
 from tests.stream_server import tokens
 from tests.waiting import PATIENCE, eventually
 

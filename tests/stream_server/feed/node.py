@@ -19,7 +19,7 @@ from stream_server.feed.log_reader import LogReader
 from stream_server.hub.hub import Hub
 from stream_server.hub.limits import HubLimits
 from stream_server.store import keys
-from stream_server.store.redis.replies import make_position
+from stream_server.store.redis.protocol import make_position
 from stream_server.store.redis.scripts import STORED_FORM
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess

@@ -13,7 +13,7 @@ from stream_server.feed import feed as feed_module
 from stream_server.feed.feed import Feed
 from stream_server.feed.link_health import BACKOFF_SECONDS, LinkLost
 from stream_server.store import keys
-from stream_server.store.log.page_sizer import PAGE_BYTES
+from stream_server.store.log.event_log import PAGE_BYTES
 from stream_server.store.redis.subscription import Subscription
 from tests.redis_process import RedisProcess, newest
 from tests.stream_server.feed.node import LogWriter, Node, now_ms

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from stream_server.events.content import MalformedEntry
 from stream_server.events.entry import make_entry
-from stream_server.events.entry_fields import MalformedEntry
 from stream_server.events.position import EPOCH_MS, Position
 from stream_server.store import keys
 from tests.stream_server.feed.node import LogWriter, Node, now_ms

@@ -11,7 +11,7 @@ from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.log_reader import LogReader
 from stream_server.store import keys
-from stream_server.store.log.page_sizer import PAGE_BYTES
+from stream_server.store.log.event_log import PAGE_BYTES
 from stream_server.store.redis.client import RedisClient
 from tests.redis_process import RedisProcess
 from tests.stream_server.feed.node import LogWriter, Node

@@ -11,8 +11,7 @@ from stream_server.events.entry import Entry
 from stream_server.events.position import LOG_START, Position
 from stream_server.feed.link_health import LinkLost
 from stream_server.store import keys
-from stream_server.store.log.event_log import LogLookup
-from stream_server.store.log.rollbacks import RecordedRollback
+from stream_server.store.log.event_log import LogLookup, RecordedRollback
 from tests.redis_process import RedisProcess, binaries, each_engine
 from tests.stream_server.feed.node import LogWriter, Node
 from tests.stream_server.feed.returning_client import ReturningClient

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from filters.narrowing import PERSONAL_KINDS
-from stream_server.events.entry import Entry, parse_published
-from stream_server.events.kinds import INTERNAL_KINDS, RIGHTS_KINDS
+from stream_server.events.entry import INTERNAL_KINDS, RIGHTS_KINDS, Entry, parse_published
 from stream_server.hub.router import VISIBILITY_CHANGE_KINDS
 from tests.stream_server.hub.world import Socket, World
 from tests.waiting import eventually

@@ -11,8 +11,8 @@ import pytest
 import uvloop
 
 from stream_server.events.position import LOG_START
-from stream_server.hub.framing import Framing
 from stream_server.hub.limits import HubLimits
+from stream_server.hub.messages import Framing
 from stream_server.web.streaming.compression import compress_framing
 from tests.end_to_end.faults.clients import RawClient
 from tests.stream_server.hub.listening_hub import listening_hub, resources, until_resources

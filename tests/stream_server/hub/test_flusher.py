@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from stream_server.hub import flusher
-from stream_server.hub.batch import Batch, WriteLimits
 from stream_server.hub.disconnect import TOO_SLOW
+from stream_server.hub.group import Batch, WriteLimits
 from stream_server.hub.heartbeats import Heartbeats
 from tests.stream_server.hub.world import Socket, World
 from tests.waiting import eventually

@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from stream_server.hub.framing import MAX_HISTORY_BYTES, MIN_SHARING_CLIENTS, SharedHistory
+from stream_server.hub.messages import MAX_HISTORY_BYTES, MIN_SHARING_CLIENTS, SharedHistory
 from stream_server.hub.stream_session import StreamSession
 from tests.stream_server.hub.world import PackedSocket, Socket, World
 from tests.waiting import eventually

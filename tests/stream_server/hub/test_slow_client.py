@@ -11,7 +11,7 @@ from filters.track import Track
 from stream_server.errors import Unavailable
 from stream_server.events.position import LOG_START
 from stream_server.hub import disconnect as reasons
-from stream_server.hub.slow_client import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
+from stream_server.hub.heartbeats import CHECKS_PER_WINDOW, PeerSilence, SlowClientDetector, StallTimer
 from stream_server.hub.stream_session import StreamSession
 from tests.stream_server.hub.world import LIMITS, Socket, World
 from tests.waiting import eventually

@@ -13,8 +13,7 @@ from filters.registry import Registry
 from filters.rule import SavedRules
 from filters.rules.rule import NamedRule, Rule
 from filters.subscription import Subscription, parse_subscription
-from stream_server.events.entry import Entry
-from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.entry import PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import EPOCH_MS, LOG_START, Position
 from stream_server.hub import messages
 from stream_server.hub.catchup.reader import LogPage

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from stream_server.downloads import native, wheel
-from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary
-from stream_server.runtime.redis_folder import start_fault
+from stream_server.runtime.embedded_redis import EmbeddedRedisError, find_redis_binary, start_fault
 from tests import unprivileged
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from stream_server.errors import RateLimited, Unavailable
-from stream_server.runtime.work_thread import NICENESS, WorkThread
+from stream_server.runtime.event_loop import NICENESS, WorkThread
 
 MAX_PENDING = 10
 

@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stream_server.errors import Unauthorized
-from stream_server.security.known_headers import MAX_HEADERS, KnownHeaders
-from stream_server.security.tokens import Claims, TokenAuthority
+from stream_server.security.tokens import MAX_HEADERS, Claims, KnownHeaders, TokenAuthority
 from tests.stream_server.tokens import NOW, SECRET, config, payload, token
 
 PYJWT = jwt.PyJWS(algorithms=["HS256"])

@@ -10,7 +10,7 @@ from stream_server.store.social.open_streams import OpenStream, StreamQuestion
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
-from tests.stream_server.store.scenes import read_pages
+from tests.stream_server.store.scenes import items_of, read_pages
 
 USERS = 12
 """So many that each shard has some of their homes."""
@@ -96,4 +96,4 @@ class Deeds:
 
 async def _messages(read: Callable[[PageRequest], Awaitable[Page]]) -> list[str]:
     pages = await read_pages(read, 5)
-    return [json.loads(item)["message"] for page in pages for item in page.items]
+    return [json.loads(item)["message"] for page in pages for item in items_of(page)]

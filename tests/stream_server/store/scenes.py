@@ -4,6 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from stream_server.errors import ApiError
@@ -12,6 +13,11 @@ from stream_server.store import keys
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
+
+
+def items_of(page: Page) -> list[bytes]:
+    """The items of a page one by one, as JSON."""
+    return [bytes(item) for item in msgspec.json.decode(b"[%b]" % page.body, type=list[msgspec.Raw])]
 
 
 class LoggedEntry(NamedTuple):
@@ -39,7 +45,7 @@ def stored_notifications(raw: Any, uid: str) -> set[str]:
 
 
 def ids(page: Page | Iterable[bytes]) -> list[str]:
-    items = page.items if isinstance(page, Page) else page
+    items = items_of(page) if isinstance(page, Page) else page
     return [json.loads(item)["id"] for item in items]
 
 
@@ -110,4 +116,4 @@ def dump(raw: Any) -> dict[bytes, Any]:
 async def notifications(store: Store, uid: str, **piece: Any) -> list[dict[str, Any]]:
     """Return one page of a user's notifications, newest first."""
     page = await store.notifications.list_notifications(uid, PageRequest(**piece))
-    return [json.loads(item) for item in page.items]
+    return [json.loads(item) for item in items_of(page)]

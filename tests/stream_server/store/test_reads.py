@@ -26,9 +26,10 @@ from stream_server.store.pagination import (
 from stream_server.store.reads import statuses
 from stream_server.store.reads.sight import Sight
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.packing import KeyRead, pack_set_read, pack_words
+from stream_server.store.redis.protocol import KeyRead, pack_set_read, pack_words
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key, open_store
+from tests.stream_server.store.scenes import items_of
 from tests.waiting import PATIENCE
 
 KEY = "{core}:following:7"
@@ -69,19 +70,19 @@ async def test_pages_equal_a_plain_list_cut_in_pieces(link: RedisClient, raw: "r
         pages.append(page)
         if page.next is None:
             break
-        gone = page.items[-1].strip(b'"')  # a member that leaves keeps its place in the cursor
+        gone = items_of(page)[-1].strip(b'"')  # a member that leaves keeps its place in the cursor
         raw.zrem(KEY, gone)
         following = await read(before=page.next)
         raw.zadd(KEY, {gone: scores[gone]})
         assert following == await read(before=page.next)
         page = following
-    assert [item for page in pages for item in page.items] == expected
-    assert all(len(page.items) == count for page in pages[:-1])
+    assert [item for page in pages for item in items_of(page)] == expected
+    assert all(len(items_of(page)) == count for page in pages[:-1])
     for earlier, later in pairwise(pages):
         assert later.prev is not None
-        assert (await read(after=later.prev)).items == earlier.items
+        assert items_of(await read(after=later.prev)) == items_of(earlier)
     number = source.randrange(1, 5)
-    assert (await read(page=number)).items == expected[(number - 1) * count : number * count]
+    assert items_of(await read(page=number)) == expected[(number - 1) * count : number * count]
 
 
 async def test_a_page_examines_so_many_members_and_its_cursor_goes_on(link: RedisClient, raw: "redis.Redis") -> None:
@@ -92,10 +93,10 @@ async def test_a_page_examines_so_many_members_and_its_cursor_goes_on(link: Redi
 
     show = showing({b"%d" % number for number in range(9, 501)})
     page = await fill_page(PageRequest(5), KEY, read_some, show, max_examined=300)
-    assert (page.items, page.prev) == ([], None)
+    assert (items_of(page), page.prev) == ([], None)
     assert page.next is not None
     page = await read_page(link, KEY, PageRequest(5, before=page.next), show)
-    assert page.items == [b'"8"', b'"7"', b'"6"', b'"5"', b'"4"']
+    assert items_of(page) == [b'"8"', b'"7"', b'"6"', b'"5"', b'"4"']
 
 
 async def test_a_page_shows_few_members_at_once_and_skips_many(link: RedisClient, raw: "redis.Redis") -> None:
@@ -108,7 +109,7 @@ async def test_a_page_shows_few_members_at_once_and_skips_many(link: RedisClient
         return [member for member, _ in members]
 
     page = await read_page(link, KEY, PageRequest(50, page=100), show)
-    assert [int(item) for item in page.items] == [*range(1050, 1000, -1)]
+    assert [int(item) for item in items_of(page)] == [*range(1050, 1000, -1)]
     assert max(sizes) == MAX_SHOWN
 
 
@@ -187,8 +188,8 @@ async def test_a_full_redis_serves_reads(redis_url: str, raw: Any) -> None:
         raw.config_set("maxmemory", 1)
         sight = Sight(store._redis, bob)
         assert len(await statuses.show(sight, [status.encode()], Visibility.VISIBLE)) == 1
-        assert len((await store.timelines.read_home(bob, PageRequest())).items) == 1
-        assert len((await store.follows.list_followers(bob, ann, PageRequest())).items) == 1
+        assert len(items_of(await store.timelines.read_home(bob, PageRequest()))) == 1
+        assert len(items_of(await store.follows.list_followers(bob, ann, PageRequest()))) == 1
         assert await store.likes.has_liked(ann, status, bob)
         assert (await store.notifications.list_with_unread_count(ann, PageRequest()))[1] == 2
         assert (await store.relations.get_relationship(bob, bob, ann)).following
@@ -229,7 +230,7 @@ async def test_a_read_sees_every_write_that_was_answered(redis_url: str, is_same
 
 
 async def _newest(store: Store, uid: str) -> str:
-    items = (await store.timelines.read_home(uid, PageRequest(count=1))).items
+    items = items_of(await store.timelines.read_home(uid, PageRequest(count=1)))
     return items[0].split(b'"')[3].decode() if items else ""
 
 
@@ -251,4 +252,4 @@ async def test_a_message_is_judged_by_facts_that_are_read_later(store: Store, mo
 
     monkeypatch.setattr(RedisClient, "execute", interrupted)
     page = await store.talks.list_messages(ann, talk, PageRequest())
-    assert [json.loads(item)["uid"] for item in page.items] == [bob]
+    assert [json.loads(item)["uid"] for item in items_of(page)] == [bob]

@@ -11,7 +11,7 @@ import pytest
 from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.lanes import Command
-from stream_server.store.redis.packing import EXEC, MULTI
+from stream_server.store.redis.protocol import EXEC, MULTI
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.derived_deeds import Deeds

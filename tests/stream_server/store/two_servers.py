@@ -9,7 +9,7 @@ import pytest
 from stream_server.errors import ApiError, Unavailable
 from stream_server.store import store
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.guided_connection import HostPort
+from stream_server.store.redis.connecting import HostPort
 from stream_server.store.redis.lanes import Command
 from stream_server.store.store import Store
 from tests.stream_server.store.people import open_store

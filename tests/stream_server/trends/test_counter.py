@@ -5,8 +5,7 @@ from functools import partial
 
 import pytest
 
-from stream_server.events.entry import Entry
-from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.entry import PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import Position
 from stream_server.hub.hub import Hub
 from stream_server.trends.counter import HOUR_MS, LATE_MS, PostFields, TrendCounter, terms_of

@@ -18,9 +18,9 @@ from stream_server.events.language import detect_language
 from stream_server.feed.stream_directory import StreamDirectory
 from stream_server.feed.token_statuses import TokenStatuses
 from stream_server.hub.disconnect import ReconnectSpread
+from stream_server.monitoring.incidents import RecentErrors
 from stream_server.monitoring.metrics import Metrics
 from stream_server.monitoring.operations import Operations
-from stream_server.monitoring.recent_errors import RecentErrors
 from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import TokenAuthority

@@ -9,8 +9,7 @@ import pytest
 from filters.index_keys import LANGUAGE
 from filters.sample import Firehose
 from filters.subscription import Subscription
-from stream_server.events.entry import Entry
-from stream_server.events.kinds import PUBLIC_AUDIENCE
+from stream_server.events.entry import PUBLIC_AUDIENCE, Entry
 from stream_server.events.position import EPOCH_MS, Position
 from stream_server.hub.catchup import replay_index
 from stream_server.hub.catchup.replay_index import BLOCK_ENTRIES, ReplayIndex, ReplayQuery

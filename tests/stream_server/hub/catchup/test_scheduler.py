@@ -179,6 +179,21 @@ async def test_the_error_of_a_page_reaches_its_reader_only() -> None:
     assert (first, type(second), third) == (1, ValueError, 3)
 
 
+async def test_served_waiters_are_forgotten() -> None:
+    clock, most = Clock(), 0
+    waiting = CatchUpScheduler(clock)
+
+    async def read() -> None:
+        for n in range(200):
+            await waiting.read_in_turn(n, partial(clock.read_page, SLOW))
+
+    readers = [asyncio.create_task(read()) for _ in range(20)]
+    while not all(reader.done() for reader in readers):
+        await asyncio.sleep(0)  # looks at the queue in each iteration of the loop
+        most = max(most, len(waiting._by_distance))
+    assert 10 <= most <= 3 * (20 + scheduler.MAX_FINISHED_WAITERS)
+
+
 async def test_the_filter_of_a_returning_client_sees_entries_with_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     matches = Track.matches

@@ -9,7 +9,7 @@ from stream_server.errors import Unavailable
 from stream_server.events.entry import parse_published
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
-from stream_server.store.log.rollbacks import RecordedRollback
+from stream_server.store.log.event_log import RecordedRollback
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.feed.node import LogWriter, now_ms

@@ -7,7 +7,7 @@ from redis.exceptions import ResponseError
 
 from stream_server.store.redis.address import RedisGroup
 from stream_server.store.redis.cluster_topology import CORE_SLOT, ClusterTopology
-from stream_server.store.redis.guided_connection import HostPort
+from stream_server.store.redis.connecting import HostPort
 
 
 class Member(NamedTuple):

@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import pytest
 from redis.exceptions import AskError, TryAgainError
 
+from stream_server.commands import redis_acl
 from stream_server.errors import Unavailable
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
-from stream_server.store.redis import acl
 from stream_server.store.redis import scripts as scripts_module
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
@@ -280,7 +280,7 @@ async def test_a_replica_of_a_cluster_is_read_by_its_own_url_and_by_that_of_the_
 
 async def test_the_user_of_servers_has_all_rights_that_a_cluster_needs(cluster: PrivateCluster) -> None:
     for node in cluster.nodes:
-        node.run("ACL", "SETUSER", "srv", "reset", "on", ">secret", *acl.RULES_BY_ROLE["server"])
+        node.run("ACL", "SETUSER", "srv", "reset", "on", ">secret", *redis_acl.RULES_BY_ROLE["server"])
         node.run("ACL", "LOG", "RESET")
     url = cluster.url.replace("//", "//srv:secret@")
     async with open_store(url, replica_url=url) as store:

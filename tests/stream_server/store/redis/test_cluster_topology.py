@@ -13,7 +13,7 @@ from stream_server.store.redis.cluster_topology import (
     CoreReplicaGuide,
     NotACluster,
 )
-from stream_server.store.redis.guided_connection import HostPort
+from stream_server.store.redis.connecting import HostPort
 from tests.stream_server.store.redis.scripted_cluster import PLAIN, Member, ScriptedNodes, at, shard
 from tests.waiting import eventually
 

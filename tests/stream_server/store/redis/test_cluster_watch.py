@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_check import ClusterWatch
-from stream_server.store.redis.guided_connection import HostPort
+from stream_server.store.redis.connecting import HostPort
 
 
 class HalfAway:

@@ -11,7 +11,7 @@ from stream_server.errors import OutcomeUnknown, Unavailable
 from stream_server.store.redis import client as module
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.cluster_topology import ClusterTopology
-from stream_server.store.redis.guided_connection import HostPort
+from stream_server.store.redis.connecting import HostPort
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.pipelined_connection import NoReply
 from stream_server.store.redis.scripts import Scripts, SizeLimits

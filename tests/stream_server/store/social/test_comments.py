@@ -16,6 +16,7 @@ from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import (
     befriend,
     ids,
+    items_of,
     logged,
     notified,
     protect,
@@ -51,7 +52,7 @@ async def test_a_comment_is_stored_counted_logged_and_notified(
     (entry,) = await logged(store, "comment")
     assert (entry.audience, entry.wire) == ("public", {"comment": answer, "status": status | {"comments": 1}})
     assert await store.comments.get(ann, answer["id"]) == made
-    assert (await store.comments.list_comments(ann, status["id"], PageRequest())).items == [made]
+    assert items_of(await store.comments.list_comments(ann, status["id"], PageRequest())) == [made]
     assert json.loads(await store.statuses.get(ann, status["id"]))["comments"] == 1
     assert await notified(store, ann) == [("comment", bob)]
     kept: Any = raw.hgetall(keys.key_for("comment", answer["id"]))

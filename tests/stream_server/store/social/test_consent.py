@@ -12,7 +12,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key, open_store
-from tests.stream_server.store.scenes import ids
+from tests.stream_server.store.scenes import ids, items_of
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ async def test_strangers_in_a_talk_of_several_hear_nothing_until_they_answer(ask
 
 async def shown(store: Store, uid: str, talk_id: str) -> list[str]:
     page = await store.talks.list_messages(uid, talk_id, PageRequest())
-    return [json.loads(message)["message"] for message in page.items][::-1]
+    return [json.loads(message)["message"] for message in items_of(page)][::-1]
 
 
 async def test_an_accomplice_does_not_bring_a_stranger_more_messages(asking: Store) -> None:
@@ -172,7 +172,7 @@ async def test_an_accomplice_does_not_bring_a_stranger_more_messages(asking: Sto
     assert await shown(asking, ann, made) == ["hi", "a", "b"]
     seen = json.loads(await asking.talks.get(ann, made))
     assert (seen["last_message"]["message"], seen["unread"]) == ("b", 3)
-    assert json.loads((await asking.talks.list_requests(ann, PageRequest())).items[0]) == seen
+    assert json.loads(items_of(await asking.talks.list_requests(ann, PageRequest()))[0]) == seen
     late = sent[3]
     for refused in (asking.talks.get_message(ann, made, late), asking.talks.mark_read(ann, made, late, new_key())):
         with pytest.raises(NotFound):

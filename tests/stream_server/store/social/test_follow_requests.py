@@ -9,7 +9,7 @@ from stream_server.errors import InvalidCursor, NotFound
 from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key
-from tests.stream_server.store.scenes import ids, protect
+from tests.stream_server.store.scenes import ids, items_of, protect
 
 
 async def test_only_an_open_request_is_answered(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -41,7 +41,7 @@ async def test_received_and_sent_requests_are_paged_newest_first(store: Store, p
         rest = await read(ann, PageRequest(3, before=first.next))
         assert ids(first) + ids(rest) == others[::-1]
         assert rest.next is None
-        assert all(json.loads(item)["since"] for item in first.items)
+        assert all(json.loads(item)["since"] for item in items_of(first))
     sent = await store.follow_requests.list_sent(ann, PageRequest(1))
     with pytest.raises(InvalidCursor):
         await store.follow_requests.list_received(ann, PageRequest(1, before=sent.next))

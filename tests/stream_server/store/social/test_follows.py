@@ -13,7 +13,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key, open_store
-from tests.stream_server.store.scenes import ids, protect, read_pages
+from tests.stream_server.store.scenes import ids, items_of, protect, read_pages
 
 
 async def test_a_follow_changes_both_users_and_is_logged(store: Store, people: People) -> None:
@@ -116,8 +116,8 @@ async def test_each_user_on_a_page_has_the_time_of_the_follow(store: Store, peop
     ann, bob = await people.users(2)
     await store.follows.follow(ann, bob, new_key())
     (entry,) = await store.log.read(LOG_START, 1)
-    (followed,) = (await store.follows.list_following(ann, ann, PageRequest())).items
-    (follower,) = (await store.follows.list_followers(ann, bob, PageRequest())).items
+    (followed,) = items_of(await store.follows.list_following(ann, ann, PageRequest()))
+    (follower,) = items_of(await store.follows.list_followers(ann, bob, PageRequest()))
     assert json.loads(followed)["id"] == bob
     assert json.loads(follower)["since"] == json.loads(entry.message_json())["at"]
 

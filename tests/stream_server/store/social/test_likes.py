@@ -16,6 +16,7 @@ from tests.stream_server.store.scenes import (
     befriend,
     dump,
     ids,
+    items_of,
     logged,
     notified,
     protect,
@@ -90,7 +91,7 @@ async def test_likers_are_paged_with_a_cursor_of_their_list(store: Store, people
     for uid in others:
         await store.likes.like(uid, status, new_key())
     pages = await read_pages(lambda request: store.likes.list_likers(ann, status, request), 3)
-    assert all("since" in json.loads(item) for page in pages for item in page.items)
+    assert all("since" in json.loads(item) for page in pages for item in items_of(page))
     # Within a millisecond there is no order but that of the ids.
     assert sorted(uid for page in pages for uid in ids(page)) == sorted(others)
     another = (await people.status(ann))["id"]

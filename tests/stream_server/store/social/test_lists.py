@@ -10,7 +10,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import check_timelines, drain
 from tests.stream_server.store.people import People, footprint, new_key
-from tests.stream_server.store.scenes import ids, logged, read_pages
+from tests.stream_server.store.scenes import ids, items_of, logged, read_pages
 
 ALL = PageRequest(200)
 
@@ -39,7 +39,7 @@ async def test_a_list_is_created_changed_and_deleted(store: Store, people: Peopl
         await store.lists.get(ann, answer["id"])
     with pytest.raises(NotFound):
         await store.lists.delete(ann, answer["id"], new_key())
-    assert (await store.lists.list_owned(ann, ann, ALL)).items == []
+    assert items_of(await store.lists.list_owned(ann, ann, ALL)) == []
     assert await logged(store) == [
         ("list_create", f"users:{ann}", {"list": answer}),
         ("list_update", f"users:{ann}", {"list": json.loads(changed)}),

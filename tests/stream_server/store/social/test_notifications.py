@@ -15,7 +15,7 @@ from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import drain
 from tests.stream_server.store.people import People, new_key, open_store
-from tests.stream_server.store.scenes import notifications
+from tests.stream_server.store.scenes import items_of, notifications
 
 
 async def kinds(store: Store, uid: str) -> list[str]:
@@ -98,7 +98,7 @@ async def test_the_page_has_the_bytes_of_the_live_entry(store: Store, people: Pe
         entries = await live(store, ann)
         assert len(entries) == number
         page = await store.notifications.list_notifications(ann, PageRequest(count=1))
-        assert page.items[0] == entries[-1]
+        assert items_of(page)[0] == entries[-1]
 
 
 async def test_a_hidden_original_is_neither_on_the_page_nor_in_the_entry(
@@ -110,7 +110,7 @@ async def test_a_hidden_original_is_neither_on_the_page_nor_in_the_entry(
     await people.status(bob, "@ann see", origin=secret)
     (entry,) = await live(store, ann)
     assert json.loads(entry)["status"]["original"] is None
-    assert (await store.notifications.list_notifications(ann, PageRequest())).items == [entry]
+    assert items_of(await store.notifications.list_notifications(ann, PageRequest())) == [entry]
 
 
 async def test_deleting_a_status_removes_notifications_of_its_reactions(

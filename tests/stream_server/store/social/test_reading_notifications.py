@@ -11,7 +11,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key, open_store, unread
-from tests.stream_server.store.scenes import notifications, read_pages
+from tests.stream_server.store.scenes import items_of, notifications, read_pages
 
 
 async def marks(store: Store, uid: str) -> Sequence[bool]:
@@ -26,10 +26,10 @@ async def test_pages_are_full_and_fit_together(store: Store, people: People) -> 
             await store.statuses.delete(bob, post["id"], new_key())
     expected = [post["id"] for number, post in enumerate(posts) if not number % 20][::-1]
     pages = await read_pages(lambda request: store.notifications.list_notifications(ann, request), 4)
-    assert [json.loads(item)["status"]["id"] for page in pages for item in page.items] == expected
-    assert {len(page.items) for page in pages[:-1]} == {4}
+    assert [json.loads(item)["status"]["id"] for page in pages for item in items_of(page)] == expected
+    assert {len(items_of(page)) for page in pages[:-1]} == {4}
     back = await store.notifications.list_notifications(ann, PageRequest(count=200, after=pages[-1].prev))
-    assert [json.loads(item)["status"]["id"] for item in back.items] == expected[: -len(pages[-1].items)]
+    assert [json.loads(item)["status"]["id"] for item in items_of(back)] == expected[: -len(items_of(pages[-1]))]
 
 
 async def test_a_cursor_of_another_user_is_refused(store: Store, people: People) -> None:

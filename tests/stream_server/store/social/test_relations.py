@@ -11,7 +11,7 @@ from stream_server.errors import BadRequest, InvalidCursor, NotFound
 from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
-from tests.stream_server.store.scenes import ids, read_pages
+from tests.stream_server.store.scenes import ids, items_of, read_pages
 
 COMMON = ["list_common_following", "list_common_followers"]
 
@@ -49,9 +49,10 @@ async def test_common_following_and_followers(store: Store, people: People) -> N
         page = await read(carl, ann, bob, PageRequest())
         assert ids(page) == expected
         since = {
-            json.loads(item)["id"]: json.loads(item)["since"] for item in (await list_of(ann, ann, PageRequest())).items
+            json.loads(item)["id"]: json.loads(item)["since"]
+            for item in items_of(await list_of(ann, ann, PageRequest()))
         }
-        assert [json.loads(item)["since"] for item in page.items] == [since[uid] for uid in expected]
+        assert [json.loads(item)["since"] for item in items_of(page)] == [since[uid] for uid in expected]
         assert ids(await read(others[0], ann, bob, PageRequest())) == [others[i] for i in (5, 4, 3, 1, 0)]
     alone = await people.user("alone")
     assert await store.relations.list_common_following(carl, carl, alone, PageRequest()) == (b"", None, None)
@@ -74,7 +75,7 @@ async def test_pages_are_exact_for_sets_of_any_size(
     asked = getattr(store.relations, read)
     pages = await read_pages(lambda request: asked(ann, ann, bob, request), 7)
     assert [uid for page in pages for uid in ids(page)] == [uid for _, uid in expected]
-    assert [len(page.items) for page in pages] == [7, 7, 6]
+    assert [len(items_of(page)) for page in pages] == [7, 7, 6]
     back = await asked(ann, ann, bob, PageRequest(200, after=pages[-1].prev))
     assert ids(back) == [uid for _, uid in expected[:14]]
     assert back.prev is None

@@ -15,6 +15,7 @@ from stream_server.store.social.reports import ReportOutcome
 from stream_server.store.social.sessions import TokenId
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key
+from tests.stream_server.store.scenes import items_of
 
 
 async def report(store: Store, uid: str, reason: str = "spam", note: str = "", **what: Any) -> dict[str, Any]:
@@ -30,7 +31,7 @@ async def decide(store: Store, admin: str, report_id: str, outcome: ReportOutcom
 
 
 async def reports(store: Store, state: str) -> list[dict[str, Any]]:
-    return [json.loads(item) for item in (await store.reports.list_reports(PageRequest(), state)).items]
+    return [json.loads(item) for item in items_of(await store.reports.list_reports(PageRequest(), state))]
 
 
 async def test_a_report_has_its_reporter_subject_and_reason(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -187,7 +188,7 @@ async def test_a_suspension_applies_to_the_user_or_the_author(store: Store, peop
         assert (await decide(store, root, one["id"], ReportOutcome.SUSPENDED))["outcome"] == "suspended"
     assert (await store.sessions.get_token_status(TokenId(bob, "j"))).suspended
     assert [entry.kind for entry in await store.log.read(LOG_START, 10)][-1:] == ["suspend"]
-    assert [json.loads(item)["id"] for item in (await store.suspensions.list_suspended(PageRequest())).items] == [bob]
+    assert [json.loads(item)["id"] for item in items_of(await store.suspensions.list_suspended(PageRequest()))] == [bob]
 
 
 async def test_the_first_decision_stands(store: Store, people: People, raw: "redis.Redis") -> None:

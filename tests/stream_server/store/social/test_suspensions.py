@@ -12,7 +12,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.social.sessions import TokenId
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key
-from tests.stream_server.store.scenes import read_pages
+from tests.stream_server.store.scenes import items_of, read_pages
 
 
 async def suspend(store: Store, admin: str, uid: str) -> None:
@@ -65,10 +65,10 @@ async def test_suspended_users_are_paged_newest_first(store: Store, people: Peop
     for uid in others:
         await suspend(store, root, uid)
     pages = await read_pages(store.suspensions.list_suspended, 2)
-    seen = [json.loads(item) for page in pages for item in page.items]
+    seen = [json.loads(item) for page in pages for item in items_of(page)]
     assert [one["id"] for one in seen] == others[::-1]
     assert all(one["since"] > one["signup"][:10] for one in seen)
     await reinstate(store, root, others[0])
-    assert len((await store.suspensions.list_suspended(PageRequest())).items) == 4
+    assert len(items_of(await store.suspensions.list_suspended(PageRequest()))) == 4
     with pytest.raises(InvalidCursor):
         await store.suspensions.list_suspended(PageRequest(before="1-2-00000000"))

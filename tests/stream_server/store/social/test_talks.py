@@ -10,7 +10,7 @@ from stream_server.events.position import LOG_START
 from stream_server.store.pagination import Page, PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key
-from tests.stream_server.store.scenes import ids, refusal
+from tests.stream_server.store.scenes import ids, items_of, refusal
 
 ALL = PageRequest(200)
 MISSING = (404, "not_found", "id")
@@ -26,7 +26,7 @@ async def say(store: Store, uid: str, talk: str, message: str = "hello") -> str:
 
 
 def read(page: Page) -> list[Any]:
-    return [json.loads(item) for item in page.items]
+    return [json.loads(item) for item in items_of(page)]
 
 
 async def test_concurrent_opening_makes_one_talk(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -68,7 +68,7 @@ async def test_a_message_is_logged_for_the_members_and_read_as_logged(store: Sto
     assert (entry.kind, entry.audience) == ("message", f"users:{ann},{bob},{carl}")
     assert entry.body == b'{"wire":{"message":%b}}' % sent
     for uid in (ann, bob, carl):
-        assert (await store.talks.list_messages(uid, talk, ALL)).items == [sent]
+        assert items_of(await store.talks.list_messages(uid, talk, ALL)) == [sent]
         assert await store.talks.get_message(uid, talk, answer["id"]) == sent
         assert json.loads(await store.talks.get(uid, talk))["last_message"] == answer
 

@@ -8,7 +8,7 @@ import pytest
 from stream_server.errors import InvalidCursor
 from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
-from stream_server.store.timelines.importance import HALF_LIFE_MS, RANK_STEPS_PER_DOUBLING, RankingInputs, rank
+from stream_server.store.timelines.timelines import HALF_LIFE_MS, RANK_STEPS_PER_DOUBLING, RankingInputs, rank
 from tests.stream_server.store.people import People, new_key
 from tests.stream_server.store.scenes import ids, read_pages
 

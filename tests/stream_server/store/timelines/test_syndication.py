@@ -18,6 +18,7 @@ from tests.stream_server.store.job_queue import (
     members,
 )
 from tests.stream_server.store.people import People, new_key
+from tests.stream_server.store.scenes import items_of
 from tests.waiting import PATIENCE
 
 PASS, CAP = 5, 20
@@ -264,7 +265,7 @@ async def test_a_page_is_full_although_some_of_its_ids_are_not_shown(store: Stor
     by_number = await store.timelines.read_home(reader, PageRequest(count=4, page=2))
     back = await store.timelines.read_home(reader, PageRequest(count=4, after=second.prev))
     expected = list(reversed(seen))
-    assert [item.decode()[7:].partition('"')[0] for item in first.items] == expected[:4]
-    assert [item.decode()[7:].partition('"')[0] for item in second.items] == expected[4:8]
-    assert by_number.items == second.items
-    assert back.items == first.items
+    assert [item.decode()[7:].partition('"')[0] for item in items_of(first)] == expected[:4]
+    assert [item.decode()[7:].partition('"')[0] for item in items_of(second)] == expected[4:8]
+    assert items_of(by_number) == items_of(second)
+    assert items_of(back) == items_of(first)

@@ -10,7 +10,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
-from tests.stream_server.store.scenes import ids, read_pages
+from tests.stream_server.store.scenes import ids, items_of, read_pages
 
 CAP = 6
 
@@ -69,7 +69,7 @@ async def test_a_trim_removes_all_beyond_the_maximum(
     _let_one_addition_trim_in(10**12, store, monkeypatch)
     await _posts(people, ada, CAP + 5)
     _let_one_addition_trim_in(1, store, monkeypatch)
-    status = json.loads((await store.timelines.read_home(bob, PageRequest(count=1))).items[0])["id"]
+    status = json.loads(items_of(await store.timelines.read_home(bob, PageRequest(count=1)))[0])["id"]
     await people.status(ada, "the last")
     assert (_length(raw, ada), _length(raw, bob)) == (CAP, CAP)
     assert status.encode() in raw.zrange(keys.home_timeline(bob), 0, -1)

@@ -7,7 +7,7 @@ import jwt
 import pytest
 from aiohttp import web
 
-from stream_server.store.social.sign_ins import CODE_TTL_SECONDS, SignIn
+from stream_server.store.social.sessions import CODE_TTL_SECONDS, SignIn
 from stream_server.web.http import app_keys
 from tests.stream_server.web.world import PASSWORD, Answer, World
 

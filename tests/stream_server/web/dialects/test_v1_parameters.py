@@ -3,7 +3,7 @@
 import pytest
 
 from stream_server.errors import ApiError
-from stream_server.web.dialects.v1_parameters import (
+from stream_server.web.dialects.v1 import (
     common_filters,
     excludes_all_statuses,
     find_token,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
+from stream_server.events.content import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects.v1_framing import render_tweet
 from tests.filters.data import FOLDER
 from tests.stream_server.web.dialects.status_json import status

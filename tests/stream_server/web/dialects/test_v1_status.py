@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
+from stream_server.events.content import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects.v1_framing import format_timestamp, render_delete, render_tweet, render_user
 from tests.stream_server.web.dialects.status_json import EMPTY, status
 

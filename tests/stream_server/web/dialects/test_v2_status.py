@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from stream_server.events.entry_fields import AuthorSnapshot, EntryFacts
+from stream_server.events.content import AuthorSnapshot, EntryFacts
 from stream_server.web.dialects import v1_framing, v2_parameters
 from stream_server.web.dialects.v2_framing import KnownUsers, render_includes, render_tweet
 from stream_server.web.dialects.v2_parameters import FieldSelection

@@ -10,6 +10,7 @@ import time
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -485,6 +486,19 @@ async def test_a_connection_that_ends_while_its_request_waits_to_begin_leaves_no
     assert (early, len(start_queue_of(connection)), transport.written, transport.closed) == ([], 0, b"", is_cut)
     assert asyncio.all_tasks() == tasks
     connection.connection_lost(None)
+
+
+async def test_a_client_that_leaves_while_its_stream_waits_to_ask_redis_takes_its_bytes_along(
+    world: World, app: web.Application, made: tuple[Connection, LooseTransport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its place in the queue stays until its turn comes, and many clients may leave meanwhile."""
+    openings, (connection, _) = app[LIMITS].openings, made
+    monkeypatch.setattr(openings, "_free", 0)
+    connection.data_received(stream_request(await world.user("ann")))
+    connection.connection_lost(None)
+    ((_, begin),) = openings._waiting
+    assert isinstance(begin, partial)
+    assert [each for each in (*begin.args, connection.waiting_head) if isinstance(each, bytes) and each] == []
 
 
 async def test_a_stream_that_is_refused_while_it_waits_does_not_begin(

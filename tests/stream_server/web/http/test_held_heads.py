@@ -1,6 +1,7 @@
 """Half a request head takes its bytes alone, all of a process take a limited number, and no cut changes an answer."""
 
 import asyncio
+import gc
 import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -154,6 +155,24 @@ async def test_a_stream_that_waits_for_its_turn_is_answered_when_it_cannot_wait_
     async with asyncio.timeout(10):
         assert statuses(await reader.readuntil(b"}}")) == [b"503"]
     assert held.total == 0
+
+
+async def test_the_head_of_a_client_that_leaves_before_its_turn_is_forgotten(
+    connect: Connect, runner: FrontDoor, app: web.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openings = FairQueue(0, "too many", 60.0)
+    monkeypatch.setattr(app[LIMITS], "openings", openings)
+    _, writer = await connect()
+    token = f"Authorization: Bearer {tokens.fresh('1', 'stream')}\r\n".encode()
+    monkeypatch.setattr(connections, "MAX_HELD_BYTES", 2**30)
+    writer.write(STREAM.removesuffix(b"\r\n") + token + b"X: " + b"x" * 15_000 + b"\r\n\r\n")
+    await eventually(lambda: len(openings._waiting) == 1)
+    writer.transport.abort()
+    await eventually(lambda: not runner.connections)
+    kept = gc.get_referents(*gc.get_referents(openings._waiting[0][1]))
+    assert not [each for each in kept if isinstance(each, bytes | tuple) and b"GET" in each]
+    openings.give_back()
+    assert not openings._waiting
 
 
 async def test_a_client_that_sends_on_before_its_answer_is_not_read(

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from stream_server.store.social.sign_ins import SignIn
+from stream_server.runtime.fair_queue import FairQueue
+from stream_server.store.social.sessions import SignIn
 from stream_server.web.http import app_keys, request_limits
 from stream_server.web.http.request_limits import ENTRY_BYTES, LIMITS, WRITE_BYTES_SHARE, StreamPlace
-from stream_server.web.limits import rate_limit
+from stream_server.web.limits import rate_limits
 from stream_server.web.routes import ROUTE_TABLE
 from tests.stream_server.web.world import PASSWORD, World
 from tests.waiting import eventually
@@ -98,7 +99,7 @@ async def test_a_small_redis_takes_fewer_bytes_of_each_user(world: World, app: w
 def test_each_write_that_takes_a_key_counts_bytes() -> None:
     """Redis keeps an outcome for each of them, so no route may be without a limit of bytes."""
     keyed = [row for row in ROUTE_TABLE if row.accepts_idempotency_key]
-    assert [row for row in keyed if rate_limit.WRITE_BYTES not in row.rate_limits] == []
+    assert [row for row in keyed if rate_limits.WRITE_BYTES not in row.rate_limits] == []
 
 
 async def test_reports_and_contacts_are_counted(world: World) -> None:
@@ -257,3 +258,13 @@ async def test_follows_are_counted_one_by_one_also_in_a_batch(world: World) -> N
     assert (await world.call("POST", "/v1/users/me/following", ann, json=batch)).status == 200
     refused = await world.call("PUT", f"/v1/users/me/following/{others[0]}", ann)
     assert refused.error == (429, "rate_limited", None)
+
+
+async def test_a_stream_over_a_limit_is_refused_when_no_turn_to_wait_comes(
+    world: World, app: web.Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = await statuses_of(*(world.call("GET", "/v1/stream") for _ in range(31)))
+    assert sorted(found) == [401] * 30 + [429]
+    monkeypatch.setattr(app[LIMITS], "openings", FairQueue(0, "too many", 0.05))
+    monkeypatch.setattr(app[LIMITS].refusal_delay, "seconds", lambda _: 0.01)
+    assert (await world.call("GET", "/v1/stream")).error[:2] == (429, "rate_limited")

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.limits.turns import DELAY_SECONDS, PROMPT_REFUSALS, RefusalDelay
+from stream_server.web.limits.connections import DELAY_SECONDS, PROMPT_REFUSALS, RefusalDelay
 from tests.stream_server.web.world import World
 
 

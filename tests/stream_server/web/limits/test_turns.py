@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from stream_server.errors import Unavailable
 from stream_server.web.http.request_limits import LIMITS
-from stream_server.web.limits import turns
-from stream_server.web.limits.turns import MAX_RUNNING, SHARED_SECONDS, Turns
+from stream_server.web.limits import connections
+from stream_server.web.limits.connections import MAX_RUNNING, SHARED_SECONDS, Turns
 from tests.stream_server import tokens
 from tests.stream_server.web.world import World
 from tests.waiting import eventually
@@ -118,7 +118,7 @@ async def test_a_turn_that_comes_with_the_cancellation_goes_to_the_next() -> Non
 
 
 async def test_a_request_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MAX_WAIT_SECONDS", 0.02)
+    monkeypatch.setattr(connections, "MAX_WAIT_SECONDS", 0.02)
     crowd = Crowd()
     await crowd.share()
     for nth in range(MAX_RUNNING + 1):

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from stream_server.errors import NotAcceptable
-from stream_server.hub.framing import IDENTITY, MIN_SHARING_CLIENTS
+from stream_server.hub.messages import IDENTITY, MIN_SHARING_CLIENTS
 from stream_server.web.streaming import compression
 from stream_server.web.streaming.compression import (
     GZIP,

@@ -7,8 +7,7 @@ import pytest
 
 from stream_server.errors import Unavailable
 from stream_server.store.rate_counters import RateCount
-from stream_server.web.limits.rate_limit import MINUTE, RateLimit, Subject
-from stream_server.web.limits.rate_limiter import MAX_WINDOWS, PORTION, RateLimiter
+from stream_server.web.limits.rate_limits import MAX_WINDOWS, MINUTE, PORTION, RateLimit, RateLimiter, Subject
 
 LIMIT = RateLimit("reads", MINUTE, Subject.USER, "reads")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from stream_server.store.redis.replies import parse_info
-from stream_server.store.redis_state import RedisState, count_replicas, parse_state
+from stream_server.store.redis.protocol import parse_info
+from stream_server.store.write_guard import RedisState, count_replicas, parse_state
 
 ROW = "slave{}:ip=10.0.0.7,port=6379,state={},offset=4711,lag={}"
 

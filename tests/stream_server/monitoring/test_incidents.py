@@ -4,9 +4,9 @@ import logging
 from functools import partial
 from itertools import count
 
-from stream_server.monitoring.recent_errors import MAX_ERRORS, MAX_MESSAGE_CHARS, RecentErrors
+from stream_server.monitoring.incidents import MAX_ERRORS, MAX_MESSAGE_CHARS, RecentErrors
 
-logger = logging.getLogger("stream_server.test_recent_errors")
+logger = logging.getLogger("stream_server.test_incidents")
 
 
 def test_equal_errors_are_one_row_and_the_newest_is_first() -> None:

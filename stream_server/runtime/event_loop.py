@@ -1,0 +1,216 @@
+"""The event loop: how long it is blocked, its time for work of one kind, and a thread for work that takes long.
+
+While the loop is blocked, no client is served.
+
+The time that work of one kind may take in an iteration is limited. What finds no time waits for the next. A crowd
+brings ten thousand times the same work in one iteration. Without a limit it would take seconds, in which the process
+reads no socket.
+
+That time is CPU time of the thread. On a busy machine the process often waits for a core in the middle of an iteration.
+By the clock, the time would then be over after little work, while the log grows on: a crowd would never catch up.
+"""
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from stream_server.errors import RateLimited, Unavailable
+
+TICK_SECONDS = 0.01
+"""Seconds between two looks at the clock."""
+
+WINDOW_SECONDS = 30.0
+"""`LoopWatch.recent_seconds` covers between one and two of these windows, so that a scraper misses no blocked loop."""
+
+BLOCKED_SECONDS = 0.05
+"""A loop that is late by more than this counts as blocked. No request and no event may block it that long."""
+
+
+class LoopWatch:
+    """A timer that runs again and again, and measures how late it is.
+
+    Attributes:
+        longest_seconds: Longest time that the loop was blocked since the start.
+        blocked_count: How often the loop was blocked for longer than BLOCKED_SECONDS.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.longest_seconds = 0.0
+        self.blocked_count = 0
+        self._clock = clock
+        self._due_at = 0.0
+        self._window_ends_at = clock() + WINDOW_SECONDS
+        self._longest_now = self._longest_before = 0.0
+
+    @property
+    def recent_seconds(self) -> float:
+        """Longest time in seconds that the loop was blocked in the last 30 to 60 seconds."""
+        return max(self._longest_now, self._longest_before)
+
+    async def run(self) -> None:
+        """Measure how long the event loop is blocked, until cancelled."""
+        self._schedule()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._timer.cancel()
+
+    def _schedule(self) -> None:
+        """Set the timer. A task that sleeps would do the same at one and a half times the cost."""
+        self._due_at = self._clock() + TICK_SECONDS
+        self._timer = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
+
+    def _tick(self) -> None:
+        now = self._clock()
+        self._record(now - self._due_at, now)
+        self._schedule()
+
+    def _record(self, late_seconds: float, now: float) -> None:
+        if now >= self._window_ends_at:
+            self._longest_before, self._longest_now = self._longest_now, 0.0
+            self._window_ends_at = now + WINDOW_SECONDS
+        self._longest_now = max(self._longest_now, late_seconds)
+        self.longest_seconds = max(self.longest_seconds, late_seconds)
+        self.blocked_count += late_seconds > BLOCKED_SECONDS
+
+
+Result = TypeVar("Result")
+
+
+class IterationBudget:
+    """Limits the work that is done in one iteration of the event loop.
+
+    Attributes:
+        is_left: Whether this iteration has time left. The last work of an iteration may take longer than that.
+    """
+
+    __slots__ = ("_clock", "_is_scheduled", "_loop", "_max_seconds", "_on_iteration", "_spent_seconds", "is_left")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, max_seconds: float, on_iteration: Callable[[], None],
+        clock: Callable[[], float] = time.thread_time,
+    ) -> None:  # fmt: skip
+        """Allow ``max_seconds`` by ``clock`` in each iteration of ``loop``.
+
+        ``on_iteration`` is called in the iteration after work or :meth:`renew`, with a full budget.
+        """
+        self._loop = loop
+        self._max_seconds = max_seconds
+        self._on_iteration = on_iteration
+        self._clock = clock
+        self._spent_seconds = 0.0
+        self._is_scheduled = False
+        self.is_left = True
+
+    def run(self, work: Callable[[], Result]) -> Result:
+        """Call ``work`` and return its result. The time that it takes counts for this iteration, even if it raises."""
+        self.renew()
+        started_at = self._clock()
+        try:
+            return work()
+        finally:
+            self._spent_seconds += self._clock() - started_at
+            self.is_left = self._spent_seconds < self._max_seconds
+
+    def renew(self) -> None:
+        """Let the next iteration of the event loop begin with a full budget and a call of ``on_iteration``."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._begin_iteration)
+
+    def _begin_iteration(self) -> None:
+        self._is_scheduled = False
+        self._spent_seconds, self.is_left = 0.0, True
+        self._on_iteration()
+
+
+T = TypeVar("T")
+
+NICENESS = 5
+"""Niceness of the thread, see nice(2): the event loop gets a busy processor first. With a higher value the thread could
+be interrupted while it holds Python's lock, for which the event loop waits."""
+
+CALLER_SHARE = 2
+"""One caller may hold half of the queue, so that a single flood leaves room for the others."""
+
+
+class WorkThread:
+    """One thread with a bounded queue. Its work must be pure: it shares no mutable object with the event loop.
+
+    Callers take turns: a caller waits for at most one piece of work of each other caller. Work in Python delays the
+    event loop for a moment each time that the loop wakes up (`sys.setswitchinterval`). So there is only one such thread
+    for each kind of work.
+    """
+
+    def __init__(self, name: str, *, max_pending: int, busy_message: str) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_lower_priority)
+        self._name = name
+        self._max_pending = max_pending
+        self._busy_message = busy_message
+        self._pending = 0
+        self._is_working = False
+        self._turns: dict[str, deque[asyncio.Future[None]]] = {}
+
+    def close(self) -> None:
+        """Cancel the waiting work, wait for the running one, and end the thread."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    async def run(self, work: Callable[[], T], caller: str = "") -> T:
+        """Return the result of ``work``. Raises `Unavailable` at once if ``max_pending`` calls run or wait already.
+
+        Raises `RateLimited` if half of them are of the same ``caller``, such as an address. An empty ``caller`` has no
+        such limit.
+        """
+        if caller and len(self._turns.get(caller, ())) >= max(1, self._max_pending // CALLER_SHARE):
+            raise RateLimited(self._busy_message, limit=self._name, retry_after=1)
+        if self._pending >= self._max_pending:
+            raise Unavailable(self._busy_message, retry_after=2)
+        self._pending += 1
+        try:
+            await self._wait_for_turn(caller)
+            try:
+                return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            finally:
+                self._is_working = False
+                self._give_turn()
+        finally:
+            self._pending -= 1
+
+    async def _wait_for_turn(self, caller: str) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turns.setdefault(caller, deque()).append(turn)
+        self._give_turn()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # it came at the same moment, and nobody uses it now
+                self._is_working = False
+                self._give_turn()
+            raise
+
+    def _give_turn(self) -> None:
+        """Start the work of the next caller, unless other work runs. The caller then moves to the end of the queue."""
+        while self._turns and not self._is_working:
+            caller, waiting = next(iter(self._turns.items()))
+            turn = waiting.popleft()
+            del self._turns[caller]
+            if waiting:
+                self._turns[caller] = waiting
+            if not turn.done():  # else its request was cancelled
+                self._is_working = True
+                turn.set_result(None)
+
+
+def _lower_priority() -> None:
+    """Lower this thread's priority, so that Redis and the event loop go first.
+
+    Does nothing outside Linux, where threads have no priorities.
+    """
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

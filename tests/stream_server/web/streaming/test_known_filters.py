@@ -1,0 +1,48 @@
+"""The filters of equal queries are parsed once, and take a limited memory whatever their text is."""
+
+import gc
+import tracemalloc
+from itertools import product
+from string import ascii_lowercase
+
+import pytest
+
+from filters.registry import installed_registry
+from stream_server.web.http.query import parse_pairs
+from stream_server.web.streaming import subscription_parser
+from stream_server.web.streaming.parameters import join_parameters
+from stream_server.web.streaming.subscription_parser import KnownFilters, SubscriptionParser
+
+TEXTS = {
+    "one word": "track={0}",
+    "many words": "track=" + ",".join(letter + "{0}" for letter in ascii_lowercase * 4),
+    "words of other scripts": "track=" + ",".join(chr(0x4E00 + number) + "{0}" for number in range(100)),
+    "users": "follow=" + ",".join(f"1{number}" for number in range(100)) + "&track={0}",
+    "one rule": "rule={0}",
+    "many rules": "&".join(f"rule={letter}+{letter}{letter}+{{0}}" for letter in ascii_lowercase * 2),
+    "a rule of many words": "rule=" + "+OR+".join(letter + "{0}" for letter in ascii_lowercase * 4),
+}
+
+
+@pytest.mark.parametrize("form", TEXTS.values(), ids=TEXTS)
+def test_what_is_remembered_takes_no_more_than_the_limit(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    monkeypatch.setattr(subscription_parser, "MAX_FILTER_BYTES", 2**20)
+    parser, known = SubscriptionParser(installed_registry()), KnownFilters()
+    texts = [form.format("".join(letters)) for letters in product(ascii_lowercase[:8], repeat=2)]
+    tracemalloc.start()
+    try:
+        for text in texts:
+            known.remember(text, parser.read(join_parameters(parse_pairs(text), parser.separators)))
+        kept, with_them = list(known), traced_bytes()
+        known.clear()
+        assert with_them - traced_bytes() < 2**20
+    finally:
+        tracemalloc.stop()
+        parser.thread.close()
+    assert len(kept) >= 3
+    assert kept == texts[-len(kept) :]
+
+
+def traced_bytes() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
