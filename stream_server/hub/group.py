@@ -161,6 +161,7 @@ BUCKET_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 """Upper bounds of the histogram's buckets in seconds. Longer times are in one more."""
 
 _KIND_BY_NAME = {name: kind for kind, name in enumerate(FILTER_KINDS)}
+_COMBINED_KIND, _OTHER_KIND = _KIND_BY_NAME[COMBINED], _KIND_BY_NAME[OTHER]
 _KIND_BY_NAME |= {Home.name: _KIND_BY_NAME["user"], SavedRules.name: _KIND_BY_NAME[Rules.name]}
 
 
@@ -238,8 +239,8 @@ class ClientGroup:
         self.encode_entry = framing.encode_entry
         self._wrap = framing.wrap
         self.private_view = private_view
-        kinds = {_KIND_BY_NAME.get(base.name, FILTER_KINDS.index(OTHER)) for base in subscription.bases}
-        self.filter_kind = kinds.pop() if len(kinds) == 1 else FILTER_KINDS.index(COMBINED)
+        kinds = {_KIND_BY_NAME.get(base.name, _OTHER_KIND) for base in subscription.bases}
+        self.filter_kind = kinds.pop() if len(kinds) == 1 else _COMBINED_KIND
         self.members: CompactSet[Client] = ()
         self._snapshot: tuple[Client, ...] | None = None
         self.version = self.batched = self._pending_control_count = 0

@@ -192,11 +192,12 @@ class Connection(asyncio.Protocol):
         return self.transport
 
     def hand_over(self, successor: asyncio.Protocol) -> ConnectionPlace:
-        """Give the transport to another protocol, such as a stream. Raises ConnectionResetError if the client has left.
+        """Give the transport, which `own` has returned just now, to another protocol, such as a stream.
 
         Return its place in the table, which the caller gives back at the end. aiohttp's handler ends like at a close.
         """
-        transport = self.own()
+        transport = self.transport
+        assert transport is not None  # if it is closing, after a failed write, the successor is told of the end
         place, self._address = ConnectionPlace(self._door.table, self._address or ""), None
         transport.set_protocol(successor)
         if self._write_deadline is not None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, cast
 
 from aiohttp import web
@@ -139,7 +139,7 @@ class FrontDoor:
             return  # the client has left, or was refused
         request = self._streams.read(connection, head)
         if request is None:
-            connection.pass_on(connection.waiting_head)
+            connection.pass_on(head)
             return
         answering = self._answer(request)
         try:
@@ -222,10 +222,10 @@ class FrontDoor:
 
 def make_front_door(app: web.Application) -> FrontDoor:
     """Create the front door of ``app``. Its timeouts come from the settings, which a reload may change."""
-    config = app[CONFIG]
+    config, make_timeouts = app[CONFIG], lru_cache(1)(ConnectionTimeouts)  # all connections share one object
 
     def timeouts() -> ConnectionTimeouts:
-        return ConnectionTimeouts(config.write_timeout_seconds, config.heartbeat_seconds)
+        return make_timeouts(config.write_timeout_seconds, config.heartbeat_seconds)
 
     return FrontDoor(app, timeouts=timeouts)
 

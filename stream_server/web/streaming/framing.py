@@ -48,6 +48,10 @@ def encode_ndjson_control(control: ControlMessage) -> bytes:
     return control.data + b"\n"
 
 
+TEXT_ENCODERS = (encode_sse_control, encode_ndjson_control)
+"""The encoders that leave the text of a message as it is, and do not depend on its length."""
+
+
 def wrap_chunk(data: bytes) -> bytes:
     """Return ``data`` as an HTTP/1.1 chunk (RFC 9112 §7.1). Never pass empty ``data``: an empty chunk ends the body."""
     return b"%x\r\n%b\r\n" % (len(data), data)

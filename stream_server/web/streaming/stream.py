@@ -11,17 +11,23 @@ from filters.location import MAX_BOXES
 from filters.subscription import Subscription
 from filters.track import MAX_PHRASES
 from stream_server import __version__
-from stream_server.events.position import Position
+from stream_server.events.position import Position, format_iso_time
 from stream_server.hub import messages
 from stream_server.hub.hub import Hub
-from stream_server.hub.messages import IDENTITY, Framing, StreamNotice
+from stream_server.hub.messages import IDENTITY, ControlMessage, EncodeControl, Framing, StreamNotice
 from stream_server.hub.stream_session import StreamSession
 from stream_server.web.http.app_keys import CONFIG, HUB
 from stream_server.web.http.request_limits import LIMITS, reject_when_draining
 from stream_server.web.http.responses import OPENED, SERVER_NAME
 from stream_server.web.http.usual_request import connection_of
 from stream_server.web.streaming.compression import begin_body, compress_framing, negotiate_content_coding
-from stream_server.web.streaming.framing import negotiate_media_type, select_framing, wrap_chunk, wrap_raw
+from stream_server.web.streaming.framing import (
+    TEXT_ENCODERS,
+    negotiate_media_type,
+    select_framing,
+    wrap_chunk,
+    wrap_raw,
+)
 from stream_server.web.streaming.response_head import encode_head, head_fields
 from stream_server.web.streaming.stream_connection import StreamConnection
 from stream_server.web.streaming.stream_plan import StreamPlan, plan_filtered_stream, plan_user_stream
@@ -34,6 +40,12 @@ HELLO_LIMITS = msgspec.json.encode({"track": MAX_PHRASES, "follow": MAX_IDS, "lo
 
 HELLO_SERVER = f"{SERVER_NAME}/{__version__}"
 """Name and version of the server that `hello` reports."""
+
+MAX_HELLO_PATTERNS = 64
+"""Number of patterns that are kept. Each position needs new ones, one for each framing."""
+
+_GAP = "\x00"
+"""The place of a connection id in a pattern."""
 
 COSTLY_FILTER = "costly_filter"
 """Code of the ``warning`` for a filter without index keys. The hub must test such a filter on every event."""
@@ -136,15 +148,29 @@ def open_stream(request: web.Request, stream_plan: StreamPlan, content_type: str
 def hello_bytes(app: web.Application, stream_plan: StreamPlan) -> bytes:
     """Return a stream's first messages: `hello`, a `gap` if entries are lost, and the warnings about its filters."""
     asked, now_ms = stream_plan.subscribe_request, app[HUB].now_ms()
-    encode, retry_ms = asked.framing.encode_control, app[CONFIG].retry_ms
-    first = messages.hello_message(asked.position, now_ms, asked.connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms)
-    data = encode(first)
+    encode = asked.framing.encode_control
+    if encode in TEXT_ENCODERS:
+        pattern = _hello_pattern(asked.position, encode, app[CONFIG].retry_ms)
+        data = pattern % (format_iso_time(now_ms).encode(), asked.connection_id.encode())
+    else:
+        data = encode(_hello(asked.position, now_ms, asked.connection_id, app[CONFIG].retry_ms))
     if stream_plan.known_gap is not None:  # in the same write, because the cursor of `hello` lies behind the gap
         data += encode(messages.gap_message(stream_plan.known_gap, now_ms))
     if stream_plan.may_warn:
         for warning in filter_warnings(asked.subscription, asked.position):
             data += encode(messages.notice_message(warning, now_ms))
     return data
+
+
+def _hello(position: Position, now_ms: int, connection_id: str, retry_ms: int) -> ControlMessage:
+    return messages.hello_message(position, now_ms, connection_id, HELLO_LIMITS, HELLO_SERVER, retry_ms)
+
+
+@lru_cache(MAX_HELLO_PATTERNS)
+def _hello_pattern(position: Position, encode: EncodeControl, retry_ms: int) -> bytes:
+    """Return the format of a `hello` at one position, in which the time and the connection id are left open."""
+    pattern = encode(_hello(position, 0, _GAP, retry_ms)).replace(b"%", b"%%")
+    return pattern.replace(format_iso_time(0).encode(), b"%b").replace(_GAP.encode(), b"%b")
 
 
 def filter_warnings(subscription: Subscription, position: Position) -> list[StreamNotice]:

@@ -81,11 +81,18 @@ async def plan_stream(
     the start in errors. Raises ApiError, or ParameterError for an invalid filter.
     """
     app, claims = request.app, request[CLAIMS]
-    subscription = await parse_filters(app, asked, claims.scopes, request)
+    if asked.subscription is not None and asked.is_ready:
+        subscription = asked.subscription
+        require_scopes(subscription, claims.scopes)
+    else:
+        subscription = await parse_filters(app, asked, claims.scopes, request)
     start = await _read_start(request, asked.since, start_parameter)
     viewer = None if subscription.viewer_independent else await load_viewer(app, claims.sub, request)
     position = app[HUB].head if start is None else await _reach(app[HUB], start)
-    bound = await bind_filters(app, claims.sub, subscription, viewer, position, request)
+    if asked.is_ready:
+        bound = BoundFilters(subscription, viewer, None)
+    else:
+        bound = await bind_filters(app, claims.sub, subscription, viewer, position, request)
     return _make_plan(request, asked.described, bound, framing, position, start, may_warn=asked.may_warn)
 
 

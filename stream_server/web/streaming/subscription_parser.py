@@ -48,6 +48,7 @@ class AskedFilters(NamedTuple):
         explain: Whether each message says which filters matched.
         impersonal: Whether every caller gets the same messages. None lets the filters determine this.
         may_warn: Whether the stream may begin with warnings about its filters.
+        is_ready: Whether the filters are the same for every user, so that nothing has to be read for them.
     """
 
     parameters: dict[str, str]
@@ -57,6 +58,7 @@ class AskedFilters(NamedTuple):
     explain: bool
     impersonal: bool | None
     may_warn: bool = True
+    is_ready: bool = False
 
 
 class KnownFilters(dict[str, AskedFilters]):
@@ -117,8 +119,10 @@ class SubscriptionParser:
         if not is_short or (impersonal is None and "follow" in parameters and find_names(parameters["follow"])):
             return asked
         parsed = self._parse(asked, parameters)
-        may_warn = bool(parsed.unindexed_bases or parsed.unmatchable_terms or parsed.find_base(SavedRules.name))
-        return asked._replace(subscription=parsed, may_warn=may_warn)
+        has_saved_rules = parsed.find_base(SavedRules.name) is not None
+        may_warn = has_saved_rules or bool(parsed.unindexed_bases or parsed.unmatchable_terms)
+        is_ready = not has_saved_rules and not parsed.uses_me and parsed.find_base(Rules.name) is None
+        return asked._replace(subscription=parsed, may_warn=may_warn, is_ready=is_ready)
 
     async def parse(self, asked: AskedFilters, parameters: dict[str, str]) -> Subscription:
         """Return the subscription (the parsed filters) for ``parameters``, with the options of ``asked``.

@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import logging
+import socket
+import struct
 from collections.abc import AsyncIterator
 
 import pytest
@@ -26,6 +28,12 @@ PATHS = (
     "/v1/stream?track=",
 )
 """A stream that waits for nothing but the token, three that ask Redis more, and one that is refused."""
+
+
+UPGRADE = [
+    "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13",
+    "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -135,3 +143,21 @@ async def test_a_client_that_leaves_with_its_request_leaves_no_error(
     await _expect_nothing_left(server)
     gc.collect()  # an error in a task is told when the task is gone
     assert not [record for record in caplog.records if record.exc_info]
+
+
+@pytest.mark.parametrize("headers", [[], UPGRADE], ids=["a stream", "a WebSocket"])
+async def test_a_client_that_resets_its_connection_before_the_answer_leaves_nothing(
+    server: RunningServer, headers: list[str]
+) -> None:
+    """The write of the answer fails, when the stream has begun already."""
+    head = ["GET /v1/stream?track=x HTTP/1.1", "Host: x", f"Authorization: {server.authorization['Authorization']}"]
+    request = "\r\n".join([*head, *headers, "", ""]).encode()
+    for is_first in (True, False):
+        with socket.create_connection(("127.0.0.1", server.port)) as client:
+            client.sendall(request)
+            if is_first:  # the server knows the token after it
+                client.setblocking(False)
+                await asyncio.get_running_loop().sock_recv(client, 100)
+            else:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    await _expect_nothing_left(server)
