@@ -145,3 +145,12 @@ async def test_concurrent_messages_are_all_read_in_log_order(store: Store, peopl
     for uid in users:
         assert read(await store.talks.list_messages(uid, talk, ALL)) == answer[::-1]
         assert [one["last_message"] for one in read(await store.talks.list_talks(uid, ALL))] == answer[-1:]
+
+
+async def test_a_talk_is_not_marked_as_read_up_to_a_hidden_message(store: Store, people: People) -> None:
+    ann, bob, carl = await people.users(3)
+    talk = await begin(store, ann, bob, carl)
+    hidden = await say(store, bob, talk)
+    await store.blocks.block(bob, ann, new_key())
+    assert await refusal(store.talks.mark_read(ann, talk, hidden, new_key())) == MISSING
+    assert json.loads(await store.talks.mark_read(carl, talk, hidden, new_key()))["read"] == hidden
