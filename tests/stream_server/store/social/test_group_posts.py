@@ -7,7 +7,7 @@ import redis
 
 from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
-from tests.stream_server.store.people import People, footprint
+from tests.stream_server.store.people import People, footprint, new_key
 from tests.stream_server.store.scenes import group as new_group
 from tests.stream_server.store.scenes import ids, logged, post, refusal
 
@@ -64,3 +64,11 @@ async def test_replies_and_reposts_stay_in_their_group(store: Store, people: Peo
     assert (await refusal(post(store, bob, other, origin=root)))[0] == 400
     repost = await post(store, bob, group, origin=root)
     assert ids(await store.timelines.read_group(ann, group, ALL)) == [repost, reply, root]
+
+
+async def test_a_deleted_group_keeps_no_set_of_its_posts(store: Store, people: People, raw: "redis.Redis") -> None:
+    (ann,) = await people.users(1)
+    group = await new_group(store, "public", ann)
+    await people.status(ann, group=group)
+    await store.groups.delete(ann, group, new_key())
+    assert [key for key in raw.keys("{core}:*") if key.endswith(group.encode())] == []
