@@ -71,4 +71,4 @@ async def test_a_deleted_group_keeps_no_set_of_its_posts(store: Store, people: P
     group = await new_group(store, "public", ann)
     await people.status(ann, group=group)
     await store.groups.delete(ann, group, new_key())
-    assert [key for key in raw.keys("{core}:*") if key.endswith(group.encode())] == []
+    assert not raw.exists(f"{{core}}:grouped:{group}", f"{{core}}:joined:{group}")
