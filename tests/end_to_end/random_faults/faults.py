@@ -11,7 +11,8 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,10 @@ class Front:
         self.server = server
         self.proxy = proxy
         self.held = asyncio.Lock()
+
+
+REFUSALS = 4
+"""Times that a link refuses connections until a writer gives up a write."""
 
 
 class Effects(NamedTuple):
@@ -154,15 +159,25 @@ class Faults:
             proxy.delay(0)
 
     async def link_refused(self) -> None:
-        """Close the connections and refuse new ones for a while, the first time until a writer gives up a write."""
-        async with self._link() as proxy, self._whole:
-            before = proxy.refused
-            proxy.refuse()
-            await proxy.cut()
-            await eventually(lambda: proxy.refused > before, seconds=20, what="a refused connection")
-            await self._pause(0.2, 1.5)
-            await eventually(self._seen.writes_given_up, seconds=30, what="a writer to give up")
-            proxy.refuse(False)
+        """Close the connections and refuse new ones for a while, the first time until a writer gives up a write.
+
+        If the other server was killed just before, each writer may have a write of unknown outcome, which none gives
+        up. Only a working link ends that, so the fault begins again.
+        """
+        for _ in range(REFUSALS):
+            async with self._link() as proxy, self._whole:
+                refused = partial(_has_refused_since, proxy, proxy.refused)
+                proxy.refuse()
+                await proxy.cut()
+                await eventually(refused, seconds=20, what="a refused connection")
+                await self._pause(0.2, 1.5)
+                with suppress(AssertionError):
+                    await eventually(self._seen.writes_given_up, seconds=8, what="a writer to give up")
+                proxy.refuse(False)
+            if self._seen.writes_given_up():
+                return
+            await self._pause(1, 2)
+        raise AssertionError(f"no writer gave up a write in {REFUSALS} times")
 
     @asynccontextmanager
     async def _link(self) -> AsyncIterator[Proxy]:
@@ -213,6 +228,10 @@ class Faults:
         await self._pause(0, 1)
         async with self._whole:
             await asyncio.to_thread(server.start)
+
+
+def _has_refused_since(proxy: Proxy, before: int) -> bool:
+    return proxy.refused > before
 
 
 def name(fault: Fault) -> str:
