@@ -77,6 +77,10 @@ class StreamDescription(msgspec.Struct):
     behind: int
 
 
+OrderedStream = tuple[float, StreamDescription]
+"""A stream behind the time at which it was opened, in ms since 1970, by which the streams of a user are in order."""
+
+
 class StreamDirectory:
     """Lists, closes and prolongs the open streams of a user, in this process and in the others.
 
@@ -217,9 +221,9 @@ class StreamDirectory:
         ]
         if others:
             found += await self._ask_others(uid, len(others))
-        return sorted(found, key=lambda stream: (stream.opened, stream.connection))
+        return [stream for _, stream in sorted(found, key=_opened)]
 
-    async def _ask_others(self, uid: str, expected: int) -> list[StreamDescription]:
+    async def _ask_others(self, uid: str, expected: int) -> list[OrderedStream]:
         # On a cluster, the uid as hash tag puts the answers on the server of the user's streams, which has answered.
         question = StreamQuestion(uid, f"{uid}}}{self.process}-{secrets.token_hex(6)}")
         await self._streams.ask(question)
@@ -228,7 +232,7 @@ class StreamDirectory:
         while len(answers) < expected and time.monotonic() < deadline:
             await asyncio.sleep(ANSWER_POLL_SECONDS)
             answers = await self._streams.read_answers(question)
-        return [msgspec.json.decode(answer, type=StreamDescription) for answer in answers]
+        return [msgspec.json.decode(answer, type=OrderedStream) for answer in answers]
 
     async def answer(self, message: bytes) -> None:
         """Answer a question of another process, if this process has streams of the user."""
@@ -294,14 +298,15 @@ class StreamDirectory:
     def _own_streams(self, uid: str) -> list[Client]:
         return [client for client in self._hub.registry.clients_of(uid) if _is_open_stream(client)]
 
-    def _describe(self, client: Client) -> StreamDescription:
+    def _describe(self, client: Client) -> OrderedStream:
         hub = self._hub
         position = hub.head if client.is_live else client.position
-        return StreamDescription(
-            client.connection_id, client.path, client.parameters, format_iso_time(client.opened_ms),
+        stream = StreamDescription(
+            client.connection_id, client.path, client.parameters, format_iso_time(int(client.opened_ms)),
             format_iso_time(int(client.token.expires_at * 1000)), client.since.cursor, position.cursor, client.is_live,
             client.delivered, max(0, hub.head.n - position.n),
         )  # fmt: skip
+        return client.opened_ms, stream
 
 
 def _ignore_limit() -> None:
@@ -312,5 +317,9 @@ def _is_open_stream(client: Client) -> bool:
     return not client.is_poll and client.disconnect_reason is None
 
 
-def _opened_ms(client: Client) -> tuple[int, str]:
+def _opened_ms(client: Client) -> tuple[float, str]:
     return client.opened_ms, client.connection_id
+
+
+def _opened(found: OrderedStream) -> tuple[float, str]:
+    return found[0], found[1].connection

@@ -85,7 +85,7 @@ class SubscribeRequest(NamedTuple):
         private_view: The private view at the start. None unless the filter depends on the user (such as `follow=@me`).
         rules_read_at: Head of the log at which the user's saved rules were read, if the subscription has them.
         until: Position at which the stream ends, None for a stream without an end.
-        opened_ms: When the request was checked, in ms since 1970.
+        opened_ms: When the request was checked, in ms since 1970, to the microsecond: the order of a user's streams.
         path: Path of the request.
         parameters: Filters of the request, as a query, for the list of open streams.
     """
@@ -100,7 +100,7 @@ class SubscribeRequest(NamedTuple):
     private_view: PrivateView | None = None
     rules_read_at: Position = LOG_START
     until: Position | None = None
-    opened_ms: int = 0
+    opened_ms: float = 0
     path: str = ""
     parameters: str = ""
 

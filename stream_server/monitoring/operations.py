@@ -314,5 +314,5 @@ def _describe(hub: Hub, worker: int, behind: int, unsent: int, client: Client) -
     percent = min(100, unsent * 100 // max(1, hub.limits.buffer_bytes))
     return SlowClient(
         client.connection_id, worker, client.user_id, client.path, client.parameters,
-        format_iso_time(client.opened_ms), behind, unsent, percent,
+        format_iso_time(int(client.opened_ms)), behind, unsent, percent,
     )  # fmt: skip

@@ -36,14 +36,14 @@ class OpenStream(NamedTuple):
     Attributes:
         connection: Id of the stream, as in its `hello`.
         process: Id of the server process that holds the stream.
-        opened_ms: When the stream was opened, in ms since 1970.
+        opened_ms: When the stream was opened, in ms since 1970. Fractions keep the order within one millisecond.
         scopes: Scopes that the stream's filters need, separated by ``+``.
     """
 
     uid: str
     connection: str
     process: str
-    opened_ms: int
+    opened_ms: float
     scopes: str = ""
 
     @property
@@ -80,9 +80,9 @@ class OpenStreams(Noun):
 
     async def record(self, opened: Sequence[OpenStream], closed: Iterable[OpenStream]) -> RecordedStreams:
         """Record opened and closed streams in one round trip. What failed may be recorded again."""
-        members: dict[str, list[str | int]] = {}
+        members: dict[str, list[str]] = {}
         for one in opened:
-            members.setdefault(one.uid, []).extend((one.opened_ms, one.member))
+            members.setdefault(one.uid, []).extend((repr(one.opened_ms), one.member))
         commands: list[tuple[str, Command]] = [
             *((one.uid, ("ZREM", keys.open_streams(one.uid), one.member)) for one in closed),
             *((uid, ("ZADD", keys.open_streams(uid), *added)) for uid, added in members.items()),
@@ -165,4 +165,4 @@ def parse_question(message: bytes) -> StreamQuestion | None:
 
 def _parse(uid: str, member: bytes, score: bytes) -> OpenStream:
     connection, process, scopes = member.decode().split(" ")
-    return OpenStream(uid, connection, process, int(float(score)), scopes)
+    return OpenStream(uid, connection, process, float(score), scopes)

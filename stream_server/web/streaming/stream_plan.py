@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+import time
 from typing import NamedTuple
 
 from aiohttp import web
@@ -229,7 +230,7 @@ def _make_plan(
     subscribe_request = SubscribeRequest(
         read_request_id(), claims.sub, stream_token(claims), bound.subscription, framing, position,
         viewer=bound.viewer, private_view=bound.private_view, rules_read_at=bound.rules_read_at,
-        opened_ms=request.app[HUB].now_ms(), path=sys.intern(request.path), parameters=described,
+        opened_ms=time.time_ns() / 1e6, path=sys.intern(request.path), parameters=described,
     )  # fmt: skip
     return StreamPlan(subscribe_request, None if start is None else start.known_gap, may_warn)
 
