@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+import redis
 
 from tests.deploy.files import documents, text
 from tests.end_to_end.api import Api, mint
@@ -56,6 +57,16 @@ def _url(ports: dict[str, int]) -> str:
     return url
 
 
+def _followers(port: int) -> int:
+    """Return how many replicas of the Redis at ``port`` have its data and follow it. 0 while it starts."""
+    with redis.Redis(port=port, password=PASSWORD) as client:
+        try:
+            rows = client.info("replication")
+        except (redis.ConnectionError, redis.BusyLoadingError):
+            return 0
+    return sum(name.startswith("slave") and row["state"] == "online" for name, row in rows.items() if "_" not in name)
+
+
 def _said(folder: Path, services: Sequence[str]) -> str:
     return "\n".join((folder / service / "said").read_text(errors="replace")[-800:] for service in services)
 
@@ -68,6 +79,7 @@ async def test_the_redis_and_the_sentinels_of_compose_serve_a_server(tmp_path: P
     with ExitStack() as stack:
         for service in (*REDIS, *SENTINELS):
             stack.enter_context(_started(service, tmp_path, ports))
+        await eventually(lambda: _followers(ports[REDIS[0]]) == 2, seconds=30, what="replicas that have the data")
         (tmp_path / "redis_url").write_text(_url(ports))
         variables = {"STREAM_SERVER_REDIS_FILE": str(tmp_path / "redis_url")}
         server = Server(tmp_path / "server", "--write-replicas", "1", variables=variables)
@@ -76,11 +88,6 @@ async def test_the_redis_and_the_sentinels_of_compose_serve_a_server(tmp_path: P
         except TimeoutError as error:
             raise AssertionError(_said(tmp_path, (*REDIS, *SENTINELS))) from error
         async with Api(server) as api:
-
-            async def ready() -> bool:
-                return (await api.call("GET", "/readyz")).status == 200
-
-            await eventually(ready, seconds=20, what="a replica that can acknowledge a write")
             uid = await api.user()
             body = {"message": "three machines"}
             assert (await api.call("POST", "/v1/statuses", token=mint(uid), json=body)).status == 201
