@@ -187,9 +187,12 @@ class Handler(web.RequestHandler, HttpHandler):
             self.pause_writing()
 
     async def start(self) -> None:
-        """Handle the requests of the connection, unless the client has left in the moment of the first one."""
-        if self.connection.transport is not None:
+        """Handle the requests of the connection. A client that leaves in the moment of a request causes no error."""
+        try:
             await super().start()
+        except (AssertionError, TypeError):  # of aiohttp, whose parts are gone when the connection has ended
+            if self.connection.transport is not None:
+                raise
 
     def begin_request(self, message: RawRequestMessage, payload: StreamReader) -> None:
         """Tell the connection what body belongs to a request."""

@@ -282,7 +282,7 @@ COSTLY_RULE = "tea " + " ".join(f'-"{"a " * nth}b"' for nth in range(4, 20))
 
 async def test_rules_that_take_too_long_are_disabled_and_others_are_unhurt(world: World) -> None:
     streams = [
-        world.open(user=str(user), rules="saved", saved={str(nth): f"{COSTLY_RULE} -x{nth}" for nth in range(150)})
+        world.open(user=str(user), rules="saved", saved={str(nth): f"{COSTLY_RULE} -x{nth}" for nth in range(500)})
         for user in range(2, 14)
     ]
     _, other = world.open(rules="saved", saved={"1": "tea"})
