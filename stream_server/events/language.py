@@ -57,7 +57,7 @@ class Guess(NamedTuple):
 
 
 class _Output(ctypes.Structure):
-    """What CLD2 writes: three languages, their percentages and scores, and what it says of the text.
+    """The result that CLD2 writes: three languages, their percentages and scores, and two sizes of the text.
 
     ``found`` is the bytes of text found, ``valid`` the number of valid bytes.
     """

@@ -115,7 +115,7 @@ class BoundFilters(NamedTuple):
 
 
 class LiveGroup(Protocol):
-    """What a live client knows of its group, the `ClientGroup`: how many events the group has put into batches."""
+    """The part of a `ClientGroup` that its live clients use: how many events the group has put into batches."""
 
     batched: int
 

@@ -38,7 +38,7 @@ MAX_CACHED_RULE_CHARS = 256
 
 
 class AskedFilters(NamedTuple):
-    """What the parameters of a stream ask for, as far as their text tells it.
+    """The filters and options that the parameters of a stream ask for, as far as their text tells them.
 
     Attributes:
         parameters: The filters by their names.
@@ -62,7 +62,7 @@ class AskedFilters(NamedTuple):
 
 
 class KnownFilters(dict[str, AskedFilters]):
-    """What streams asked for lately, by the text of their query.
+    """The filters and options of the latest streams, by the text of their query.
 
     The oldest are forgotten above :data:`MAX_FILTER_BYTES`.
     """
