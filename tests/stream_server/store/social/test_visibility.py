@@ -1,4 +1,4 @@
-"""A status that is hidden from a user is unknown to each action of this user."""
+"""A status, list or group that is hidden from a user is unknown to each action of this user."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -94,3 +94,52 @@ async def test_each_action_works_on_a_visible_status(store: Store, people: Peopl
             assert refusal.value.error_code == "not_yours"
         else:
             await action(store, viewer, status)
+
+
+CIRCLE_ACTIONS: dict[str, list[Action]] = {
+    "list": [
+        lambda s, who, circle: s.lists.get(who, circle),
+        lambda s, who, circle: s.lists.list_members(who, circle, PageRequest()),
+        lambda s, who, circle: s.timelines.read_list(who, circle, PageRequest()),
+        lambda s, who, circle: s.lists.update(who, circle, {"name": "x"}, new_key()),
+    ],
+    "group": [
+        lambda s, who, circle: s.groups.get(who, circle),
+        lambda s, who, circle: s.groups.list_members(who, circle, PageRequest()),
+        lambda s, who, circle: s.timelines.read_group(who, circle, PageRequest()),
+        lambda s, who, circle: s.groups.join(who, circle, new_key()),
+    ],
+}
+"""The actions of somebody who is not in it on one list or group. The last of each is a write."""
+
+
+@pytest.mark.parametrize("kind", ["the private", "the blocking", "the suspended"])
+@pytest.mark.parametrize("noun", CIRCLE_ACTIONS)
+async def test_a_list_or_group_of_a_hidden_owner_and_a_private_one_are_unknown(
+    store: Store, people: People, raw: "redis.Redis", noun: str, kind: str
+) -> None:
+    owner, viewer, member, root = await people.users(4)
+    is_private = kind == "the private"
+    if noun == "list":
+        circle = json.loads(await store.lists.create(owner, "l", "", is_private, new_key()))["id"]
+    else:
+        circle = await group(store, "private" if is_private else "public", owner)
+        await store.groups.add_member(owner if is_private else member, circle, member, new_key())
+        await store.groups.join(member, circle, new_key())  # if only invited
+    for read in CIRCLE_ACTIONS[noun][:-1] if not is_private else ():
+        await read(store, viewer, circle)
+    if kind == "the blocking":
+        await store.blocks.block(owner, viewer, new_key())
+    elif kind == "the suspended":
+        await suspend(store, root, owner)
+    before = dump(raw)
+    for action in CIRCLE_ACTIONS[noun]:
+        refusals = []
+        for asked in (circle, "1"):
+            with pytest.raises(NotFound) as refusal:
+                await action(store, viewer, asked)
+            refusals.append(refusal.value.body())
+        assert refusals[0] == refusals[1]
+    assert dump(raw) == before
+    if noun == "group":
+        assert json.loads(await store.groups.get(member, circle))["id"] == circle, "a member sees it and can leave"
