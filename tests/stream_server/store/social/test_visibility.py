@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -143,3 +144,27 @@ async def test_a_list_or_group_of_a_hidden_owner_and_a_private_one_are_unknown(
     assert dump(raw) == before
     if noun == "group":
         assert json.loads(await store.groups.get(member, circle))["id"] == circle, "a member sees it and can leave"
+
+
+USER_PAGES: dict[str, str | None] = {
+    "follows.list_following": None, "follows.list_followers": None, "timelines.read_profile": None,
+    "timelines.read_liked": None, "lists.list_owned": "id", "lists.list_containing": "id", "groups.list_joined": "id",
+}  # fmt: skip
+"""The pages that belong to a user, and the parameter that the error for an unknown user names."""
+
+
+@pytest.mark.parametrize("kind", ["the blocking", "the suspended"])
+async def test_the_pages_of_a_hidden_user_are_those_of_an_unknown_one(store: Store, people: People, kind: str) -> None:
+    owner, viewer, root = await people.users(3)
+    pages = {name: attrgetter(name)(store) for name in USER_PAGES}
+    for page in pages.values():
+        await page(viewer, owner, PageRequest())
+    if kind == "the blocking":
+        await store.blocks.block(owner, viewer, new_key())
+    else:
+        await suspend(store, root, owner)
+    for name, page in pages.items():
+        for asked in (owner, "1"):
+            with pytest.raises(NotFound) as refusal:
+                await page(viewer, asked, PageRequest())
+            assert (refusal.value.message, refusal.value.param) == ("unknown user", USER_PAGES[name]), name
