@@ -27,28 +27,32 @@ ASKED: list[tuple[str, str, Any]] = [
 ]
 
 
-async def hide(world: World, kind: str, author: str, viewer: str) -> str:
-    """Return a status that the viewer may not see, for the given reason."""
+async def hide(world: World, kind: str, author: str, viewer: str) -> tuple[str, str]:
+    """Return a status that the viewer may not see, for the given reason, and a comment on it."""
     more = {}
     if kind == "private group":
         new = {"name": "closed", "kind": "private"}
         more["group"] = (await world.call("POST", "/v1/groups", author, json=new)).json["id"]
     status = await world.status(author, **more)
+    commenter = author if more else viewer
+    made = await world.call("POST", f"/v1/statuses/{status}/comments", commenter, json={"message": "x"})
     if kind == "protected":
         await world.call("PATCH", "/v1/users/me", author, json={"protected": True})
     elif kind == "blocking":
         await world.call("PUT", f"/v1/users/me/blocks/{viewer}", author)
     elif kind == "blocked":
         await world.call("PUT", f"/v1/users/me/blocks/{author}", viewer)
+    elif kind == "suspended":
+        await world.call("PUT", f"/v1/admin/suspensions/{author}", viewer, scope="admin")
     elif kind == "deleted":
         await world.call("DELETE", f"/v1/statuses/{status}", author)
-    return status
+    return status, made.json["id"]
 
 
-@pytest.mark.parametrize("kind", ["protected", "blocking", "blocked", "private group", "deleted"])
+@pytest.mark.parametrize("kind", ["protected", "blocking", "blocked", "suspended", "private group", "deleted"])
 async def test_a_hidden_status_is_answered_as_an_unknown_one(world: World, kind: str) -> None:
     author, viewer = await world.user("ann"), await world.user("bob")
-    status = await hide(world, kind, author, viewer)
+    status, comment = await hide(world, kind, author, viewer)
     before = world.state()
     for method, path, body in ASKED:
         answers = []
@@ -56,6 +60,8 @@ async def test_a_hidden_status_is_answered_as_an_unknown_one(world: World, kind:
             sent = None if body is None else {name: value.replace("{id}", asked) for name, value in body.items()}
             answers.append(await world.call(method, path.replace("{id}", asked), viewer, json=sent))
         assert (answers[0].status, answers[0].body) == (404, answers[1].body), (method, path)
+    of_comments = [await world.call("GET", f"/v1/comments/{asked}", viewer) for asked in (comment, "1")]
+    assert (of_comments[0].status, of_comments[0].body) == (404, of_comments[1].body)
     listed = await world.call("GET", f"/v1/statuses?ids={status}", viewer)
     assert listed.json == {"statuses": []}
     assert world.state() == before
