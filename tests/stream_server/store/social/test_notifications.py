@@ -3,7 +3,6 @@
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -78,28 +77,6 @@ async def test_each_kind_of_notification_has_source_and_subject(store: Store, pe
     assert by_kind["comment"]["status"]["message"] == "mine"
     assert "status" not in by_kind["follow"]
     assert await notifications(store, bob) == []
-
-
-async def test_the_page_has_the_bytes_of_the_live_entry(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob = [await people.user(login) for login in ("ann", "bob")]
-    status = (await people.status(ann, "mine"))["id"]
-    comment = store.comments.create
-    actions: list[Callable[[], Awaitable[object]]] = [
-        lambda: people.status(bob, "hi @ann"),
-        lambda: people.status(bob, "indeed", in_reply_to=status),
-        lambda: people.status(bob, "", origin=status),
-        lambda: people.status(bob, "look", origin=status),
-        lambda: follow(store, bob, ann),
-        lambda: store.likes.like(bob, status, new_key()),
-        lambda: comment(bob, status, "well", new_key()),
-        lambda: comment(bob, status, "@ann!", new_key()),
-    ]
-    for number, action in enumerate(actions, 1):
-        await action()
-        entries = await live(store, ann)
-        assert len(entries) == number
-        page = await store.notifications.list_notifications(ann, PageRequest(count=1))
-        assert items_of(page)[0] == entries[-1]
 
 
 async def test_a_hidden_original_is_neither_on_the_page_nor_in_the_entry(
