@@ -83,8 +83,8 @@ async def test_group_posts_and_reposts_that_a_page_skips_are_hidden_as_those_tha
     drafts: dict[str, dict[str, Any]] = {
         "plain": {"uid": ann}, "repost": {"uid": ann, "message": "", "origin": origin},
         "quote": {"uid": ann, "origin": origin}, "of a protected user": {"uid": shy},
-        "of that user in a group": {"uid": shy, "group": kept}, "in a group that was left": {"uid": owner, "group": left},
-        "last": {"uid": ann},
+        "of that user in a group": {"uid": shy, "group": kept},
+        "in a group that was left": {"uid": owner, "group": left}, "last": {"uid": ann},
     }  # fmt: skip
     made = {name: (await people.status(**draft))["id"] for name, draft in drafts.items()}
     for status in made.values():
