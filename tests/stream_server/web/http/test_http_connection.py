@@ -195,6 +195,14 @@ async def test_an_idle_kept_connection_outlives_the_header_deadline(address: Add
         assert b'{"alive":true}' in await reader.read()
 
 
+async def test_an_idle_kept_connection_is_closed_in_the_end(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_connection, "KEEPALIVE_TIMEOUT_SECONDS", 0.1)
+    async with connected(address) as (reader, writer):
+        writer.write(HEALTH)
+        await reader.readuntil(b"}")
+        assert await is_closed(reader)
+
+
 @pytest.mark.parametrize("more", [(), ("Expect: 100-continue",)], ids=["with the head", "while the handler reads"])
 async def test_an_invalid_chunk_gets_400(
     address: Address, world: World, caplog: pytest.LogCaptureFixture, more: tuple[str, ...]
