@@ -7,12 +7,13 @@ import redis
 
 from stream_server.errors import ApiError, Conflict, Forbidden, NotFound, OutcomeUnknown, Unavailable
 from stream_server.store.idempotency import IdempotencyKey
+from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.contracts.test_lua import WRITES as SCRIPTS
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.redis.cutting_proxy import CuttingProxy
-from tests.stream_server.store.scenes import dump
+from tests.stream_server.store.scenes import dump, ids
 from tests.stream_server.store.writes import ELSEWHERE, FORMS, WRITES, Scene, Write
 
 LOG = "{core}:log"
@@ -159,3 +160,17 @@ async def test_an_unknown_user_writes_nothing(store: Store, raw: "redis.Redis", 
             with pytest.raises(NotFound):
                 await write.do(store, scene, new_key())
     assert dump(raw) == before
+
+
+async def test_a_write_is_complete_where_redis_forbids_to_publish(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
+    """Redis takes nothing back of a script that fails behind the entry. Feeds read the entry from the log."""
+    ann = await people.user("Ann")
+    raw.execute_command("ACL SETUSER", "default", "resetchannels")
+    try:
+        status = await people.status(ann)
+    finally:
+        raw.execute_command("ACL SETUSER", "default", "allchannels")
+    assert ids(await store.timelines.read_profile(ann, ann, PageRequest())) == [status["id"]]
+    assert (await people.me(ann))["posts"] == 1
