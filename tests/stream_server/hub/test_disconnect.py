@@ -37,6 +37,14 @@ async def test_the_goodbye_of_a_client_that_does_not_read_has_the_last_written_c
     assert socket.messages()[-1]["code"] == "shutdown"
 
 
+async def test_the_goodbye_has_the_first_of_two_reasons(world: World) -> None:
+    stream, socket = world.open(track="redis")
+    stream.disconnect(reasons.TOKEN_REVOKED)
+    world.hub.stop(lambda: GOODBYE)
+    await eventually(lambda: socket.finished, what="the end")
+    assert [m.get("code") for m in socket.messages() if m["kind"] == "goodbye"] == [reasons.TOKEN_REVOKED.code]
+
+
 async def test_a_poll_that_may_not_wait_tells_at_once_that_the_log_cannot_be_read(without_ring: World) -> None:
     start = without_ring.hub.head
     without_ring.post("redis")
