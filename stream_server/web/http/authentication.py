@@ -24,7 +24,7 @@ from stream_server.web.http.app_keys import (
     TOKEN_STATUSES,
     VIEWER_READ,
 )
-from stream_server.web.http.query import query_pairs
+from stream_server.web.http.query import query_of
 from stream_server.web.http.usual_request import begin_to_ask
 from stream_server.web.route import Route
 
@@ -156,7 +156,7 @@ def read_bearer_token(request: web.Request) -> str:
 
 def read_ticket(request: web.Request) -> str | None:
     """Return the ticket in the URL, or None. Raises BadRequest for two tickets, or for a ticket and a token."""
-    found = [value for name, value in query_pairs(request) if name == TICKET_PARAMETER]
+    found = query_of(request).values(TICKET_PARAMETER)
     if not found:
         return None
     if len(found) > 1:

@@ -78,6 +78,7 @@ class Connection(asyncio.Protocol):
     """One accepted socket.
 
     Attributes:
+        address: IP address of the client, or "" for a unix socket.
         held: The bytes that came and were not taken yet: the beginning of a head, or what follows a request.
         last_heard_at: Time of the loop at which the client connected or last sent bytes.
         task: The task that handles the present request, or None. It is cancelled if the client leaves.
@@ -86,20 +87,26 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_address", "_body", "_deadline", "_door", "_handler", "_is_answered", "_is_body_paused",
-        "_is_paused", "_is_reading_head", "_keepalive", "_loop", "_phase", "_searched", "_timeouts", "_timer",
-        "_write_deadline", "held", "last_heard_at", "task", "transport", "waiting_head",
+        "_body", "_deadline", "_door", "_handler", "_has_place", "_is_answered", "_is_body_paused", "_is_paused",
+        "_is_reading_head", "_keepalive", "_loop", "_peer", "_phase", "_searched", "_timeouts", "_timer",
+        "_write_deadline", "address", "held", "last_heard_at", "task", "transport", "waiting_head",
     )  # fmt: skip
 
     def __init__(
-        self, door: Door, loop: asyncio.AbstractEventLoop, timeouts: ConnectionTimeouts, keepalive: TcpKeepalive | None
-    ) -> None:
-        """``keepalive`` is None if the connection has inherited the options of TCP's keep-alive."""
+        self, door: Door, loop: asyncio.AbstractEventLoop, timeouts: ConnectionTimeouts,
+        keepalive: TcpKeepalive | None, peer: object = None,
+    ) -> None:  # fmt: skip
+        """``keepalive`` is None if the connection has inherited the options of TCP's keep-alive.
+
+        ``peer`` is the address of the client's socket, or None to ask the transport for it.
+        """
         self._door = door
         self._loop = loop
         self._timeouts = timeouts
         self._keepalive = keepalive
-        self._address: str | None = None
+        self._peer = peer
+        self.address = ""
+        self._has_place = False
         self._body: Body | None = None
         self._deadline = math.inf
         self._handler: HttpHandler | None = None
@@ -135,15 +142,16 @@ class Connection(asyncio.Protocol):
         """Start the deadline of the first head. If there is no room for the connection, answer so and close it."""
         transport = cast("asyncio.Transport", transport)
         self.last_heard_at = self._loop.time()  # before others may be closed, or this one would seem the longest idle
-        peer = transport.get_extra_info("peername")
-        address = sys.intern(peer[0]) if isinstance(peer, tuple) else ""
-        refusal = self._door.table.take(address)
+        peer = transport.get_extra_info("peername") if self._peer is None else self._peer
+        self._peer = None
+        self.address = sys.intern(peer[0]) if isinstance(peer, tuple) else ""
+        refusal = self._door.table.take(self.address)
         if refusal is not None:
             self._phase = _ENDING
             transport.write(refusal.encode())
             transport.close()
             return
-        self._address = address
+        self._has_place = True
         self.transport = transport
         self._door.connections.add(self)
         if self._keepalive is not None and (client_socket := transport.get_extra_info("socket")) is not None:
@@ -173,9 +181,9 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._address is not None:
-            self._door.table.release(self._address)
-            self._address = None
+        if self._has_place:
+            self._door.table.release(self.address)
+            self._has_place = False
         return held
 
     def drop(self) -> None:
@@ -198,7 +206,7 @@ class Connection(asyncio.Protocol):
         """
         transport = self.transport
         assert transport is not None  # if it is closing, after a failed write, the successor is told of the end
-        place, self._address = ConnectionPlace(self._door.table, self._address or ""), None
+        place, self._has_place = ConnectionPlace(self._door.table, self.address), False
         transport.set_protocol(successor)
         if self._write_deadline is not None:
             successor.pause_writing()  # the transport tells the successor when to resume
