@@ -14,8 +14,8 @@ import sys
 from typing import Protocol, cast
 
 from stream_server.runtime.listening import TcpKeepalive
-from stream_server.web.http.chunks import BadChunks, ChunkedBody, SizedBody
-from stream_server.web.http.connection_timeouts import ConnectionTimeouts, WriteDeadline
+from stream_server.web.http.chunks import BadChunks, Body
+from stream_server.web.http.connection_timeouts import KEEPALIVE_TIMEOUT_SECONDS, ConnectionTimeouts, WriteDeadline
 from stream_server.web.limits.connections import (
     HEAD_TOO_LARGE,
     MAX_HEAD_BYTES,
@@ -25,9 +25,6 @@ from stream_server.web.limits.connections import (
     HeldHeads,
     Refusal,
 )
-
-KEEPALIVE_TIMEOUT_SECONDS = 75.0
-"""Seconds that an idle connection stays open: a little longer than the idle timeout of usual load balancers."""
 
 EVICTED_AFTER_SECONDS = 5.0
 """Seconds for which a client must have left an answer unread before its connection may be closed to make room."""
@@ -47,8 +44,6 @@ _FIRST_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 _IDLE, _BUSY, _ENDING = range(3)
 """Phases of a connection: it waits for a whole head; a request is handled or waits for that; nothing more is read."""
-
-Body = ChunkedBody | SizedBody
 
 
 class HttpHandler(asyncio.Protocol):
@@ -88,31 +83,28 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_body", "_deadline", "_door", "_handler", "_has_place", "_is_answered", "_is_body_paused", "_is_paused",
-        "_is_reading_head", "_keepalive", "_loop", "_peer", "_phase", "_searched", "_timeouts", "_timer",
-        "_write_deadline", "address", "held", "last_heard_at", "task", "transport", "waiting_head",
+        "_is_reading_head", "_keepalive", "_loop", "_noted_bytes", "_peer", "_phase", "_searched", "_timeouts",
+        "_timer", "_write_deadline", "address", "held", "last_heard_at", "task", "transport", "waiting_head",
     )  # fmt: skip
 
     def __init__(
         self, door: Door, loop: asyncio.AbstractEventLoop, timeouts: ConnectionTimeouts,
         keepalive: TcpKeepalive | None, peer: object = None,
     ) -> None:  # fmt: skip
-        """``keepalive`` is None if the connection has inherited the options of TCP's keep-alive.
-
-        ``peer`` is the address of the client's socket, or None to ask the transport for it.
-        """
+        """``keepalive`` is None if it was inherited, and ``peer`` None if the transport must tell the address."""
         self._door = door
         self._loop = loop
         self._timeouts = timeouts
         self._keepalive = keepalive
         self._peer = peer
         self.address = ""
-        self._has_place = False
         self._body: Body | None = None
         self._deadline = math.inf
         self._handler: HttpHandler | None = None
         self.held = bytearray()
-        self._is_answered = self._is_body_paused = self._is_paused = False
+        self._has_place = self._is_answered = self._is_body_paused = self._is_paused = False
         self._is_reading_head = True
+        self._noted_bytes = 0
         self._phase = _IDLE
         self._searched = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -142,8 +134,7 @@ class Connection(asyncio.Protocol):
         """Start the deadline of the first head. If there is no room for the connection, answer so and close it."""
         transport = cast("asyncio.Transport", transport)
         self.last_heard_at = self._loop.time()  # before others may be closed, or this one would seem the longest idle
-        peer = transport.get_extra_info("peername") if self._peer is None else self._peer
-        self._peer = None
+        peer = self._peer or transport.get_extra_info("peername")
         self.address = sys.intern(peer[0]) if isinstance(peer, tuple) else ""
         refusal = self._door.table.take(self.address)
         if refusal is not None:
@@ -227,7 +218,8 @@ class Connection(asyncio.Protocol):
         self.last_heard_at = self._loop.time()
         self.held += data
         self._go_on()
-        self._start_head_deadline()
+        if self._phase == _IDLE and not self._is_reading_head:
+            self._start_head_deadline()
 
     def _go_on(self) -> None:
         """Take what can be handled of the held bytes."""
@@ -237,17 +229,21 @@ class Connection(asyncio.Protocol):
                     break
             elif self._phase == _BUSY or not self._take_head():
                 break
-        if self._phase != _ENDING:
-            self._door.held_heads.note(self, len(self.held) + len(self.waiting_head))
+        if self._phase == _ENDING:
+            return
+        size = len(self.held) + len(self.waiting_head)
+        if size != self._noted_bytes:
+            self._noted_bytes = size
+            self._door.held_heads.note(self, size)
+        if size or self._is_paused or self._is_body_paused:
             self._update_reading()
-            if self.held:
-                self._start_head_deadline()  # half a head that came with the request before it
+        if self.held and self._phase == _IDLE and not self._is_reading_head:
+            self._start_head_deadline()  # half a head that came with the request before it
 
     def _start_head_deadline(self) -> None:
         """Give a client the time for a head that it has begun. Further bytes do not extend the deadline."""
-        if self._phase == _IDLE and not self._is_reading_head:
-            self._is_reading_head = True
-            self._set_deadline(self._timeouts.header_seconds)
+        self._is_reading_head = True
+        self._set_deadline(self._timeouts.header_seconds)
 
     def _take_head(self) -> bool:
         """Take a whole head from the held bytes and begin its request. Return whether there was one."""
@@ -352,11 +348,6 @@ class Connection(asyncio.Protocol):
         elif self.transport is not None:
             self.transport.write(refusal.encode())
             self.end(is_early=True)
-
-    def close(self) -> None:
-        """Close an idle connection. The server calls this when it stops."""
-        if self._phase == _IDLE and self.transport is not None:
-            self.transport.close()
 
     def end(self, *, is_early: bool = False) -> None:
         """Close the connection when all that was written is sent. ``is_early``: the client may still be sending."""

@@ -210,7 +210,8 @@ class FrontDoor:
         """End all connections, and clean up the app."""
         self.stop_listening()
         for connection in list(self.connections):
-            connection.close()
+            if not connection.is_busy:
+                connection.end()
         await asyncio.sleep(0)
         await self._app.shutdown()
         self._http.pre_shutdown()

@@ -32,15 +32,16 @@ from stream_server.web.http.app_keys import (
     METRICS,
     OPENING,
     QUERY,
-    REFUSE_WRITES,
     REQUEST_ID,
     TRACING,
+    WRITE_GUARD,
 )
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
 from stream_server.web.http.query import check_parameter_names, read_query
 from stream_server.web.http.request_limits import ALLOWANCE, LIMITS, limit_headers, reject_when_draining
 from stream_server.web.http.responses import (
+    OPENED,
     SAFETY_HEADERS,
     X_REQUEST_ID,
     error_response,
@@ -107,7 +108,7 @@ async def handle_request(request: web.Request, route: Route) -> web.StreamRespon
     finally:  # also if the handler was cancelled, because the client has disconnected
         if trace is not None:
             app[TRACING].end(trace, status)
-    if not response.prepared:
+    if response is not OPENED and not response.prepared:
         _complete_headers(request, route, response)
     seconds = None if route.is_streaming or route is UNMATCHED else time.monotonic() - started_at
     app[METRICS].http.count(request.method, route.path, response.status, seconds)
@@ -202,8 +203,8 @@ async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamRe
         await limits.check(request, route.rate_limits)
     if route.scope not in {NO_TOKEN, ANY_TOKEN} and route.scope not in request[CLAIMS].scopes:
         raise Forbidden(f"the token lacks the scope {route.scope}")
-    if route.grows_data:
-        app[REFUSE_WRITES]()
+    if route.grows_data and app[WRITE_GUARD].is_refusing:
+        app[WRITE_GUARD].refuse_writes()
     if route.query is not None and route.query is not NoQuery:
         request[QUERY] = read_query(request, route.query)
     return await handler(request)

@@ -47,7 +47,7 @@ class Query(NamedTuple):
 
     def values(self, name: str) -> Sequence[str]:
         """Return the values of a parameter, in order."""
-        return [value for each, value in self.pairs if each == name] if name in self.names else ()
+        return [value for each, value in self.pairs if each == name]
 
 
 def query_of(request: web.Request) -> Query:

@@ -199,7 +199,7 @@ class RequestLimits:
         """
         address = self.address_of(request)
         of_address = self._config.streams_per_address
-        if self.are_on and of_address and self.streams[address] >= of_address:
+        if of_address and self.streams[address] >= of_address and self.are_on:
             message = f"at most {of_address} open streams from one address"
             raise RateLimited(message, limit="streams_per_address", retry_after=STREAM_RETRY_SECONDS)
         return StreamPlace(self.streams, address)

@@ -266,11 +266,11 @@ def _written_start(request: web.Request, since: str | None, start_parameter: str
     than ``since``, and the last ``lastEventId`` is the newest. An empty one counts as absent.
     """
     header = request.headers.get(LAST_EVENT_ID_HEADER)
-    appended = query_of(request).values(LAST_EVENT_ID_PARAMETER)
     if header:
         return header, LAST_EVENT_ID_HEADER
-    if appended and appended[-1]:
-        return appended[-1], LAST_EVENT_ID_PARAMETER
+    query = query_of(request)
+    if LAST_EVENT_ID_PARAMETER in query.names and (appended := query.values(LAST_EVENT_ID_PARAMETER)[-1]):
+        return appended, LAST_EVENT_ID_PARAMETER
     return None if since is None else (since, start_parameter)
 
 
