@@ -21,7 +21,7 @@ from stream_server.hub.messages import Framing
 from stream_server.web.dialects.v1_framing import MEDIA_TYPE, V1FramingOptions, select_v1_framing
 from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, STORE
 from stream_server.web.http.body import read_content_type
-from stream_server.web.http.query import query_pairs
+from stream_server.web.http.query import query_of
 from stream_server.web.http.request_limits import LIMITS, rate_limit_headers
 from stream_server.web.http.responses import SERVER_NAME
 from stream_server.web.http.usual_request import begin_to_ask
@@ -190,7 +190,7 @@ async def read_token(request: web.Request) -> str:
     Raises Unauthorized if all are absent.
     """
     headers = request.headers.getall(hdrs.AUTHORIZATION, [])
-    is_in_url = not headers and any(name == TOKEN_PARAMETER for name, _ in query_pairs(request))
+    is_in_url = not headers and TOKEN_PARAMETER in query_of(request).names
     if is_in_url and request.app[CONFIG].v1_url_credentials != "on":
         raise Unauthorized("a token goes into the Authorization header: a URL is logged (--v1-url-credentials)")
     may_have_form = not headers and read_content_type(request).media_type in {"", FORM_MEDIA_TYPE}
