@@ -164,7 +164,7 @@ class Comments(Noun):
         Raises NotFound if the status is hidden from the user. Raises Forbidden ``not_yours`` if the status is in a
         group of users and the user is not a member.
         """
-        arguments = (message, msgspec.json.encode(message), *mention_arguments(extract_entities(message)))
+        arguments = (encode_json(message), *mention_arguments(extract_entities(message)))
         reply = await self._scripts.write("comment_create", idempotency_key, uid, status, *arguments)
         return await self._written(reply, "comment", partial(self.get, uid, str(position_of(reply).status_number)))
 
