@@ -203,6 +203,7 @@ async def test_a_draft_for_a_group_is_never_posted_to_everybody(site_api: Api, w
     await expect(window.page.locator(".composer .problem")).to_contain_text("cannot be reached")
     await window.button("Post").last.click()
     await expect(window.page.locator(".composer textarea")).to_have_value("")
+    await expect(window.page.locator(".composer select")).to_have_value("")
     found = await site_api.done("GET", f"/v1/groups/{group['id']}/statuses", token=token)
     assert [status["message"] for status in found["statuses"]] == ["for few"]
 

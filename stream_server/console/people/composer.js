@@ -66,13 +66,15 @@ export class Composer {
 
   async loadGroups() {
     if (!this.groups || this.hasGroups) return;
-    await told(this.problem, async () => {
+    this.hasGroups = true;
+    const error = await told(this.problem, async () => {
       const { groups } = await this.app.client.request("GET", "/v1/users/me/groups", { query: { count: 200 } });
-      const chosen = groups.find((group) => group.id === this.groups.value);
-      if (chosen) this.groups.lastElementChild.remove();
-      this.groups.append(...groups.map((group) => h("option", { value: group.id, selected: group === chosen }, `group: ${group.name}`)));
-      this.hasGroups = true;
+      const chosen = this.groups.value;
+      if (groups.some((group) => group.id === this.groups.lastElementChild.value)) this.groups.lastElementChild.remove(); // it has a name now
+      this.groups.append(...groups.map((group) => h("option", { value: group.id }, `group: ${group.name}`)));
+      this.groups.value = chosen;
     });
+    this.hasGroups = !error;
   }
 
   focus() {
