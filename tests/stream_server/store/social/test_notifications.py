@@ -5,6 +5,7 @@ import json
 import random
 from typing import Any
 
+import pytest
 import redis
 
 from stream_server.events.position import LOG_START
@@ -104,13 +105,31 @@ async def test_deleting_a_status_removes_notifications_of_its_reactions(
     assert [raw.zcard(keys.key_for("notices", uid)) for uid in (ann, bob, eve)] == [1, 0, 0]
 
 
-async def test_deleted_mentions_do_not_push_others_out(redis_url: str) -> None:
+async def do_and_undo(kind: str, store: Store, source: str, status: str) -> None:
+    """Notify Ann, the author of ``status``, by an action of this kind, and undo the action."""
+    posts: dict[str, dict[str, Any]] = {
+        "mention": {"message": "@ann"}, "reply": {"in_reply_to": status}, "repost": {"message": "", "origin": status},
+        "quote": {"origin": status},
+    }  # fmt: skip
+    if kind in posts:
+        await store.statuses.delete(source, (await People(store).status(source, **posts[kind]))["id"], new_key())
+    elif kind == "like":
+        await store.likes.like(source, status, new_key())
+        await store.likes.unlike(source, status, new_key())
+    else:
+        made = json.loads(await store.comments.create(source, status, "well", new_key()))
+        await store.comments.delete(source, made["id"], new_key())
+
+
+@pytest.mark.parametrize("kind", ["mention", "reply", "repost", "quote", "like", "comment"])
+async def test_what_was_undone_pushes_no_notification_out(redis_url: str, kind: str) -> None:
     async with open_store(redis_url, size_limits=SizeLimits(timeline_max=4)) as store:
         people = People(store)
         ann, bob, eve = [await people.user(login) for login in ("ann", "bob", "eve")]
+        status = (await people.status(ann, "mine"))["id"]
         await people.status(bob, "hi @ann")
         for _ in range(6):
-            await store.statuses.delete(eve, (await people.status(eve, "@ann"))["id"], new_key())
+            await do_and_undo(kind, store, eve, status)
         assert await kinds(store, ann) == ["mention"]
 
 

@@ -146,7 +146,7 @@ async def test_a_suspension_applies_to_the_user_or_the_author(store: Store, peop
     for one in made:
         assert (await decide(store, root, one["id"], ReportOutcome.SUSPENDED))["outcome"] == "suspended"
     assert (await store.sessions.get_token_status(TokenId(bob, "j"))).suspended
-    assert [entry.kind for entry in await store.log.read(LOG_START, 10)][-1:] == ["suspend"]
+    assert [entry.kind for entry in await store.log.read(LOG_START, 10)].count("suspend") == 1
     assert [json.loads(item)["id"] for item in items_of(await store.suspensions.list_suspended(PageRequest()))] == [bob]
 
 
