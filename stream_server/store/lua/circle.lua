@@ -6,8 +6,8 @@ local MAX_GROUP_MEMBERS = 5000
 local MAX_INVITATIONS = 1000
 local MAX_UNANSWERED_INVITATIONS = 3
 
--- A list or a group with this key, or nil. A list has `private` ('1' or '0'), a group has `kind`. The texts are kept twice:
--- as they are, and encoded for the JSON.
+-- A list or a group with this key, or nil. A list has `private` ('1' or '0'), a group has `kind`. The texts are kept as
+-- JSON.
 local function find_circle(key, id)
   local kept = redis.call('HMGET', key .. id, 'uid', 'private', 'kind', 'name_json', 'description_json', 'members',
     'created')
@@ -27,12 +27,12 @@ end
 
 -- Appends the entry of a new list or group (`noun`) and stores it. `trait` is its field 'private' or 'kind'. Returns the
 -- position, the JSON and the time.
-local function create_circle(noun, key, trait, circle, name, description, audience, ms, seq, n)
+local function create_circle(noun, key, trait, circle, audience, ms, seq, n)
   local json = circle_json(circle)
   local position, now = append_entry(noun .. '_create', audience, '{"wire":{"' .. noun .. '":' .. json .. '}}', ms, seq, n)
-  redis.call('HSET', key .. circle.id, 'id', circle.id, 'uid', circle.uid, trait, circle[trait], 'name', name,
-    'description', description, 'name_json', circle.name_json, 'description_json', circle.description_json,
-    'members', to_text(circle.members), 'created', now)
+  redis.call('HSET', key .. circle.id, 'id', circle.id, 'uid', circle.uid, trait, circle[trait],
+    'name_json', circle.name_json, 'description_json', circle.description_json, 'members', to_text(circle.members),
+    'created', now)
   return position, json, now
 end
 
@@ -94,12 +94,12 @@ local function change_list_too(kind, list, user, position)
 end
 
 -- Creates a list; `private` is '1' or '0'. Reply: position; JSON of the list.
-function deed.list_create(uid, private, name, description, name_json, description_json)
+function deed.list_create(uid, private, name_json, description_json)
   if redis.call('ZCARD', KEY.lists .. uid) >= MAX_LISTS then refuse('TOO_MANY lists') end
   local ms, seq, n = next_position()
   local list = {id = make_id(ms, seq), uid = uid, private = private, name_json = name_json,
     description_json = description_json, members = 0, created = ms}
-  local position, json = create_circle('list', KEY.list, 'private', list, name, description, 'users:' .. uid, ms, seq, n)
+  local position, json = create_circle('list', KEY.list, 'private', list, 'users:' .. uid, ms, seq, n)
   redis.call('ZADD', KEY.lists .. uid, list.id, list.id)
   return keep_reply(position, json)
 end
@@ -190,13 +190,13 @@ local function change_group_member(kind, group, user, ms, seq, n)
 end
 
 -- Creates a group with its owner as first member. Reply: position; JSON of the group.
-function deed.group_create(uid, kind, name, description, name_json, description_json)
+function deed.group_create(uid, kind, name_json, description_json)
   if redis.call('ZCARD', KEY.groups .. uid) >= MAX_GROUPS then refuse('TOO_MANY groups') end
   local ms, seq, n = next_position()
   local id = make_id(ms, seq)
   local group = {id = id, uid = uid, kind = kind, name_json = name_json, description_json = description_json, members = 1,
     created = ms}
-  local position, json, now = create_circle('group', KEY.group, 'kind', group, name, description, 'group:' .. id, ms, seq, n)
+  local position, json, now = create_circle('group', KEY.group, 'kind', group, 'group:' .. id, ms, seq, n)
   set_member(KEY.joined .. id, uid, now)
   set_member(KEY.groups .. uid, id, now)
   trim_ended(uid)

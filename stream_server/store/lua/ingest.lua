@@ -167,7 +167,7 @@ function line.ingest_user(foreign_id, login)
     redis.call('SADD', KEY.protected, id)
   end
   redis.call('HSET', FOREIGN_USERS, foreign_id, id)
-  store_user(id, login, who.card, ms, 'name', name)
-  store_profile(who, 5)
+  store_user(id, login, who.card, ms)
+  store_profile(who)
   return keep(position, 'created', who)
 end

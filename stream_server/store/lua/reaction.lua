@@ -74,10 +74,10 @@ function deed.unfavorite(uid, id)
 end
 
 -- Adds a user's comment to a status, and notifies the status's author and the mentioned users. `json` is the message as
--- JSON. ARGV has from 7 on what resolve_mentions says. Reply: position; JSON of the comment.
-function write.comment_create(uid, status, message, json)
+-- JSON. ARGV has from 6 on what resolve_mentions says. Reply: position; JSON of the comment.
+function write.comment_create(uid, status, json)
   local actor, row = require_active_user(uid), require_reactable_status(uid, status)
-  local entities, mentioned = resolve_mentions(uid, 7)
+  local entities, mentioned = resolve_mentions(uid, 6)
   local ms, seq, n = next_position()
   local id = make_id(ms, seq)
   json = '{"id":"' .. id .. '","uid":"' .. uid .. '","login":"' .. actor.login .. '","status":"' .. status
@@ -86,8 +86,8 @@ function write.comment_create(uid, status, message, json)
   local body = '{"wire":{"comment":' .. json .. ',"status":' .. embedded_json(row) .. '}}'
   local audience = reaction_audience(uid, row)
   local position, now = append_entry('comment', audience, body, ms, seq, n)
-  redis.call('HSET', KEY.comment .. id, 'id', id, 'uid', uid, 'login', actor.login, 'status', status, 'message', message,
-    'posted', now, 'json', json, 'mentioned', table.concat(mentioned, ' '), 'audience', audience)
+  redis.call('HSET', KEY.comment .. id, 'uid', uid, 'status', status, 'json', json, 'mentioned',
+    table.concat(mentioned, ' '), 'audience', audience)
   redis.call('ZADD', KEY.comments .. status, id, id)
   redis.call('HINCRBY', KEY.status .. status, 'comments', 1)
 

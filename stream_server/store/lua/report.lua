@@ -36,7 +36,7 @@ function deed.report_create(uid, user, status, reason, note)
   if open then return keep_reply('unchanged', open) end
   local ms, seq = next_position()
   local id = make_id(ms, seq)
-  redis.call('HSET', KEY.report .. id, 'id', id, 'uid', uid, 'user', user, 'status', status, 'reason', reason, 'note', note,
+  redis.call('HSET', KEY.report .. id, 'uid', uid, 'user', user, 'status', status, 'reason', reason, 'note', note,
     'posted', to_text(ms))
   store_pair(ms, seq)
   redis.call('HSET', KEY.filed, name, id)

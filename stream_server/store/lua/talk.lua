@@ -32,21 +32,21 @@ end
 -- Opens a talk. Two users have only one talk with each other: opening it again returns it. The first log entry comes with
 -- the first message, so the talk's id comes from the clock and needs no log number. For users who do not follow the one who
 -- opens it, the talk is a request, until they answer it. Until then the same user cannot open another talk with them.
--- `name_json` is 'null' for none. ARGV has from 6 on the other users. Reply: id of a new talk, or `unchanged`; id of the
+-- `name_json` is 'null' for none. ARGV has from 5 on the other users. Reply: id of a new talk, or `unchanged`; id of the
 -- talk.
-function deed.talk_open(uid, name_json, name)
-  for at = 6, #ARGV do
+function deed.talk_open(uid, name_json)
+  for at = 5, #ARGV do
     if not can_contact(uid, ARGV[at]) then refuse('NOT_FOUND user people') end
   end
   local pair, known
-  if #ARGV == 6 then
-    local one, other = uid, ARGV[6]
+  if #ARGV == 5 then
+    local one, other = uid, ARGV[5]
     if tonumber(one) > tonumber(other) then one, other = other, one end
     pair = KEY.pair .. one .. ':' .. other
     known = redis.call('GET', pair)
   end
   local knows = {}
-  for at = 6, #ARGV do
+  for at = 5, #ARGV do
     knows[at] = not ASK_STRANGERS or redis.call('ZSCORE', KEY.following .. ARGV[at], uid)
     if not known and not knows[at] and redis.call('ZSCORE', KEY.strangers .. ARGV[at], uid) then
       refuse('UNANSWERED talks people')
@@ -57,12 +57,12 @@ function deed.talk_open(uid, name_json, name)
     return keep_reply('unchanged', known)
   end
   local ms, seq = next_position()
-  local id, people = make_id(ms, seq), {uid, unpack(ARGV, 6)}
+  local id, people = make_id(ms, seq), {uid, unpack(ARGV, 5)}
   store_pair(ms, seq)
-  redis.call('HSET', KEY.talk .. id, 'id', id, 'uid', uid, 'people', table.concat(people, ' '), 'name_json', name_json,
-    'name', name, 'created', to_text(ms))
+  redis.call('HSET', KEY.talk .. id, 'uid', uid, 'people', table.concat(people, ' '), 'name_json', name_json, 'created',
+    to_text(ms))
   redis.call('ZADD', KEY.talks .. uid, id, id)
-  for at = 6, #ARGV do
+  for at = 5, #ARGV do
     redis.call('ZADD', (knows[at] and KEY.talks or KEY.talk_requests) .. ARGV[at], id, id)
     if not knows[at] then redis.call('ZADD', KEY.strangers .. ARGV[at], id, uid) end
   end
@@ -86,7 +86,7 @@ end
 
 -- Sends a message, which also accepts the talk. Of a talk of two, the other user must be one whom the sender can contact.
 -- Reply: position; JSON of the message.
-function write.talk_send(uid, talk_id, message_json, message)
+function write.talk_send(uid, talk_id, message_json)
   local actor, people = require_active_user(uid), find_own_people(uid, talk_id) or refuse('NOT_FOUND talk id')
   if #people == 2 then
     local other = people[1] == uid and people[2] or people[1]
@@ -107,9 +107,8 @@ function write.talk_send(uid, talk_id, message_json, message)
   local json = '{"id":"' .. id .. '","talk":"' .. talk_id .. '","uid":"' .. uid .. '","login":"' .. actor.login
     .. '","message":' .. message_json .. ',"posted":"' .. to_iso8601(ms) .. '"}'
   local audience, body = 'users:' .. table.concat(listeners, ','), '{"wire":{"message":' .. json .. '}}'
-  local position, now = append_entry('message', audience, body, ms, seq, n)
-  redis.call('HSET', KEY.message .. id, 'id', id, 'talk', talk_id, 'uid', uid, 'login', actor.login, 'message', message,
-    'posted', now, 'json', json)
+  local position = append_entry('message', audience, body, ms, seq, n)
+  redis.call('HSET', KEY.message .. id, 'talk', talk_id, 'uid', uid, 'json', json)
   redis.call('ZADD', KEY.messages .. talk_id, id, id)
   accept_talk(uid, talk_id, id)
   for _, other in ipairs(listeners) do

@@ -98,19 +98,19 @@ function write.user_create(login, lower, email, card)
 end
 
 -- Creates users without password and e-mail address, for an administrator ('' for the command line). An existing login
--- gets its user. ARGV has from 4 on login, login in lower case, name and profile card of each user.
+-- gets its user. ARGV has from 4 on login, login in lower case and profile card of each user.
 -- Reply: for each user `<id>+` if it is new, `<id>=` if the login existed.
 function write.users_create(admin)
   local ms, seq = next_position()
   local outcomes = {}
-  for i = 4, #ARGV, 4 do
+  for i = 4, #ARGV, 3 do
     local known = redis.call('HGET', KEY.logins, ARGV[i + 1])
     if known then
       outcomes[#outcomes + 1] = known .. '='
     else
       local id = make_id(ms, seq)
       store_pair(ms, seq)
-      store_user(id, ARGV[i], ARGV[i + 3], ms, 'name', ARGV[i + 2])
+      store_user(id, ARGV[i], ARGV[i + 2], ms)
       outcomes[#outcomes + 1] = id .. '+'
       ms, seq = next_time_and_seq(ms, seq)
     end
@@ -122,13 +122,13 @@ end
 
 -- Finds the user of an issuer's subject, or creates one. The first of the logins that is free becomes the user's login.
 -- An e-mail address of another user is left out: whoever can choose an address elsewhere must not get an account here.
--- `email` is '' for none. ARGV has from 8 on logins. Reply: the user's id.
-function run.subject_user(subject, email, lower_email, name, card)
+-- `email` is '' for none. ARGV has from 7 on logins. Reply: the user's id.
+function run.subject_user(subject, email, lower_email, card)
   local known = redis.call('HGET', KEY.subjects, subject)
   if known then return {0, known} end
   local ms, seq = next_position()
   local id, login = make_id(ms, seq), nil
-  for at = 8, #ARGV do
+  for at = 7, #ARGV do
     if redis.call('HEXISTS', KEY.logins, ARGV[at]:lower()) == 0 then
       login = ARGV[at]
       break
@@ -136,7 +136,7 @@ function run.subject_user(subject, email, lower_email, name, card)
   end
   store_pair(ms, seq)
   redis.call('HSET', KEY.subjects, subject, id)
-  store_user(id, login or 'u' .. id, card, ms, 'name', name, 'subject', subject)
+  store_user(id, login or 'u' .. id, card, ms, 'subject', subject)
   if email ~= '' and redis.call('HEXISTS', KEY.emails, lower_email) == 0 then
     redis.call('HSET', KEY.emails, lower_email, id)
     redis.call('HSET', KEY.user .. id, 'email', email)
@@ -155,8 +155,8 @@ function write.scopes_grant(admin, uid, scopes)
 end
 
 -- Makes the card and `protected` of `who`: of `values`, with those of ARGV in their place. ARGV has from `at` on: name,
--- bio, url, place, lang and protected as JSON ('' to keep a value), then fields and values of the hash ('' to remove a
--- field). The last of the values is the end of the card: the id that another site gave the user.
+-- bio, url, place, lang and protected as JSON ('' to keep a value). The last of the values is the end of the card: the id
+-- that another site gave the user.
 local function fill_card(who, values, at)
   for n = 1, 6 do
     values[n] = ARGV[at + n - 1] ~= '' and ARGV[at + n - 1] or values[n]
@@ -165,17 +165,9 @@ local function fill_card(who, values, at)
   who.protected = values[6] == 'true'
 end
 
--- Stores the card and the fields of ARGV (see fill_card).
-local function store_profile(who, at)
-  local key, fields = KEY.user .. who.id, {'card', who.card}
-  for n = at + 6, #ARGV, 2 do
-    if ARGV[n + 1] == '' then
-      redis.call('HDEL', key, ARGV[n])
-    else
-      fields[#fields + 1], fields[#fields + 2] = ARGV[n], ARGV[n + 1]
-    end
-  end
-  redis.call('HSET', key, unpack(fields))
+-- Stores what fill_card has made.
+local function store_profile(who)
+  redis.call('HSET', KEY.user .. who.id, 'card', who.card, 'protected', who.protected and '1' or '0')
 end
 
 -- Appends an entry about a user whom everybody sees. Returns the position.
@@ -201,7 +193,7 @@ local function change_profile(who, at, rest)
   if table.concat(values, ',', 1, 5) .. values[7] ~= before then
     position = append_user_entry('user_update', who, next_position())
   end
-  if position then store_profile(who, at) end
+  if position then store_profile(who) end
   return position
 end
 

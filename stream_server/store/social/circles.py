@@ -6,23 +6,82 @@ among themselves. A group is public, private, or for announcements of its owner.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import ClassVar
 
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import Member, Page, PageRequest
 from stream_server.store.reads import circles
 from stream_server.store.reads.users import show_users
 from stream_server.store.redis.scripts import WriteReply, position_of
-from stream_server.store.social.noun import Noun, encode_json, flag_text, hash_fields_with_json
+from stream_server.store.social.noun import Noun, encode_json, flag_text
 from stream_server.store.timelines.syndication import TimelineChange
 
 
-class Lists(Noun):
+class Circles(Noun):
+    """What lists and groups have in common.
+
+    Methods that take an id raise NotFound if the user may not see the list or group. Methods reserved for the owner
+    raise Forbidden ``not_yours`` for other users.
+
+    Attributes:
+        noun: ``list`` or ``group``, as the scripts and the log's entries say it.
+        of_user: The set of a user's circles, as `store/keys.py` names it: the lists that the user owns, or the groups
+            in which the user is.
+        members: The set of a circle's members.
+    """
+
+    noun: ClassVar[str]
+    of_user: ClassVar[str]
+    members: ClassVar[str]
+
+    async def update(
+        self, uid: str, circle: str, changes: Mapping[str, str | bool], idempotency_key: IdempotencyKey
+    ) -> bytes:
+        """Change a name, a description, or whether a list is ``private``. Returns the list or group as JSON.
+
+        Adds no log entry if nothing changes. The kind of a group cannot change, because a change could publish what its
+        members wrote in private.
+        """
+        fields: list[str | bytes] = []
+        for name, value in changes.items():
+            fields += (name, flag_text(value)) if isinstance(value, bool) else (f"{name}_json", encode_json(value))
+        reply = await self._scripts.write("circle_update", idempotency_key, uid, circle, self.noun, *fields)
+        return await self._written_circle(reply, uid, circle)
+
+    async def get(self, viewer: str, circle: str) -> bytes:
+        """Return a list or a group of users as JSON. Raises NotFound if the viewer may not see it."""
+        return (await circles.require(self._sight(viewer), self.noun, circle)).json()
+
+    async def list_members(self, viewer: str, circle: str, page_request: PageRequest) -> Page:
+        """Return the members as JSON, the last added first. Each has ``since``, the time when the user was added."""
+        sight = self._sight(viewer)
+        admit = partial(circles.require, sight, self.noun, circle)
+        return await self._page(self.members, circle, page_request, show_users(sight), admit=admit)
+
+    async def _list_of_user(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
+        sight = self._sight(viewer)
+        show = circles.show_circles(sight, self.noun)
+        return await self._page(self.of_user, uid, page_request, show, gate=sight.gate(uid, "user id"))
+
+    async def _create(
+        self, script: str, uid: str, trait: str, name: str, description: str, idempotency_key: IdempotencyKey
+    ) -> bytes:
+        """Create a list or a group. ``trait`` is the kind of a group, or whether a list is private ("1" or "0")."""
+        texts = (encode_json(name), encode_json(description))
+        reply = await self._scripts.write(script, idempotency_key, uid, trait, *texts)
+        return await self._written_circle(reply, uid, str(position_of(reply).status_number))
+
+    async def _written_circle(self, reply: WriteReply, uid: str, circle: str) -> bytes:
+        return await self._written(reply, self.noun, partial(self.get, uid, circle))
+
+
+class Lists(Circles):
     """Changes and reads lists. A user has at most 100 lists, and a list at most 5,000 members.
 
-    Methods that take a list's id raise NotFound if the user may not see the list: if it is another user's private list,
-    or its owner blocks the user or is suspended. Methods that change a list raise Forbidden ``not_yours`` if it belongs
-    to another user.
+    A user may not see another user's private list, and no list of an owner who blocks the user or is suspended.
     """
+
+    noun, of_user, members = "list", "lists", "members"
 
     async def create(
         self,
@@ -33,35 +92,15 @@ class Lists(Noun):
         idempotency_key: IdempotencyKey,
     ) -> bytes:
         """Create a list. Returns the list as JSON. Raises TooLarge ``too_many`` if the user has 100 lists."""
-        texts = (name, description, encode_json(name), encode_json(description))
-        reply = await self._scripts.write("list_create", idempotency_key, uid, flag_text(private), *texts)
-        return await self._written_list(reply, uid, str(position_of(reply).status_number))
-
-    async def update(
-        self, uid: str, list_id: str, changes: Mapping[str, str | bool], idempotency_key: IdempotencyKey
-    ) -> bytes:
-        """Change a list's name, description or ``private``. Returns its JSON. Adds no log entry if nothing changes."""
-        fields = hash_fields_with_json(**{name: text for name, text in changes.items() if isinstance(text, str)})
-        for name, flag in changes.items():
-            if isinstance(flag, bool):
-                fields += (name, flag_text(flag))
-        reply = await self._scripts.write("circle_update", idempotency_key, uid, list_id, "list", *fields)
-        return await self._written_list(reply, uid, list_id)
+        return await self._create("list_create", uid, flag_text(private), name, description, idempotency_key)
 
     async def delete(self, uid: str, list_id: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a list. The list disappears at once. A background job deletes its timeline and its members later."""
         await self._scripts.write("list_delete", idempotency_key, uid, list_id)
 
-    async def get(self, viewer: str, list_id: str) -> bytes:
-        """Return a list of users as JSON. Raises NotFound if the viewer may not see the list."""
-        return (await circles.require(self._sight(viewer), "list", list_id)).json()
-
     async def list_owned(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return the lists that a user owns as JSON, newest first. Private lists are included only for their owner."""
-        sight = self._sight(viewer)
-        return await self._page(
-            "lists", uid, page_request, circles.show_circles(sight, "list"), gate=sight.gate(uid, "user id")
-        )
+        return await self._list_of_user(viewer, uid, page_request)
 
     async def list_containing(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the lists that have ``uid`` as member and that the viewer may see, latest addition first.
@@ -93,12 +132,6 @@ class Lists(Noun):
         """
         return await self._change_member("list_remove", "remove", uid, list_id, member, idempotency_key)
 
-    async def list_members(self, viewer: str, list_id: str, page_request: PageRequest) -> Page:
-        """Return the members of a list as JSON, latest addition first. Each has ``since``, the time of the addition."""
-        sight = self._sight(viewer)
-        admit = partial(circles.require, sight, "list", list_id)
-        return await self._page("members", list_id, page_request, show_users(sight), admit=admit)
-
     async def _change_member(
         self, kind: str, mode: str, uid: str, list_id: str, member: str, idempotency_key: IdempotencyKey
     ) -> bytes:
@@ -106,52 +139,27 @@ class Lists(Noun):
         if not reply.is_repeat:  # the first write has enqueued the job of the timeline
             _, fence, newest_ids = reply.first_time_extra
             await self._syndication.apply_changes(TimelineChange("list", list_id, member, mode, fence, newest_ids))
-        return await self._written_list(reply, uid, list_id)
-
-    async def _written_list(self, reply: WriteReply, uid: str, list_id: str) -> bytes:
-        return await self._written(reply, "list", partial(self.get, uid, list_id))
+        return await self._written_circle(reply, uid, list_id)
 
 
-class Groups(Noun):
+class Groups(Circles):
     """Changes and reads groups. A group has at most 5,000 members, and a user is in at most 1,000 groups.
 
-    Methods that take a group's id raise NotFound if the user may not see the group. Members see their groups. Other
-    users see a group unless it is private, or its owner blocks them or is suspended. Methods reserved for the owner
-    raise Forbidden ``not_yours`` for other users.
+    Members see their groups. Other users see a group unless it is private, or its owner blocks them or is suspended.
     """
+
+    noun, of_user, members = "group", "groups", "joined"
 
     async def create(self, uid: str, name: str, kind: str, description: str, idempotency_key: IdempotencyKey) -> bytes:
         """Create a ``public``, ``private`` or ``announcement`` group with its owner ``uid`` as first member.
 
         Returns the group as JSON. Raises TooLarge ``too_many`` if the owner is in 1,000 groups already.
         """
-        texts = (name, description, encode_json(name), encode_json(description))
-        reply = await self._scripts.write("group_create", idempotency_key, uid, kind, *texts)
-        return await self._written_group(reply, uid, str(position_of(reply).status_number))
-
-    async def update(self, uid: str, group: str, changes: Mapping[str, str], idempotency_key: IdempotencyKey) -> bytes:
-        """Change a group's ``name`` or ``description``. Returns its JSON. Adds no log entry if nothing changes.
-
-        The kind of a group cannot change, because a change could publish what its members wrote in private.
-        """
-        fields = hash_fields_with_json(**changes)
-        reply = await self._scripts.write("circle_update", idempotency_key, uid, group, "group", *fields)
-        return await self._written_group(reply, uid, group)
+        return await self._create("group_create", uid, kind, name, description, idempotency_key)
 
     async def delete(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> None:
         """Delete a group. The statuses posted in it remain, but only their authors can still see them."""
         await self._scripts.write("group_delete", idempotency_key, uid, group)
-
-    async def get(self, viewer: str, group: str) -> bytes:
-        """Return a group of users as JSON. Raises NotFound if the viewer may not see the group."""
-        return (await circles.require(self._sight(viewer), "group", group)).json()
-
-    async def list_joined(self, viewer: str, uid: str, page_request: PageRequest) -> Page:
-        """Return, as JSON, the groups that have ``uid`` as member and that the viewer may see, last joined first."""
-        sight = self._sight(viewer)
-        return await self._page(
-            "groups", uid, page_request, circles.show_circles(sight, "group"), gate=sight.gate(uid, "user id")
-        )
 
     async def list_invitations(self, uid: str, page_request: PageRequest) -> Page:
         """Return, as JSON, the groups to which a user is invited, last invited first."""
@@ -163,6 +171,10 @@ class Groups(Noun):
             return [group.json() if group and contacts[group.owner] else None for group in found]
 
         return await self._page("invitations", uid, page_request, show)
+
+    async def list_joined(self, uid: str, page_request: PageRequest) -> Page:
+        """Return, as JSON, the groups in which a user is, last joined first."""
+        return await self._list_of_user(uid, uid, page_request)
 
     async def join(self, uid: str, group: str, idempotency_key: IdempotencyKey) -> bytes:
         """Join a public group; return its JSON. Raises TooLarge above 5,000 members, or 1,000 groups of the user."""
@@ -186,18 +198,9 @@ class Groups(Noun):
         ``unanswered`` if three invitations of ``uid`` wait for the member's answer.
         """
         reply = await self._scripts.write("group_join", idempotency_key, uid, group, member)
-        return await self._written_group(reply, uid, group), reply.value.endswith(b"invited")
+        return await self._written_circle(reply, uid, group), reply.value.endswith(b"invited")
 
     async def remove_member(self, uid: str, group: str, member: str, idempotency_key: IdempotencyKey) -> bytes:
         """Remove ``member`` from a group of ``uid``; return the group's JSON. Raises BadRequest for the owner."""
         reply = await self._scripts.write("group_leave", idempotency_key, uid, group, member)
-        return await self._written_group(reply, uid, group)
-
-    async def list_members(self, viewer: str, group: str, page_request: PageRequest) -> Page:
-        """Return the members of a group as JSON, last joined first. Each has ``since``, the time of joining."""
-        sight = self._sight(viewer)
-        admit = partial(circles.require, sight, "group", group)
-        return await self._page("joined", group, page_request, show_users(sight), admit=admit)
-
-    async def _written_group(self, reply: WriteReply, uid: str, group: str) -> bytes:
-        return await self._written(reply, "group", partial(self.get, uid, group))
+        return await self._written_circle(reply, uid, group)

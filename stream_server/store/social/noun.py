@@ -30,11 +30,6 @@ def flag_text(value: bool) -> str:  # noqa: FBT001 - the only parameter
     return "1" if value else "0"
 
 
-def hash_fields_with_json(**texts: str) -> list[str | bytes]:
-    """Return names and values for a Redis hash. Each text gives two: ``<name>`` as it is, ``<name>_json`` as JSON."""
-    return [item for name, text in texts.items() for item in (name, text, f"{name}_json", encode_json(text))]
-
-
 def mention_arguments(entities: Entities) -> list[str | bytes | int]:
     """Return the mentions of a text as arguments for ``resolve_mentions`` (``lua/notification.lua``).
 

@@ -45,8 +45,7 @@ class Talks(Noun):
         if uid in others or not others:
             raise BadRequest("must name at least one other user, and not yourself", param="people")
         talk_name = name if len(others) > 1 else None
-        names = (encode_json(talk_name), talk_name or "")
-        reply = await self._scripts.write("talk_open", idempotency_key, uid, *names, *others)
+        reply = await self._scripts.write("talk_open", idempotency_key, uid, encode_json(talk_name), *others)
         if reply.is_repeat:  # then as now but for its messages, which it had none of
             talk = msgspec.json.decode(await self.get(uid, reply.value.decode()))
             return encode_json({name: talk[name] for name in _NEW_TALK_MEMBERS} | {"unread": 0}), True
@@ -81,7 +80,7 @@ class Talks(Noun):
         users, raises NotFound if one of them blocks the other or is suspended. Raises Forbidden ``unanswered`` after
         three messages that none of the others has answered, if the talk is a request for all of them.
         """
-        reply = await self._scripts.write("talk_send", idempotency_key, uid, talk, encode_json(message), message)
+        reply = await self._scripts.write("talk_send", idempotency_key, uid, talk, encode_json(message))
         if not reply.is_repeat:
             json: bytes = reply.first_time_extra[0]
             return json

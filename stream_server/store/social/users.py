@@ -12,7 +12,7 @@ from stream_server.errors import NotFound
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.reads.users import UserRow, read_own, read_rows
-from stream_server.store.social.noun import Noun, encode_json, flag_text
+from stream_server.store.social.noun import Noun, encode_json
 
 USERS_PER_CALL = 200
 """Users that one script call creates. The call takes a few milliseconds, in which Redis does nothing else."""
@@ -58,7 +58,7 @@ class Users(Noun):
         """Create a user. Returns the user as JSON with e-mail. Raises Conflict ``login_taken`` or ``email_taken``."""
         card = ProfileCard(name).json_members()
         names = (login, login.lower(), email.lower())
-        fields = ("name", name, "email", email, "password", password_hash)
+        fields = ("email", email, "password", password_hash)
         reply = await self._scripts.write("user_create", idempotency_key, *names, card, *fields)
         if reply.is_repeat:
             return await self.get_own(reply.value.decode())
@@ -141,7 +141,7 @@ class Users(Noun):
 
         The user gets the first free one of ``logins``, and the e-mail address unless another user has it.
         """
-        arguments = (subject, email, email.lower(), name, ProfileCard(name).json_members())
+        arguments = (subject, email, email.lower(), ProfileCard(name).json_members())
         _, uid = await self._scripts.call("subject_user", keys.META, *arguments, *logins)
         return str(uid.decode())
 
@@ -188,21 +188,15 @@ class Users(Noun):
     ) -> list[CreatedUser]:
         fields: list[str | bytes] = []
         for login, name in users:
-            fields += (login, login.lower(), name, ProfileCard(name).json_members())
+            fields += (login, login.lower(), ProfileCard(name).json_members())
         reply = await self._scripts.write("users_create", idempotency_key, admin, *fields)
         outcomes = reply.value.decode().split(" ")
         return [CreatedUser(o[:-1], login, o[-1] == "+") for o, (login, _) in zip(outcomes, users, strict=True)]
 
 
-def profile_arguments(changes: Mapping[str, str | bool | None]) -> list[str | bytes]:
+def profile_arguments(changes: Mapping[str, str | bool | None]) -> list[bytes]:
     """Return the arguments of a script that changes a profile (``fill_card`` of ``lua/user.lua``).
 
     ``changes`` maps names of :class:`ProfileCard` members to new values; None removes a value.
     """
-    members = [encode_json(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__]
-    return [*members, *(part for name, value in changes.items() for part in (name, _to_hash_value(value)))]
-
-
-def _to_hash_value(value: str | bool | None) -> str:  # noqa: FBT001 - a value, not a switch
-    # The script removes a field whose value is empty.
-    return flag_text(value) if isinstance(value, bool) else value or ""
+    return [encode_json(changes[name]) if name in changes else b"" for name in ProfileCard.__struct_fields__]

@@ -76,12 +76,6 @@ class GroupPage(paging.PageAnswer):
     groups: list[Group]
 
 
-async def list_own(request: web.Request) -> web.Response:
-    """``GET /v1/users/me/groups``: list the groups of which the caller is a member, last joined first."""
-    asked, uid = paging.read_page_request(request), request[CLAIMS].sub
-    return page_response("groups", await request.app[STORE].groups.list_joined(uid, uid, asked))
-
-
 async def add_member(request: web.Request) -> web.Response:
     """``PUT /v1/groups/{id}/members/{uid}``: join (uid ``me``), or add a user to the caller's private group.
 
@@ -203,7 +197,8 @@ ROWS: tuple[Route, ...] = (
           extra_error_statuses=(413,), limits=CONTACT_LIMITS),
     write("DELETE", "/v1/lists/{id}/members/{uid}", "lists.remove_member",
           "Remove a user from a list of the caller; repeating has no effect.", response=List),
-    Route("GET", "/v1/users/me/groups", list_own, "read", PageQuery, response=GroupPage),
+    page("/v1/users/me/groups", "groups.list_own",
+         "List the groups of which the caller is a member, last joined first.", GroupPage, call="groups.list_joined"),
     page("/v1/users/me/invitations", "groups.list_invitations",
          "List the groups to which the caller is invited, last invited first.", GroupPage),
     send("POST", "/v1/groups", "groups.create", "Create a group; the caller owns it and is its first member.",

@@ -161,7 +161,7 @@ class _Reader:
         relations, times = world.relations, world.timelines
         yield from self.lists(OWN)
         yield self.one("users.get_own", shapes.user, lambda: self._user(viewer))
-        joined = store.groups.list_joined(viewer, viewer, ALL)
+        joined = store.groups.list_joined(viewer, ALL)
         yield Reading("groups", joined, IDS, lambda: world.groups.of(viewer))
         if not world.notices.overflowed(viewer):
             yield Reading(
