@@ -19,7 +19,7 @@ ACTIONS: dict[str, Action] = {
     "get": lambda s, who, status: s.statuses.get(who, status),
     "like": lambda s, who, status: s.likes.like(who, status, new_key()),
     "unlike": lambda s, who, status: s.likes.unlike(who, status, new_key()),
-    "has liked": lambda s, who, status: s.likes.has_liked(who, status, who),
+    "has liked": lambda s, who, status: s.likes.has_liked(who, status),
     "who likes": lambda s, who, status: s.likes.list_likers(who, status, PageRequest()),
     "keep": lambda s, who, status: s.favorites.add(who, status, new_key()),
     "drop": lambda s, who, status: s.favorites.remove(who, status, new_key()),
