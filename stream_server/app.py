@@ -115,7 +115,7 @@ async def running_application(config: Config, workers: WorkerSockets = ONLY_PROC
     app[app_keys.SHUTDOWN] = ReconnectSpread(config.retry_spread_seconds, random.Random())
     services = _make_background_services(store, config, hub, directory)
     app[app_keys.READINESS_CHECK] = _readiness(hub, feed, services)
-    app[app_keys.REFUSE_WRITES], app[app_keys.TRENDS] = services.write_guard.refuse_writes, services.trends
+    app[app_keys.WRITE_GUARD], app[app_keys.TRENDS] = services.write_guard, services.trends
     _add_operations(app, feed, services, workers)
     routes.add_routes(app)
     hub.start()

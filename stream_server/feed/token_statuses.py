@@ -14,6 +14,7 @@ memory only if it has certainly received the log up to two intervals of the cana
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -62,6 +63,7 @@ class TokenStatuses:
         self._heard_until = heard_until
         self._max_unheard_seconds = max_unheard_seconds
         self._monotonic = monotonic
+        self._believed_until = -math.inf
         self._users: dict[str, dict[TokenId, tuple[TokenStatus, float]]] = {}
         self._changes = 0
 
@@ -79,7 +81,9 @@ class TokenStatuses:
         if tokens is None or known is None:
             return None
         now = self._monotonic()
-        if now >= known[1] or now - self._heard_until() > self._max_unheard_seconds:
+        if now > self._believed_until:
+            self._believed_until = self._heard_until() + self._max_unheard_seconds
+        if now >= known[1] or now > self._believed_until:
             return None
         del self._users[token.uid]  # puts the user behind all that have sent nothing since
         self._users[token.uid] = tokens
@@ -93,6 +97,7 @@ class TokenStatuses:
         self._changes += 1
         if user_id is None:
             self._users.clear()
+            self._believed_until = -math.inf
         else:
             self._users.pop(user_id, None)
 

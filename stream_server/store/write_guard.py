@@ -111,12 +111,13 @@ class WriteGuard:
     Attributes:
         state: The state of Redis at the last check.
         is_nearly_full: Whether writes are refused because Redis is nearly full.
+        is_refusing: Whether writes are refused, for this or for another reason.
     """
 
     def __init__(self, redis_state: RedisStateReader, write_replicas: int) -> None:
         """``write_replicas`` is the number of replicas that must confirm each write."""
         self.state = RedisState(replicas=write_replicas)
-        self.is_nearly_full = False
+        self.is_nearly_full = self.is_refusing = False
         self._redis_state = redis_state
         self._write_replicas = write_replicas
         self._lacking_checks = 0
@@ -147,6 +148,7 @@ class WriteGuard:
         self.state = await self._redis_state.read()
         self._judge_memory()
         self._judge_replicas()
+        self.is_refusing = self.is_nearly_full or self._lacking_checks >= LACKING_CHECKS
 
     def _judge_memory(self) -> None:
         share, was_full = self.state.used_share, self.is_nearly_full

@@ -1,7 +1,5 @@
 """The other commit of a comparison."""
 
-import subprocess
-
 import pytest
 
 from bench import against
@@ -18,9 +16,3 @@ def test_a_commit_is_copied_and_removed(monkeypatch: pytest.MonkeyPatch) -> None
         assert other.name
         assert other.python == "python"
     assert not other.folder.exists()
-
-
-def test_an_unknown_commit_is_an_error() -> None:
-    """Nothing is measured then."""
-    with pytest.raises(subprocess.CalledProcessError), against.checkout("no-such-commit"):
-        pass

@@ -19,7 +19,7 @@ from stream_server.store.redis import protocol
 from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.replica_router import ReplicaRouter
-from stream_server.store.redis.scripts import Scripts
+from stream_server.store.redis.scripts import Scripts, parse_reply_position
 from stream_server.store.redis.subscription import Subscription
 from stream_server.store.social.open_streams import ASK_CHANNEL
 
@@ -301,7 +301,7 @@ async def _find_existing_keys(redis: RedisClient, candidates: Collection[str]) -
 
 
 def _parse_end(reply: list[Any]) -> Position | None:
-    return protocol.parse_reply_position(reply[0]) if reply else None
+    return parse_reply_position(reply[0]) if reply else None
 
 
 def _first_position(rows: list[Any]) -> Position | None:
@@ -348,5 +348,5 @@ class Rollbacks:
         if not reply:
             return None
         start, *recorded = reply
-        recorded_at = protocol.parse_reply_position(recorded[0]) if recorded else None
+        recorded_at = parse_reply_position(recorded[0]) if recorded else None
         return RecordedRollback(protocol.parse_cursor(start), recorded_at)

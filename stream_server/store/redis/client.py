@@ -235,7 +235,10 @@ class RedisClient:
             return replies
         finally:
             if budget is not None:
-                budget.charge(time.monotonic() - start, len(commands))
+                seconds = time.monotonic() - start
+                budget.remaining_seconds -= seconds
+                if budget.trace is not None:
+                    budget.trace.note_call(seconds, len(commands))
 
     async def send(self, commands: Sequence[Command], deadline: float) -> list[Any]:
         """Do the same as :meth:`run_pipeline` until ``deadline`` (by `time.monotonic`), outside of a request's limits.
@@ -281,7 +284,8 @@ class RedisClient:
             for _ in range(2):
                 connection = lane.find_free(self.timeout_seconds) or await lane.open_another(deadline)
                 may_write = lane is self._lanes[Lane.WRITE] or is_write(commands)
-                call = Call(packed, len(commands), deadline, is_write=may_write)
+                future = asyncio.get_running_loop().create_future()
+                call = Call(packed, len(commands), deadline, future, is_write=may_write)
                 connection.submit(call)
                 try:
                     return await call.future

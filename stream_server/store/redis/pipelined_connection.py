@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
+import msgspec
 from hiredis import ProtocolError
 from redis.exceptions import AuthenticationError, BusyLoadingError, InvalidResponse, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -48,7 +49,7 @@ class NotSent(Exception):
     """Raised when a connection ended before a command was written to it. Another connection may take the command."""
 
 
-class Call:
+class Call(msgspec.Struct, eq=False):
     """Some commands that one caller sends together, and the future of their replies.
 
     The future ends with the list of replies, in which an error reply is an exception. Otherwise it raises one of these:
@@ -58,20 +59,18 @@ class Call:
         packed: The commands in Redis' protocol.
         command_count: Number of commands.
         deadline: When the call is given up, by `time.monotonic`.
+        future: The future of the replies.
         is_write: Whether the commands may change data.
         is_refused: Whether one of the replies is an error.
     """
 
-    __slots__ = ("command_count", "deadline", "future", "is_refused", "is_write", "packed", "replies")
-
-    def __init__(self, packed: bytes, command_count: int, deadline: float, *, is_write: bool = False) -> None:
-        self.packed = packed
-        self.command_count = command_count
-        self.deadline = deadline
-        self.is_write = is_write
-        self.future: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-        self.replies: list[Any] = []
-        self.is_refused = False
+    packed: bytes
+    command_count: int
+    deadline: float
+    future: "asyncio.Future[list[Any]]"
+    is_write: bool = False
+    replies: list[Any] = []
+    is_refused: bool = False
 
     def fail(self, error: Exception) -> None:
         """Let the caller of this call get ``error``, if the caller still waits for the replies."""

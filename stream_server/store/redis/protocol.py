@@ -57,13 +57,6 @@ def newest_position(rows: Sequence[Any]) -> Position:
     return make_position(rows[0][0], rows[0][1][1]) if rows else LOG_START
 
 
-def parse_reply_position(reply: bytes) -> Position | None:
-    """Return the position ``<ms>-<seq> <n>`` that begins a write's reply, or None if the write added no log entry."""
-    entry_id, n, *_ = *reply.split(b" "), b""
-    ms, _, seq = entry_id.partition(b"-")
-    return Position(int(ms), int(seq), int(n)) if seq and n.isdigit() else None
-
-
 def parse_cursor(cursor: bytes) -> Position:
     """Return the position of a cursor ``<ms>-<seq>.<n>``. Raises ValueError for any other text."""
     entry_id, _, n = cursor.partition(b".")

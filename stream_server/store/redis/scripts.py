@@ -24,7 +24,6 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.lua_library import LuaLibrary
 from stream_server.store.redis.pipelined_connection import NoReply
-from stream_server.store.redis.protocol import parse_reply_position
 from stream_server.store.redis.refusals import (
     outcome_unknown_error,
     to_api_error,
@@ -314,6 +313,13 @@ class Scripts:
             if budget.trace is not None and position is not None and not int(is_repeat):
                 budget.trace.written = max(position, budget.trace.written or position)
         return WriteReply(bool(int(is_repeat)), value, extra, position)
+
+
+def parse_reply_position(reply: bytes) -> Position | None:
+    """Return the position ``<ms>-<seq> <n>`` that begins a write's reply, or None if the write added no log entry."""
+    entry_id, n, *_ = *reply.split(b" "), b""
+    ms, _, seq = entry_id.partition(b"-")
+    return Position(int(ms), int(seq), int(n)) if seq and n.isdigit() else None
 
 
 def _ignore_rights(user_id: str | None) -> None:

@@ -10,6 +10,8 @@ import time
 from contextvars import ContextVar
 from typing import NamedTuple
 
+import msgspec
+
 from stream_server.errors import Unavailable
 from stream_server.events.position import Position
 from stream_server.store.redis.refusals import outcome_unknown_error
@@ -37,27 +39,22 @@ class RequestTrace:
         self.calls: list[RedisCall] = []
         self.written: Position | None = None
 
+    def note_call(self, seconds: float, command_count: int) -> None:
+        """Record a round trip that took ``seconds`` and has just ended."""
+        ended_ns = time.time_ns()
+        self.calls.append(RedisCall(ended_ns - int(seconds * 1e9), ended_ns, command_count))
 
-class TimeoutBudget:
+
+class TimeoutBudget(msgspec.Struct, eq=False):
     """Seconds for which a request may still wait for Redis, and whether Redis has confirmed a write of the request.
 
     It holds for all code of the context in which it is the value of :data:`CURRENT`. ``trace`` records the calls of a
     request that is traced; it is None for the others.
     """
 
-    __slots__ = ("has_written", "remaining_seconds", "trace")
-
-    def __init__(self, seconds: float, trace: RequestTrace | None = None) -> None:
-        self.remaining_seconds = seconds
-        self.trace = trace
-        self.has_written = False
-
-    def charge(self, seconds: float, command_count: int) -> None:
-        """Count a call of Redis that took ``seconds`` and has just ended."""
-        self.remaining_seconds -= seconds
-        if self.trace is not None:
-            ended_ns = time.time_ns()
-            self.trace.calls.append(RedisCall(ended_ns - int(seconds * 1e9), ended_ns, command_count))
+    remaining_seconds: float
+    trace: RequestTrace | None = None
+    has_written: bool = False
 
     def judge(self, error: Exception) -> Exception:
         """Return the error of a request that ``error`` ended.

@@ -21,7 +21,7 @@ from stream_server.store.redis.client import RedisClient
 from stream_server.store.redis.refusals import write_error_to_api_error
 from stream_server.store.redis.scripts import ScriptArgument, Scripts, WriteReply, position_of
 from stream_server.store.social.noun import Noun
-from stream_server.store.social.statuses import StatusDraft, foreign_arguments
+from stream_server.store.social.statuses import StatusDraft, post_call
 from stream_server.store.social.users import profile_arguments
 from stream_server.store.timelines.syndication import FanOut, Syndication, TimelineChange
 
@@ -99,7 +99,7 @@ class Ingest(Noun):
 
         ``posted_ms`` is the time that the status shows, in ms since 1970; None for the time of its arrival.
         """
-        arguments = foreign_arguments(draft, self._detect_language, foreign_id, posted_ms)
+        _, arguments = post_call(draft, self._detect_language, foreign_id, posted_ms)
         return IngestWrite("post", foreign_id, (author, *arguments))
 
     def delete(self, foreign_id: str) -> IngestWrite:

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 
 import msgspec
 
-from filters.entities import Entities, extract_entities
+from filters.entities import extract_entities
 from filters.tokens import fold
 from stream_server.errors import NotFound
 from stream_server.events.language import LanguageDetector
@@ -86,14 +86,14 @@ class Statuses(Noun):
         """
         call, arguments = post_call(draft, self._detect_language)
         reply = await self._scripts.write(call, idempotency_key, uid, *arguments)
-        position = position_of(reply)
         if reply.is_repeat:
+            position = position_of(reply)
             posted = await read_wire_member(self._redis, position, "status")
             return posted or await self.get(uid, str(position.status_number))
         status: bytes
         status, fence, *readers = reply.first_time_extra
         if fence:
-            await self._syndication.fan_out(FanOut(uid, str(position.status_number), fence, *readers))
+            await self._syndication.fan_out(FanOut(uid, str(position_of(reply).status_number), fence, *readers))
         return status
 
     async def get(self, viewer: str, status_id: str) -> bytes:
@@ -116,56 +116,36 @@ class Statuses(Noun):
             await self._syndication.withdraw(FanOut(uid, status_id, *reply.first_time_extra))
 
 
-def post_call(draft: StatusDraft, detect_language: LanguageDetector) -> tuple[str, list[ScriptArgument]]:
-    """Return the call of ``lua/status.lua`` that posts a status, and its arguments but the first, the author's id."""
-    entities = extract_entities(draft.message)
-    if draft.in_reply_to or draft.origin or draft.group or entities.mentions:
-        return "status_refer", _refer_arguments(draft, entities, detect_language, "", "")
-    text, second = _text_arguments(draft, entities, detect_language), int(time.time())
-    pieces = b"".join(entity_pieces(entities)) if any(entities) else b""
-    return "status_post", [*text, second * 1000, _second_text(second), pieces]
+def post_call(
+    draft: StatusDraft, detect_language: LanguageDetector, foreign_id: str = "", foreign_ms: int | None = None
+) -> tuple[str, list[ScriptArgument]]:
+    """Return the call of ``lua/status.lua`` that posts a status, and its arguments but the first, the author's id.
 
-
-def foreign_arguments(
-    draft: StatusDraft, detect_language: LanguageDetector, foreign_id: str, foreign_ms: int | None
-) -> list[ScriptArgument]:
-    """Return the arguments of the call ``ingest_post`` but the first, the author's id.
-
-    ``foreign_id`` and ``foreign_ms`` are the id and the time (ms since 1970) that another site gave the status.
+    ``foreign_id`` and ``foreign_ms`` are the id and the time (ms since 1970) that another site gave the status. Its
+    call ``ingest_post`` has the same arguments. The language of an author who gave none is detected.
     """
-    ms = "" if foreign_ms is None else foreign_ms
-    return _refer_arguments(draft, extract_entities(draft.message), detect_language, foreign_id, ms)
-
-
-def _refer_arguments(
-    draft: StatusDraft, entities: Entities, detect_language: LanguageDetector, foreign_id: str, foreign_ms: int | str
-) -> list[ScriptArgument]:
-    second = int(time.time())
-    return [
-        draft.in_reply_to or "",
-        draft.origin or "",
-        draft.group or "",
-        *_text_arguments(draft, entities, detect_language),
-        foreign_id,
-        foreign_ms,
-        second * 1000,
-        _second_text(second),
-        *(mention_arguments(entities) if any(entities) else (0, b"")),
-    ]
-
-
-def _text_arguments(draft: StatusDraft, entities: Entities, detect_language: LanguageDetector) -> list[ScriptArgument]:
-    """Return message, language, location, attachments and tags. A location and attachments are empty if there are none.
-
-    The language of an author who gave none is detected.
-    """
+    entities, second = extract_entities(draft.message), int(time.time())
     tags = list(dict.fromkeys(fold(tag.text) for tag in entities.hashtags))[:MAX_TAG_TIMELINES]
-    return [
+    text: list[ScriptArgument] = [
         encode_json(draft.message),
         draft.lang or detect_language(draft.message, entities),
         draft.location_members() if draft.location or draft.place else b"",
         draft.attachment_members() if draft.media or draft.meta is not None else b"",
         "".join([f"{tag} " for tag in tags]),
+    ]
+    if not (draft.in_reply_to or draft.origin or draft.group or entities.mentions or foreign_id):
+        pieces = b"".join(entity_pieces(entities)) if any(entities) else b""
+        return "status_post", [*text, second * 1000, _second_text(second), pieces]
+    return "status_refer", [
+        draft.in_reply_to or "",
+        draft.origin or "",
+        draft.group or "",
+        *text,
+        foreign_id,
+        "" if foreign_ms is None else foreign_ms,
+        second * 1000,
+        _second_text(second),
+        *(mention_arguments(entities) if any(entities) else (0, b"")),
     ]
 
 

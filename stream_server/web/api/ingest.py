@@ -12,7 +12,7 @@ from stream_server.errors import ApiError, TooLarge, Unavailable, UnsupportedMed
 from stream_server.events.one_line import keep_on_one_line
 from stream_server.store.social.ingest import Ingested
 from stream_server.web.api.ingest_lines import LINES, LineAnswer, ParsedLine, name_parameter, parse_line
-from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, OPENING, REFUSE_WRITES, REQUEST_ID, SHUTDOWN, STORE
+from stream_server.web.http.app_keys import CLAIMS, CONFIG, HUB, OPENING, REQUEST_ID, SHUTDOWN, STORE, WRITE_GUARD
 from stream_server.web.http.authentication import check_token_again, token_digest
 from stream_server.web.http.body import MAX_BODY_BYTES, read_content_type
 from stream_server.web.http.cors import add_cors_headers
@@ -49,7 +49,7 @@ async def ingest(request: web.Request) -> web.StreamResponse:
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
         raise UnsupportedMediaType("send the body without a content coding", param="Content-Encoding")
     app, limits = request.app, request.app[LIMITS]
-    app[REFUSE_WRITES]()
+    app[WRITE_GUARD].refuse_writes()
     request[OPENING].give_back()
     with limits.running(request, limits.ingests):
         await app[STORE].ingest.begin(request[CLAIMS].sub, token_digest(request[CLAIMS].jti)[:32])
@@ -143,7 +143,7 @@ class IngestExchange:
         if app[HUB].is_stopping:
             message = "this server is shutting down; send this line and those behind it again"
             raise Unavailable(message, retry_after=app[SHUTDOWN].next_retry_after())
-        app[REFUSE_WRITES]()
+        app[WRITE_GUARD].refuse_writes()
         await check_token_again(self._request)
 
     def _parse(self, line: Line) -> ParsedLine | ApiError:

@@ -20,6 +20,7 @@ from stream_server.security.key_set import RemoteKeySet
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import Claims, TokenAuthority
 from stream_server.store.store import Store
+from stream_server.store.write_guard import WriteGuard
 from stream_server.trends.counter import TrendCounter
 from stream_server.web.http.static_files import StaticFile
 from stream_server.web.route import Route
@@ -54,8 +55,8 @@ TRENDS = web.AppKey("trends", TrendCounter)
 READINESS_CHECK: web.AppKey[ReadinessCheck] = web.AppKey("readiness")
 """A function that returns whether this server would deliver an event written now, and the details for `/readyz`."""
 
-REFUSE_WRITES: web.AppKey[Callable[[], None]] = web.AppKey("refuse_writes")
-"""A function that raises Unavailable while Redis is nearly full."""
+WRITE_GUARD = web.AppKey("write_guard", WriteGuard)
+"""Says whether writes are refused, because Redis is nearly full or has too few replicas."""
 
 SUBJECTS: web.AppKey[dict[str, str]] = web.AppKey("subjects")
 """The user ids of those users of another issuer who were seen lately, by the issuer's ids."""

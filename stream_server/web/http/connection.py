@@ -87,8 +87,8 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_address", "_body", "_deadline", "_door", "_handler", "_is_answered", "_is_body_paused",
-        "_is_paused", "_is_reading_head", "_keepalive", "_loop", "_phase", "_searched", "_timeouts", "_timer",
-        "_write_deadline", "held", "last_heard_at", "task", "transport", "waiting_head",
+        "_is_paused", "_is_reading_head", "_keepalive", "_loop", "_noted_bytes", "_phase", "_searched", "_timeouts",
+        "_timer", "_write_deadline", "held", "last_heard_at", "task", "transport", "waiting_head",
     )  # fmt: skip
 
     def __init__(
@@ -106,6 +106,7 @@ class Connection(asyncio.Protocol):
         self.held = bytearray()
         self._is_answered = self._is_body_paused = self._is_paused = False
         self._is_reading_head = True
+        self._noted_bytes = 0
         self._phase = _IDLE
         self._searched = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -219,7 +220,8 @@ class Connection(asyncio.Protocol):
         self.last_heard_at = self._loop.time()
         self.held += data
         self._go_on()
-        self._start_head_deadline()
+        if self._phase == _IDLE and not self._is_reading_head:
+            self._start_head_deadline()
 
     def _go_on(self) -> None:
         """Take what can be handled of the held bytes."""
@@ -229,17 +231,21 @@ class Connection(asyncio.Protocol):
                     break
             elif self._phase == _BUSY or not self._take_head():
                 break
-        if self._phase != _ENDING:
-            self._door.held_heads.note(self, len(self.held) + len(self.waiting_head))
+        if self._phase == _ENDING:
+            return
+        size = len(self.held) + len(self.waiting_head)
+        if size != self._noted_bytes:
+            self._noted_bytes = size
+            self._door.held_heads.note(self, size)
+        if size or self._is_paused or self._is_body_paused:
             self._update_reading()
-            if self.held:
-                self._start_head_deadline()  # half a head that came with the request before it
+        if self.held and self._phase == _IDLE and not self._is_reading_head:
+            self._start_head_deadline()  # half a head that came with the request before it
 
     def _start_head_deadline(self) -> None:
         """Give a client the time for a head that it has begun. Further bytes do not extend the deadline."""
-        if self._phase == _IDLE and not self._is_reading_head:
-            self._is_reading_head = True
-            self._set_deadline(self._timeouts.header_seconds)
+        self._is_reading_head = True
+        self._set_deadline(self._timeouts.header_seconds)
 
     def _take_head(self) -> bool:
         """Take a whole head from the held bytes and begin its request. Return whether there was one."""

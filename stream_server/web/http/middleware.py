@@ -32,9 +32,9 @@ from stream_server.web.http.app_keys import (
     METRICS,
     OPENING,
     QUERY,
-    REFUSE_WRITES,
     REQUEST_ID,
     TRACING,
+    WRITE_GUARD,
 )
 from stream_server.web.http.authentication import authenticate
 from stream_server.web.http.cors import add_cors_headers, answer_preflight
@@ -202,8 +202,8 @@ async def _handle_if_allowed(request: web.Request, route: Route) -> web.StreamRe
         await limits.check(request, route.rate_limits)
     if route.scope not in {NO_TOKEN, ANY_TOKEN} and route.scope not in request[CLAIMS].scopes:
         raise Forbidden(f"the token lacks the scope {route.scope}")
-    if route.grows_data:
-        app[REFUSE_WRITES]()
+    if route.grows_data and app[WRITE_GUARD].is_refusing:
+        app[WRITE_GUARD].refuse_writes()
     if route.query is not None and route.query is not NoQuery:
         request[QUERY] = read_query(request, route.query)
     return await handler(request)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from aiohttp import HttpVersion11, hdrs, web
+from aiohttp import HttpVersion11, web
 from multidict import CIMultiDict
 
 from stream_server.web.http.app_keys import BODY, OPENING
@@ -70,6 +70,7 @@ class UsualRequest(dict[Any, Any]):
         body_exists: Whether the request has a body.
         connection: The connection of the request.
         headers: The header fields, by their names in any case. No name occurs twice.
+        keep_alive: Whether the client wants to send another request behind this one.
         match_info: The parameters in the path.
         method: The method, in capitals.
         path: The path of the request.
@@ -79,7 +80,8 @@ class UsualRequest(dict[Any, Any]):
     """
 
     __slots__ = (
-        "app", "body_exists", "connection", "headers", "match_info", "method", "path", "rel_url", "route", "transport",
+        "app", "body_exists", "connection", "headers", "keep_alive", "match_info", "method", "path", "rel_url", "route",
+        "transport",
     )  # fmt: skip
 
     version = HttpVersion11
@@ -96,18 +98,14 @@ class UsualRequest(dict[Any, Any]):
         self.app = app
         self.connection = connection
         self.headers = CIMultiDict(fields)
+        options = fields.get("connection")
+        self.keep_alive = options is None or "close" not in map(str.strip, options.lower().split(","))
         self.match_info = parameters
         self.method = route.method
         self.path = path
         self.rel_url = Target(path, query_text)
         self.route = route
         self.transport = connection.transport
-
-    @property
-    def keep_alive(self) -> bool:
-        """Whether the client wants to send another request behind this one."""
-        options = self.headers.get(hdrs.CONNECTION, "").lower().split(",")
-        return "close" not in map(str.strip, options)
 
 
 def _is_stream_of_door(request: object) -> bool:

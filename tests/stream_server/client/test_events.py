@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import msgspec
 import pytest
 
 from filters.narrowing import KINDS, PERSONAL_KINDS
@@ -62,11 +61,3 @@ def test_what_matched() -> None:
 def test_what_is_no_message_is_malformed(raw: bytes) -> None:
     with pytest.raises(Malformed):
         parse_event(raw)
-
-
-def test_events_are_values() -> None:
-    event = parse_event(message("post", 1, status=status(1, "hi")))
-    assert event == parse_event(message("post", 1, status=status(1, "hi")))
-    with pytest.raises(AttributeError):
-        event.kind = "other"  # type: ignore[misc]  # shows that it is refused
-    assert msgspec.structs.asdict(event)["cursor"] == event.cursor

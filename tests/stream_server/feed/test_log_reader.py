@@ -102,16 +102,6 @@ async def test_a_page_after_a_position_on_the_log_needs_no_recheck(without_canar
     assert without_canary.rechecks == 0
 
 
-async def test_many_pages_after_lost_positions_record_one_rollback(without_canary: Node, writer: LogWriter) -> None:
-    node = without_canary
-    positions = [writer.write() for _ in range(30)]
-    await node.expect_received(positions)
-    writer.lose(20)
-    pages = await asyncio.gather(*(node.reader.read_page(position, 10) for position in positions[10:29]))
-    assert all(page.entries[0].position.n == 11 for page in pages)
-    assert writer.recorded_rollbacks() == [(positions[9].cursor, positions[29].cursor)]
-
-
 async def test_a_replica_that_lags_or_fails_is_replaced_by_the_primary(
     node: Node, writer: LogWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:

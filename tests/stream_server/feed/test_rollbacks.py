@@ -42,30 +42,6 @@ async def test_a_rollback_moves_the_head_back_and_the_new_entries_arrive(
     assert told.startswith(f"Redis lost data: 2 entries of the log after {positions[2].cursor}, ")
 
 
-async def test_a_rollback_that_new_writes_have_overtaken_is_noticed(without_canary: Node, writer: LogWriter) -> None:
-    """The number of the next message is used again."""
-    positions = [writer.write() for _ in range(10)]
-    await without_canary.expect_received(positions)
-    writer.lose(4, links=False)
-    for _ in range(8):
-        writer.write()
-    await _until_equal(without_canary, writer)
-    assert without_canary.jumps == [(positions[5], "rolled_back", None)]
-
-
-async def test_new_entries_with_the_numbers_after_the_lost_ones_do_not_hide_a_rollback(
-    without_canary: Node, writer: LogWriter
-) -> None:
-    positions = [writer.write() for _ in range(6)]
-    await without_canary.expect_received(positions)
-    writer.lose(3)
-    for _ in range(3):
-        writer.write(published=False)
-    writer.write()
-    await _until_equal(without_canary, writer)
-    assert without_canary.jumps == [(positions[2], "rolled_back", None)]
-
-
 async def test_a_redis_that_lost_everything_gets_a_rollback_and_higher_ids(node: Node, writer: LogWriter) -> None:
     positions = [writer.write() for _ in range(5)]
     await node.expect_received(positions)
@@ -76,20 +52,6 @@ async def test_a_redis_that_lost_everything_gets_a_rollback_and_higher_ids(node:
     writer.write()
     await _until_equal(node, writer)
     assert all(position > positions[4] for position in node.received())
-
-
-async def test_with_the_clock_set_back_all_new_entries_arrive(node: Node, writer: LogWriter) -> None:
-    positions = [writer.write(), writer.write()]
-    writer.ahead_ms = HOUR_MS
-    positions += [writer.write() for _ in range(3)]
-    await node.expect_received(positions)
-    writer.lose(3)
-    writer.ahead_ms = 0
-    below = [writer.write() for _ in range(2)]
-    await _until_equal(node, writer)
-    above = writer.write()
-    assert below[-1] < positions[-1] < above
-    await _until_equal(node, writer)
 
 
 async def test_two_feeds_record_the_same_rollback_once(node: Node, without_canary: Node, writer: LogWriter) -> None:

@@ -108,13 +108,6 @@ async def test_the_next_server_removes_what_a_killed_watcher_left(tmp_path: Path
         assert read_log(again.url) == ["a"]
 
 
-@pytest.mark.extended
-async def test_a_stopped_redis_ends_with_its_server(tmp_path: Path) -> None:
-    async with started_redis(tmp_path) as embedded:
-        os.kill(embedded.redis_pid, signal.SIGSTOP)
-    assert not alive(embedded.redis_pid)
-
-
 async def test_the_server_learns_the_exit_code_of_redis(tmp_path: Path, binary: Path) -> None:
     async with started_redis(tmp_path, binary=binary) as embedded:
         write(embedded.url, "a", "b")
@@ -353,12 +346,6 @@ async def test_damaged_data_stop_the_start_and_stay_unchanged(tmp_path: Path, bi
     assert file.read_bytes() == damaged
 
 
-async def test_a_file_as_the_data_folder_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(EmbeddedRedisError, match="cannot be used: File exists"):
-        await EmbeddedRedis.start(tmp_path / "file")
-
-
 def files_in(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
@@ -381,14 +368,3 @@ async def test_a_cancelled_start_leaves_nothing(
     assert cancelled > 0
     async with started_redis(tmp_path) as embedded:
         assert read_log(embedded.url) == []
-
-
-async def test_long_folders_give_a_short_socket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, binary: Path) -> None:
-    long = tmp_path / ("d" * 120) / ("e" * 120)
-    long.mkdir(parents=True)
-    monkeypatch.setattr(tempfile, "tempdir", str(long))
-    async with started_redis(long / "data", binary=binary) as embedded:
-        write(embedded.url, "a")
-        assert len(os.fsencode(embedded.socket)) < 100
-        assert embedded.folder == long / "data"
-    assert files_in(long) == [long / "data"]

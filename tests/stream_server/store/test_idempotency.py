@@ -4,10 +4,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-import pytest
 import redis
 
-from stream_server.errors import ApiError, OutcomeUnknown, Unavailable
 from stream_server.events.position import LOG_START
 from stream_server.store.idempotency import CLIENT_TTL_MS, SERVER_TTL_MS, IdempotencyKey
 from stream_server.store.social.statuses import StatusDraft
@@ -15,7 +13,7 @@ from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.stream_server.store.redis.cutting_proxy import CuttingProxy
-from tests.waiting import PATIENCE, eventually
+from tests.waiting import eventually
 
 
 async def test_two_users_may_use_the_same_key(store: Store, people: People) -> None:
@@ -58,41 +56,6 @@ async def test_a_retried_batch_follows_each_user_once(store: Store, redis_server
     assert [entry.kind for entry in await store.log.read(LOG_START, 100)] == ["follow", "notification"] * 39
 
 
-async def test_a_stopped_redis_is_unavailable_and_used_again_after_a_restart(redis_server: RedisProcess) -> None:
-    with RedisProcess(_binary(redis_server)) as own:
-        store = Store(own.url, timeout_seconds=PATIENCE)
-        await store.open()
-        ann = await People(store).user("Ann")
-        own.kill()
-        with pytest.raises(Unavailable):
-            await asyncio.wait_for(store.users.get(ann, ann), 2)
-        with pytest.raises(Unavailable) as failure:
-            await asyncio.wait_for(store.statuses.create(ann, StatusDraft(message="x"), new_key()), 2)
-        assert (failure.value.error_code, failure.value.retry_after) == ("unavailable", 1)
-        own.start()
-        assert await People(store).user("Bob")
-        await store.close()
-
-
-async def test_a_frozen_redis_costs_one_timeout_and_has_an_unknown_outcome(redis_server: RedisProcess) -> None:
-    with RedisProcess(_binary(redis_server)) as own:
-        store = Store(own.url, timeout_seconds=PATIENCE)
-        await store.open()
-        ann = await People(store).user("Ann")
-        store._redis.timeout_seconds = 0.2
-        own.pause()
-        with pytest.raises(OutcomeUnknown):
-            await asyncio.wait_for(store.statuses.create(ann, StatusDraft(message="x"), new_key()), 2)
-        with pytest.raises(Unavailable):
-            await asyncio.wait_for(store.users.get(ann, ann), 2)
-        own.resume()
-        store._redis.timeout_seconds = PATIENCE
-        # What was sent is in the socket still, and is run now: under one key, so once.
-        assert await People(store).status(ann, "y")
-        assert [entry.position.n for entry in await store.log.read(LOG_START, 10)] == [1, 2]
-        await store.close()
-
-
 async def test_the_answer_of_a_cancelled_write_is_never_read_as_another(
     redis_server: RedisProcess, store: Store, people: People, raw: "redis.Redis"
 ) -> None:
@@ -116,12 +79,3 @@ async def _sent(write: Coroutine[Any, Any, dict[str, Any]]) -> asyncio.Task[dict
         await asyncio.sleep(0)  # no answer comes, so only iterations of the loop count
     assert not task.done()
     return task
-
-
-def test_store_errors_are_api_errors() -> None:
-    assert issubclass(Unavailable, ApiError)
-    assert issubclass(OutcomeUnknown, ApiError)
-
-
-def _binary(server: RedisProcess) -> Any:
-    return server._command[0]

@@ -25,6 +25,7 @@ from stream_server.monitoring.worker_sockets import WorkerSockets
 from stream_server.security.passwords import Passwords
 from stream_server.security.tokens import TokenAuthority
 from stream_server.store.store import Store
+from stream_server.store.write_guard import WriteGuard
 from stream_server.trends.counter import TrendCounter
 from stream_server.web import routes
 from stream_server.web.api.server import load_console
@@ -68,7 +69,7 @@ async def app(config: Config, redis_url: str) -> AsyncIterator[web.Application]:
     app[app_keys.TRENDS] = TrendCounter(app[app_keys.HUB])
     app[app_keys.STREAMS] = StreamDirectory(app[app_keys.HUB], store.open_streams, lambda: config.streams_per_user)
     app[app_keys.TOKEN_STATUSES] = TokenStatuses(store.sessions, lambda: -math.inf, 0.0)  # hears no log
-    app[app_keys.REFUSE_WRITES], app[app_keys.SUBJECTS] = lambda: None, {}
+    app[app_keys.WRITE_GUARD], app[app_keys.SUBJECTS] = WriteGuard(store.state, 0), {}
     app[app_keys.READINESS_CHECK], app[app_keys.SHUTDOWN] = _well, ReconnectSpread(5.0, random.Random(1))
     app[app_keys.CONSOLE_FILES] = load_console()
     app[SUBSCRIPTION_PARSER] = SubscriptionParser(installed_registry())

@@ -68,16 +68,6 @@ async def scene(redis_url: str, redis_server: RedisProcess, monkeypatch: pytest.
             yield Scene(store, truth, homes)
 
 
-async def test_a_post_reaches_the_homes_that_answer_and_the_others_later(scene: Scene) -> None:
-    await scene.begin(followers=2)
-    status = await scene.post()
-    assert scene.homes_with(status) == scene.everybody - {scene.away}
-    assert await scene.run_jobs() == 1
-    scene.derived.come_back()
-    await drain(scene.store, scene.truth)
-    assert scene.homes_with(status) == scene.everybody
-
-
 async def test_a_page_with_a_silent_home_does_not_hold_the_pages_behind_it(scene: Scene) -> None:
     await scene.begin(followers=3 * PAGE)
     status = await scene.post()

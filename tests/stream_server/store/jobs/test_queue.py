@@ -18,7 +18,7 @@ from tests.stream_server.store.job_queue import (
     make_due,
     nothing,
 )
-from tests.stream_server.store.people import People, new_key
+from tests.stream_server.store.people import People
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.every_redis
@@ -65,15 +65,6 @@ async def test_an_older_fence_changes_nothing(store: Store, people: People, raw:
     assert await store.job_runner.run_pass(second) == "done"
 
 
-async def test_every_job_gets_a_new_fence(store: Store, people: People, raw: Any) -> None:
-    ada, bob = await people.users(2)
-    before = int(raw.hget("{core}:meta", "fence") or 0)
-    for _ in range(3):
-        await store.follows.follow(bob, ada, new_key())
-        await store.follows.unfollow(bob, ada, new_key())
-    assert int(raw.hget("{core}:meta", "fence")) >= before + 6
-
-
 async def test_a_job_is_parked_after_ten_failures_and_can_be_unparked(
     store: Store, people: People, raw: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -113,18 +104,6 @@ async def test_retries_of_a_job_back_off_up_to_a_minute(store: Store, people: Pe
 async def test_a_due_name_without_a_job_is_removed(store: Store, raw: Any) -> None:
     raw.zadd("{core}:due", {"status-1": 0})
     assert await store.job_queue.claim(4) == []
-    assert raw.zcard("{core}:due") == 0
-
-
-async def test_job_workers_find_and_count_jobs(store: Store, people: People, raw: Any) -> None:
-    author, _ = await _orphan(store, people, raw)
-    working = job_workers(store)
-    running = asyncio.create_task(working.run(2))
-    await eventually(lambda: len(home(raw, author)) == 1)
-    await eventually(lambda: working.jobs_done == 1)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
     assert raw.zcard("{core}:due") == 0
 
 

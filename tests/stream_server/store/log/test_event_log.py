@@ -7,14 +7,12 @@ from contextlib import closing
 import pytest
 import redis
 
-from stream_server.errors import Unavailable
 from stream_server.events.entry import parse_published
 from stream_server.events.position import LOG_START
 from stream_server.store.log import event_log
 from stream_server.store.log.event_log import LogLookup
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
-from tests.redis_process import RedisProcess
 from tests.stream_server.store.people import People, new_key, open_store
 from tests.waiting import eventually
 
@@ -78,14 +76,6 @@ async def test_look_up_gives_an_entry_its_previous_and_both_ends(store: Store, p
     assert (await store.log.look_up(second.ms, 4095)).entry is None
 
 
-async def test_find_existing_omits_deleted_and_unknown_statuses(store: Store, people: People) -> None:
-    ann = await people.user("Ann")
-    kept, gone = [(await people.status(ann))["id"] for _ in range(2)]
-    await store.statuses.delete(ann, gone, new_key())
-    assert await store.log.find_existing([kept, gone, "1"]) == {kept}
-    assert await store.log.find_existing([]) == set()
-
-
 async def test_numbers_are_contiguous_under_concurrent_writers(store: Store, people: People) -> None:
     users = await people.users(20)
 
@@ -119,16 +109,6 @@ async def test_ids_rise_and_fit_53_bits_while_the_clock_is_behind(
     assert all(status_id == position.status_number < 2**53 for status_id, position in zip(ids, positions, strict=True))
 
 
-async def test_a_new_user_takes_an_id_and_no_log_number(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann = await people.user("Ann")
-    raw.hset("{core}:meta", mapping={"ms": 3_800_000_000_000, "seq": 7})
-    first = (await people.status(ann))["id"]
-    bob = await people.user("Bob")
-    second = (await people.status(ann))["id"]
-    assert [int(bob) - int(first), int(second) - int(bob)] == [1, 1]
-    assert [entry.position.n for entry in await store.log.read(LOG_START, 10)] == [1, 2]
-
-
 async def test_published_messages_equal_the_log_entries(store: Store, people: People) -> None:
     ann, bob = await people.users(2)
     received: list[bytes] = []
@@ -150,15 +130,6 @@ async def test_published_messages_equal_the_log_entries(store: Store, people: Pe
     ]
 
 
-async def test_a_cut_subscription_ends_with_unavailable(
-    redis_server: RedisProcess, store: Store, raw: "redis.Redis"
-) -> None:
-    with closing(await store.log.subscribe()) as subscription:
-        assert raw.client_kill_filter(_type="pubsub") == 1
-        with pytest.raises(Unavailable):
-            await subscription.deliver(_ignore)
-
-
 async def test_the_log_is_bounded(redis_url: str, raw: "redis.Redis") -> None:
     async with open_store(redis_url, size_limits=SizeLimits(log_max_entries=200)) as small:
         people = People(small)
@@ -171,7 +142,3 @@ async def test_the_log_is_bounded(redis_url: str, raw: "redis.Redis") -> None:
         assert floor is not None
         assert floor.n == 600 - length + 1
         assert (await small.log.head()).n == 600
-
-
-def _ignore(_: bytes) -> None:
-    """Take a message and do nothing."""

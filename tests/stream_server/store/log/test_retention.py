@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from stream_server.events.position import LOG_START
 from stream_server.store import keys
 from stream_server.store.log import retention
 from stream_server.store.log.retention import LogSize, RetentionLimits
@@ -214,11 +213,3 @@ async def test_a_trim_survives_a_restart(binary: str) -> None:
         server.kill()
         server.start()
         assert Past(server.client()).left() == left
-
-
-async def test_reading_begins_at_the_first_remaining_entry(store: Store, past: Past) -> None:
-    past.write(2000, hours=2)
-    await store.retention.trim(RetentionLimits(HOUR, 0))
-    places = [entry.position.n for entry in await store.log.read(LOG_START, 5000)]
-    assert places == past.left()
-    assert places[-1] == 2000

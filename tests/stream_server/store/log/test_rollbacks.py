@@ -1,11 +1,9 @@
 """Rollbacks: each loss is recorded once on the log, and no new id is below a lost one."""
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
 
-from stream_server.errors import Unavailable
 from stream_server.events.entry import parse_published
 from stream_server.events.position import LOG_START, Position
 from stream_server.store import keys
@@ -94,15 +92,6 @@ async def test_a_lost_position_far_in_the_future_does_not_set_the_clock(store: S
     assert pen.positions()[-1].ms < now_ms() + HOUR_MS
 
 
-async def test_an_empty_redis_begins_its_log_with_the_rollback(store: Store, pen: LogWriter) -> None:
-    lost = Position(now_ms() - 5, 0, 40)
-    assert await store.rollbacks.record(LOG_START, lost) == RecordedRollback(LOG_START, pen.positions()[-1])
-    (first,) = pen.positions()
-    assert first.n == 1
-    located = await store.log.look_up(lost.ms, lost.seq)
-    assert (located.resume_position, located.head) == (LOG_START, first)
-
-
 async def test_numbers_continue_from_the_log_or_from_the_stored_number(store: Store, pen: LogWriter) -> None:
     positions = [pen.write() for _ in range(4)]
     pen.client.xdel(keys.LOG, positions[3].entry_id)
@@ -121,26 +110,3 @@ async def test_recorded_ranges_are_bounded_and_lost_with_their_entry(store: Stor
     assert pen.client.zcard(keys.ROLLBACKS) == 64
     pen.lose(1)
     assert pen.client.zcard(keys.ROLLBACKS) == 63
-
-
-async def test_concurrent_processes_record_one_rollback(store: Store, pen: LogWriter) -> None:
-    pen.ahead_ms = -1000
-    positions = [pen.write() for _ in range(9)]
-    pen.lose(5)
-    recorded = await asyncio.gather(*(store.rollbacks.record(positions[3], positions[n]) for n in (8, 5, 7, 4, 6)))
-    assert [one is not None and one.resume_after for one in recorded] == [positions[3]] * 5
-    assert [one is not None and one.recorded_at for one in recorded].count(None) == 4
-    assert len(pen.recorded_rollbacks()) == 1
-
-
-async def test_a_rollback_is_recorded_later_if_redis_refuses_writes(store: Store, pen: LogWriter) -> None:
-    positions = [pen.write() for _ in range(3)]
-    lost = pen.lose(1)
-    pen.client.config_set("min-replicas-to-write", 1)
-    try:
-        with pytest.raises(Unavailable):
-            await store.rollbacks.record(positions[1], lost[0])
-        assert pen.positions() == positions[:2]
-    finally:
-        pen.client.config_set("min-replicas-to-write", 0)
-    assert await store.rollbacks.record(positions[1], lost[0]) == RecordedRollback(positions[1], pen.positions()[-1])

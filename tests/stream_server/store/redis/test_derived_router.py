@@ -9,7 +9,6 @@ import pytest
 from stream_server.errors import Unavailable
 from stream_server.store.redis import derived
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.cluster_topology import slot_of
 from stream_server.store.redis.derived import DerivedRouter
 from stream_server.store.redis.lanes import Command
 from stream_server.store.redis.timeout_budget import CURRENT
@@ -44,31 +43,6 @@ async def test_the_commands_of_a_node_leave_in_one_packet_and_the_replies_come_i
         assert replies == [number + 1 for number in range(20) for _ in range(3)]
         assert [len({each.packet for each in cluster.seen if each.node == node}) for node in range(3)] == [1, 1, 1]
         assert router.follow_ups == {}
-
-
-async def test_moved_is_followed_to_the_named_node_and_the_table_is_asked_for() -> None:
-    async with opened() as (cluster, router):
-        key, other = cluster.key_of(0), cluster.key_of(0, 1)
-        await router.execute(("GET", key))
-        cluster.nodes[0].refusals[key] = [cluster.refusal("MOVED", key, 2)]
-        cluster.give(key, 2)
-        assert await router.execute(("GET", key), ("GET", other)) == [1, 2]
-        assert router.follow_ups == {"moved": 1}
-        await eventually(lambda: router._topology.owner(slot_of(key)) == cluster.address(2))
-        cluster.seen.clear()
-        await router.execute(("GET", key))
-        assert [each.node for each in cluster.seen] == [2]
-
-
-async def test_ask_is_followed_with_asking_before_each_command() -> None:
-    async with opened() as (cluster, router):
-        key = cluster.key_of(0)
-        commands = [("ZADD", key, "1", "1"), ("ZCARD", key)]
-        cluster.nodes[0].refusals[key] = [cluster.refusal("ASK", key, 1)] * 2
-        assert await router.execute(*commands) == [1, 2]
-        assert [(each.asking, each.command) for each in cluster.seen if each.node == 1] == [(True, c) for c in commands]
-        assert router.follow_ups == {"ask": 2}
-        assert router._topology.owner(slot_of(key)) == cluster.address(0)
 
 
 async def test_later_commands_of_a_refused_key_are_sent_again_behind_it() -> None:
@@ -248,13 +222,3 @@ async def test_keys_whose_owner_is_learned_join_those_of_the_same_node(monkeypat
         monkeypatch.setattr(router, "_learn_owners", learn)
         assert await router.execute(("GET", known), ("GET", new), ("GET", known)) == [2, 3, 4]
         assert learned == 1
-
-
-async def test_the_primaries_are_the_server_of_the_truth_and_the_others() -> None:
-    async with opened() as (cluster, router):
-        await router.execute(("GET", cluster.key_of(0)))
-        core, *others = router.primaries
-        assert core is router._core
-        owner = cluster.owners[slot_of("{core}:meta")]
-        rest = [cluster.address(node) for node in range(3) if node != owner]
-        assert others == [router._node(address).client for address in rest]

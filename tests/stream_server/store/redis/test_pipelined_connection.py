@@ -1,7 +1,6 @@
 """Calls that share a connection: written together, answered in order, given up in time, and never made later."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -208,33 +207,6 @@ async def test_a_crowd_of_reads_delays_no_write() -> None:
         for read in reads:
             read.cancel()
         await client.close()
-
-
-async def test_each_caller_gets_its_own_answer_although_others_give_up(redis_url: str) -> None:
-    """Calls of random sizes end by their answer, by a deadline of up to 5 ms, or by their caller."""
-    chance, client = random.Random(1), RedisClient(redis_url, PATIENCE)
-
-    async def call(number: int) -> bool:
-        texts = [f"{number}-{part}-" + "x" * chance.randrange(2000) for part in range(chance.randrange(1, 5))]
-        try:
-            answers = await client.execute(*(("ECHO", text) for text in texts), max_seconds=chance.random() * 0.005)
-        except Unavailable:
-            return False
-        assert answers == [text.encode() for text in texts]
-        return True
-
-    answered = 0
-    for turn in range(20):
-        calls = [asyncio.create_task(call(number)) for number in range(turn, turn + 20)]
-        await asyncio.sleep(0)  # the calls wait for the end of the turn
-        for each in chance.sample(calls, 3):
-            asyncio.get_running_loop().call_later(chance.random() * 0.002, each.cancel)
-        results = await asyncio.gather(*calls, return_exceptions=True)
-        assert not [result for result in results if isinstance(result, AssertionError)]
-        answered += results.count(True)
-    assert await _echo(client, "at the end") == b"at the end"
-    assert answered
-    await client.close()
 
 
 async def test_concurrent_waits_use_several_connections(client: RedisClient, puppet: PuppetRedis) -> None:

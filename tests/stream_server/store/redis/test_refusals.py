@@ -11,7 +11,6 @@ import redis
 from stream_server.errors import OutcomeUnknown, Unavailable
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.redis.client import RedisClient
-from stream_server.store.redis.lanes import Lane
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
@@ -83,13 +82,6 @@ async def test_the_error_says_why_redis_did_nothing(trouble: Trouble) -> None:
     await client.close()
 
 
-async def test_min_replicas_to_write_of_redis_is_unavailable(trouble: Trouble) -> None:
-    run(trouble.server, "CONFIG", "SET", "min-replicas-to-write", "1")
-    with pytest.raises(Unavailable):
-        await trouble.post()
-    assert entries(trouble.server) == 0
-
-
 async def test_a_write_succeeds_without_the_right_to_publish(trouble: Trouble) -> None:
     request = IdempotencyKey.from_client(trouble.author, "key", b"payload")
     run(trouble.server, "ACL", "SETUSER", "default", "resetchannels")
@@ -120,18 +112,6 @@ async def test_killed_connections_of_a_waiting_write_have_an_unknown_outcome(tro
     made = await trouble.post(request)
     assert await trouble.post(request) == made
     assert entries(trouble.server) == 1
-
-
-async def test_a_write_has_an_unknown_outcome_when_redis_dies(trouble: Trouble) -> None:
-    trouble.server.pause()
-    writing = asyncio.create_task(trouble.post())
-    (connection,) = trouble.store._redis._lanes[Lane.WRITE]._connections
-    await eventually(lambda: connection._unanswered, what="a write on its way")
-    trouble.server.kill()
-    with pytest.raises(OutcomeUnknown):
-        await writing
-    with pytest.raises(Unavailable):
-        await trouble.post()
 
 
 def _busy(server: RedisProcess) -> bool:

@@ -88,15 +88,6 @@ async def test_too_many_required_replicas_refuse_writes_and_not_reads(pair: Pair
         assert await store.users.get(pair.author, pair.author)
 
 
-async def test_no_wait_command_without_required_replicas(pair: Pair) -> None:
-    run(pair.primary, "CONFIG", "RESETSTAT")
-    pair.replica.pause()
-    async with _opened(pair.primary) as store:
-        await pair.post(store)
-    assert "cmdstat_wait" not in run(pair.primary, "INFO", "commandstats")
-    pair.replica.resume()
-
-
 async def test_a_retry_on_the_promoted_replica_finds_the_write(pair: Pair) -> None:
     async with _opened(pair.primary, replicas=1) as store:
         made = await pair.post(store, "key")
@@ -107,15 +98,3 @@ async def test_a_retry_on_the_promoted_replica_finds_the_write(pair: Pair) -> No
         assert entries(pair.replica) == 1
         assert await pair.post(store, "another") != made
         assert [entry.position.n for entry in await store.log.read(LOG_START, 10)] == [1, 2]
-
-
-async def test_an_unreplicated_write_is_lost_with_its_primary(pair: Pair) -> None:
-    run(pair.replica, "REPLICAOF", "127.0.0.1", "1")  # an address without a server
-    async with _opened(pair.primary) as store:
-        made = await pair.post(store, "key")
-    pair.primary.kill()
-    run(pair.replica, "REPLICAOF", "NO", "ONE")
-    assert entries(pair.replica) == 0
-    async with _opened(pair.replica) as store:
-        assert await pair.post(store, "key") != made
-        assert entries(pair.replica) == 1

@@ -1,15 +1,11 @@
 """Blocks end follows and hide statuses in both directions. Mutes hide statuses without a notification."""
 
-import json
-
-import pytest
 import redis
 
 from stream_server.events.position import LOG_START
-from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key
-from tests.stream_server.store.scenes import ids, items_of, logged, stored_notifications
+from tests.stream_server.store.scenes import logged, stored_notifications
 
 
 async def test_a_block_ends_both_follows_in_one_step(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -30,19 +26,3 @@ async def test_a_block_ends_both_follows_in_one_step(store: Store, people: Peopl
         user = await people.me(uid)
         assert (user["following"], user["followers"]) == (0, 0)
         assert stored_notifications(raw, uid) == set()
-
-
-@pytest.mark.parametrize("noun", ["block", "mute"])
-async def test_blocked_and_muted_users_are_paged_newest_first(store: Store, people: People, noun: str) -> None:
-    ann, *others = await people.users(6)
-    verbs = getattr(store, f"{noun}s")
-    for other in others:
-        await getattr(verbs, noun)(ann, other, new_key())
-    read = f"list_{noun.removesuffix('e')}ed"
-    first = await getattr(verbs, read)(ann, PageRequest(3))
-    rest = await getattr(verbs, read)(ann, PageRequest(3, before=first.next))
-    assert ids(first) + ids(rest) == others[::-1]
-    assert all(json.loads(item)["since"] for item in items_of(first))
-    assert ids(await getattr(verbs, read)(ann, PageRequest(2, after=rest.prev))) == others[2:4][::-1]
-    await store.suspensions.suspend(ann, others[0], new_key())
-    assert ids(await getattr(verbs, read)(ann, PageRequest())) == others[:0:-1]

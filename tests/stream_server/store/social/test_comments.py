@@ -94,18 +94,6 @@ async def test_deleting_a_comment_removes_everything_of_it(store: Store, people:
             await asked
 
 
-async def test_a_page_is_full_although_comments_are_hidden(store: Store, people: People) -> None:
-    ann, bob, muted = await people.users(3)
-    status = (await people.status(ann))["id"]
-    await store.mutes.mute(ann, muted, new_key())
-    first = await comment(store, bob, status)
-    for _ in range(100):
-        await comment(store, muted, status)
-    last = await comment(store, bob, status)
-    found = await store.comments.list_comments(ann, status, PageRequest(2))
-    assert (ids(found), found.next) == ([first["id"], last["id"]], None)
-
-
 async def test_a_repeated_key_gets_the_same_bytes_after_a_delete_and_a_trim(
     store: Store, people: People, raw: "redis.Redis"
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis
 
-from stream_server.errors import Conflict, InvalidCursor, NotFound, TooLarge
+from stream_server.errors import Conflict, NotFound, TooLarge
 from stream_server.events.position import LOG_START
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
@@ -14,18 +14,6 @@ from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, footprint, new_key, open_store
 from tests.stream_server.store.scenes import ids, items_of, protect, read_pages
-
-
-async def test_a_follow_changes_both_users_and_is_logged(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    answer = await store.follows.follow(ann, bob, new_key())
-    assert json.loads(answer) == {"following": True, "requested": False}
-    entry, notice = await store.log.read(LOG_START, 10)
-    assert (entry.kind, entry.audience) == ("follow", "public")
-    assert (notice.kind, notice.audience) == ("notification", f"users:{bob}")
-    source, target = await store.users.get_many(ann, [ann, bob])
-    assert entry.body == b'{"wire":{"source":%b,"target":%b}}' % (source, target)
-    assert (json.loads(source)["following"], json.loads(target)["followers"]) == (1, 1)
 
 
 async def test_a_batch_gives_each_outcome_and_is_repeatable(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -46,30 +34,6 @@ async def test_a_batch_gives_each_outcome_and_is_repeatable(store: Store, people
     with pytest.raises(NotFound):
         await store.follows.change_many("1", [carl], [], new_key())
     assert await store.follows.change_many(ann, [], [], new_key()) == []
-
-
-async def test_a_batch_distinguishes_requests_blocks_and_missing_users(store: Store, people: People) -> None:
-    ann, bob, carl, dora, eve = await people.users(5)
-    await store.users.update(bob, {"protected": True}, new_key())
-    await store.blocks.block(ann, carl, new_key())
-    await store.blocks.block(dora, ann, new_key())
-    outcomes = await store.follows.change_many(ann, [bob, carl, dora, eve], [], new_key())
-    assert outcomes == [(bob, "requested"), (carl, "blocked"), (dora, "not_found"), (eve, "followed")]
-    assert await store.follows.change_many(ann, [], [bob, dora], new_key()) == [
-        (bob, "unfollowed"), (dora, "not_found"),
-    ]  # fmt: skip
-    assert await store.follows.change_many(ann, [carl], [], new_key()) == [(carl, "blocked")]
-
-
-async def test_a_batch_that_changes_nothing_gives_its_key_back(
-    store: Store, people: People, raw: "redis.Redis"
-) -> None:
-    ann, bob = await people.users(2)
-    await store.follows.follow(ann, bob, new_key())
-    before = raw.dbsize()
-    for follow in ([bob], ["1"], [ann]):
-        await store.follows.change_many(ann, follow, [], IdempotencyKey.from_client(ann, "k", b"batch"))
-    assert raw.dbsize() == before
 
 
 async def test_an_interrupted_batch_reports_what_was_done_and_continues(
@@ -120,24 +84,6 @@ async def test_each_user_on_a_page_has_the_time_of_the_follow(store: Store, peop
     (follower,) = items_of(await store.follows.list_followers(ann, bob, PageRequest()))
     assert json.loads(followed)["id"] == bob
     assert json.loads(follower)["since"] == json.loads(entry.message_json())["at"]
-
-
-async def test_invalid_cursors_are_refused(store: Store, people: People) -> None:
-    ann, bob, carl = await people.users(3)
-    for fan in (bob, carl):
-        await store.follows.follow(fan, ann, new_key())
-    elsewhere = (await store.follows.list_followers(ann, ann, PageRequest(1))).next
-    assert elsewhere is not None
-    for cursor in ("", "x", "1", "1-", "-1-2", "1-2-3", "1e3-2", "1-2\n", elsewhere):
-        with pytest.raises(InvalidCursor) as refusal:
-            await store.follows.list_followers(ann, bob, PageRequest(3, before=cursor))
-        assert refusal.value.param == "before"
-        with pytest.raises(InvalidCursor) as refusal:
-            await store.follows.list_following(ann, ann, PageRequest(3, after=cursor))
-        assert refusal.value.param == "after"
-    with pytest.raises(NotFound):
-        await store.follows.list_followers(ann, "1", PageRequest(3))
-    assert await store.follows.list_followers(ann, bob, PageRequest(3)) == (b"", None, None)
 
 
 async def test_nobody_follows_and_asks_more_people_than_the_limit(redis_url: str, raw: "redis.Redis") -> None:

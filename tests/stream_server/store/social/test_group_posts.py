@@ -1,7 +1,5 @@
 """Posts in groups: who may write, who reads them, and what happens to them later."""
 
-import json
-
 import pytest
 import redis
 
@@ -48,22 +46,6 @@ async def test_members_post_and_only_the_owner_posts_announcements(
     assert raw.zcard(f"{{core}}:profile:{uids[author]}") == 0
     assert ids(await store.timelines.read_home(uids[author], ALL)) == []
     assert ids(await store.timelines.read_tag(uids["member"], "club", ALL)) == []
-
-
-async def test_replies_and_reposts_stay_in_their_group(store: Store, people: People) -> None:
-    ann, bob, carl = await people.users(3)
-    group, other = await new_group(store, "private", ann, bob), await new_group(store, "public", ann, bob)
-    root = await post(store, ann, group)
-    reply = await post(store, bob, None, in_reply_to=root)
-    status = json.loads(await store.statuses.get(ann, reply))
-    assert (status["group"], status["conversation"]) == (group, root)
-    assert ids(await store.timelines.read_group(ann, group, ALL)) == [reply, root]
-    assert (await refusal(post(store, carl, None, in_reply_to=root)))[0] == 404
-    assert await refusal(post(store, bob, other, in_reply_to=root)) == (400, "invalid_parameter", "group")
-    assert (await refusal(post(store, bob, None, origin=root)))[0] == 400
-    assert (await refusal(post(store, bob, other, origin=root)))[0] == 400
-    repost = await post(store, bob, group, origin=root)
-    assert ids(await store.timelines.read_group(ann, group, ALL)) == [repost, reply, root]
 
 
 async def test_a_deleted_group_keeps_no_set_of_its_posts(store: Store, people: People, raw: "redis.Redis") -> None:

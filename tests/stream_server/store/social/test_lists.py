@@ -10,7 +10,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.store import Store
 from tests.stream_server.store.job_queue import check_timelines, drain
 from tests.stream_server.store.people import People, footprint, new_key
-from tests.stream_server.store.scenes import ids, items_of, logged, read_pages
+from tests.stream_server.store.scenes import ids, items_of, logged
 
 ALL = PageRequest(200)
 
@@ -104,31 +104,3 @@ async def test_the_timeline_changes_in_the_same_call(store: Store, people: Peopl
     assert ids(await store.timelines.read_list(ann, list_id, ALL)) == [other]
     await drain(store, raw)
     check_timelines(raw)
-
-
-async def test_nothing_is_left_of_a_deleted_list(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob, carl = await people.users(3)
-    list_id, kept = await make(store, ann), await make(store, ann)
-    for member in (bob, carl):
-        await store.lists.add_member(ann, list_id, member, new_key())
-        await store.lists.add_member(ann, kept, member, new_key())
-        await people.status(member)
-    await store.lists.delete(ann, list_id, new_key())
-    await people.status(bob)
-    assert ids(await store.lists.list_containing(bob, bob, ALL)) == [kept]
-    with pytest.raises(NotFound):
-        await store.timelines.read_list(ann, list_id, ALL)
-    await drain(store, raw)
-    check_timelines(raw)
-    named = [key for key in raw.keys("*") if list_id.encode() in key and b":request:" not in key]
-    assert named == []
-    assert {member for uid in (bob, carl) for member in raw.zrange(f"{{core}}:listed:{uid}", 0, -1)} == {kept.encode()}
-
-
-async def test_lists_are_paged_newest_first(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    made = [await make(store, ann, f"l{i}", private=i % 3 == 0) for i in range(9)]
-    public = [list_id for i, list_id in enumerate(made) if i % 3][::-1]
-    assert ids(await store.lists.list_owned(ann, ann, ALL)) == made[::-1]
-    pages = await read_pages(lambda request: store.lists.list_owned(bob, ann, request), 4)
-    assert [list_id for page in pages for list_id in ids(page)] == public

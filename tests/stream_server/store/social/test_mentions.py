@@ -10,7 +10,7 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.store import Store
 from tests.stream_server.store.people import People, new_key, open_store
-from tests.stream_server.store.scenes import ids, notified, protect, suspend
+from tests.stream_server.store.scenes import ids, notified, protect
 
 
 @pytest.fixture
@@ -87,12 +87,3 @@ async def test_hidden_statuses_do_not_push_visible_ones_out(small: Store) -> Non
             await people.status(author, f"{number} @u1 #tag")
     assert await mentions(small, bob) == [seen]
     assert await tagged(small, bob, "tag") == [seen]
-
-
-async def test_a_mention_of_a_hidden_user_has_no_id(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob, eve = await people.users(3)
-    await store.blocks.block(bob, ann, new_key())
-    await suspend(store, ann, eve)
-    made = await people.status(ann, "@u1 @u2 @u0")
-    assert [mention.get("id") for mention in made["entities"]["mentions"]] == [None, None, ann]
-    assert raw.exists(keys.key_for("mentions", bob), keys.key_for("mentions", eve)) == 0

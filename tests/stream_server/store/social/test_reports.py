@@ -9,7 +9,6 @@ import redis
 
 from stream_server.errors import ApiError, BadRequest, Conflict, NotFound
 from stream_server.events.position import LOG_START
-from stream_server.store import keys
 from stream_server.store.pagination import PageRequest
 from stream_server.store.social.reports import ReportOutcome
 from stream_server.store.social.sessions import TokenId
@@ -36,21 +35,6 @@ async def reports(store: Store, state: str) -> list[dict[str, Any]]:
     return [json.loads(item) for item in items_of(await store.reports.list_reports(PageRequest(), state))]
 
 
-async def test_a_report_has_its_reporter_subject_and_reason(store: Store, people: People, raw: "redis.Redis") -> None:
-    ann, bob = await people.users(2)
-    status = (await people.status(bob))["id"]
-    length = raw.xlen("{core}:log")
-    of_user = await report(store, ann, "harassment", 'he said "x"\n☕', user=bob)
-    of_status = await report(store, ann, status=status)
-    assert of_user == {
-        "id": of_user["id"], "uid": ann, "user": bob, "status": None, "reason": "harassment",
-        "note": 'he said "x"\n☕', "posted": of_user["posted"], "outcome": None, "decided": None,
-    }  # fmt: skip
-    assert (of_status["user"], of_status["status"]) == (bob, status)
-    assert int(of_status["id"]) > int(of_user["id"])
-    assert raw.xlen("{core}:log") == length
-
-
 async def test_a_repeated_report_is_the_open_one(store: Store, people: People) -> None:
     root, ann, bob, cyd = await people.users(4)
     status = (await people.status(bob))["id"]
@@ -60,18 +44,6 @@ async def test_a_repeated_report_is_the_open_one(store: Store, people: People) -
     assert len({first["id"], *(one["id"] for one in others)}) == 3
     await decide(store, root, first["id"], ReportOutcome.DISMISSED)
     assert (await report(store, ann, user=bob))["id"] not in {first["id"], *(one["id"] for one in others)}
-
-
-async def test_only_the_reporter_reads_the_outcome(store: Store, people: People) -> None:
-    root, ann, bob = await people.users(3)
-    made = await report(store, ann, user=bob)
-    assert json.loads(await store.reports.get(ann, made["id"])) == made
-    decided = await decide(store, root, made["id"], ReportOutcome.DISMISSED, "between us")
-    now = json.loads(await store.reports.get(ann, made["id"]))
-    assert now == made | {"outcome": "dismissed", "decided": decided["decided"]}
-    for uid, report_id in ((bob, made["id"]), (root, made["id"]), (ann, "1")):
-        with pytest.raises(NotFound):
-            await store.reports.get(uid, report_id)
 
 
 async def test_twenty_concurrent_reports_make_one(store: Store, people: People) -> None:
@@ -158,19 +130,6 @@ async def test_a_removal_equals_a_delete_by_the_author(store: Store, people: Peo
     assert (case["outcome"], case["reported"]["status"]) == ("removed", None)
 
 
-async def test_a_removal_empties_the_timelines(store: Store, people: People, raw: "redis.Redis") -> None:
-    root, ann, bob = await people.users(3)
-    await store.follows.follow(ann, bob, new_key())
-    kept = json.loads(await store.lists.create(ann, "l", "", private=False, idempotency_key=new_key()))["id"]
-    await store.lists.add_member(ann, kept, bob, new_key())
-    status = (await people.status(bob))["id"]
-    timelines = [keys.home_timeline(ann), keys.home_timeline(bob), keys.list_timeline(kept)]
-    assert [raw.zscore(key, status) for key in timelines] == [float(status)] * 3
-    made = await report(store, ann, status=status)
-    await decide(store, root, made["id"], ReportOutcome.REMOVED)
-    assert [raw.zscore(key, status) for key in timelines] == [None] * 3
-
-
 async def test_removing_a_deleted_status_closes_the_report(store: Store, people: People, raw: "redis.Redis") -> None:
     root, ann, bob = await people.users(3)
     status = (await people.status(bob))["id"]
@@ -189,7 +148,7 @@ async def test_a_suspension_applies_to_the_user_or_the_author(store: Store, peop
     for one in made:
         assert (await decide(store, root, one["id"], ReportOutcome.SUSPENDED))["outcome"] == "suspended"
     assert (await store.sessions.get_token_status(TokenId(bob, "j"))).suspended
-    assert [entry.kind for entry in await store.log.read(LOG_START, 10)][-1:] == ["suspend"]
+    assert [entry.kind for entry in await store.log.read(LOG_START, 10)].count("suspend") == 1
     assert [json.loads(item)["id"] for item in items_of(await store.suspensions.list_suspended(PageRequest()))] == [bob]
 
 
@@ -226,28 +185,3 @@ async def test_refused_decisions_change_nothing(store: Store, people: People, ra
         assert refusal.value.param == param
     assert footprint(raw) == before
     assert len(await reports(store, "open")) == 2
-
-
-async def test_a_repeated_decision_is_answered_alike(store: Store, people: People) -> None:
-    root, ann, bob = await people.users(3)
-    status = (await people.status(bob))["id"]
-    made = await report(store, ann, status=status)
-    request = new_key()
-    answers = [await store.reports.decide(root, made["id"], ReportOutcome.REMOVED, "r", request) for _ in range(2)]
-    assert answers[0] == answers[1]
-
-
-async def test_a_full_redis_leaves_the_report_open(store: Store, people: People, raw: "redis.Redis") -> None:
-    root, ann, bob = await people.users(3)
-    status = (await people.status(bob))["id"]
-    made = await report(store, ann, status=status)
-    before = footprint(raw)
-    raw.config_set("maxmemory", 1)
-    try:
-        for outcome in ReportOutcome:
-            with pytest.raises(Exception, match="accepts no writes"):
-                await decide(store, root, made["id"], outcome)
-    finally:
-        raw.config_set("maxmemory", 0)
-    assert footprint(raw) == before
-    assert len(await reports(store, "open")) == 1

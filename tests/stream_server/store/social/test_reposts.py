@@ -1,15 +1,12 @@
 """Reposts and quotes: they belong to the root, and show the original while it is visible."""
 
-import json
-
 import pytest
 import redis
 
-from stream_server.errors import BadRequest, NotFound
-from stream_server.store.pagination import PageRequest
+from stream_server.errors import BadRequest
 from stream_server.store.store import Store
-from tests.stream_server.store.people import People, new_key
-from tests.stream_server.store.scenes import befriend, dump, group, items_of, logged, protect
+from tests.stream_server.store.people import People
+from tests.stream_server.store.scenes import befriend, dump, group, logged, protect
 
 
 async def test_a_protected_status_is_reposted_by_its_author_only(
@@ -48,18 +45,6 @@ async def test_a_group_post_is_reposted_in_its_group_only(store: Store, people: 
     assert dump(raw) == before
     assert (await people.status(bob, "", origin=inside, group=here))["group"] == here
     assert (await people.status(bob, "look", origin=outside, group=here))["original"]["id"] == outside
-
-
-async def test_a_hidden_original_hides_a_repost_and_is_null_in_a_quote(store: Store, people: People) -> None:
-    ann, bob, viewer = await people.users(3)
-    root = (await people.status(ann))["id"]
-    repost = (await people.status(bob, "", origin=root))["id"]
-    quote = (await people.status(bob, "look", origin=root))["id"]
-    await store.blocks.block(ann, viewer, new_key())
-    with pytest.raises(NotFound):
-        await store.statuses.get(viewer, repost)
-    page = await store.timelines.read_profile(viewer, bob, PageRequest())
-    assert [(each["id"], each["original"]) for each in map(json.loads, items_of(page))] == [(quote, None)]
 
 
 async def test_a_repost_has_the_language_of_its_original(store: Store, people: People) -> None:

@@ -1,7 +1,6 @@
 """Saved rules: what is stored, what is a duplicate, and the log entries."""
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
@@ -130,17 +129,6 @@ async def test_a_dry_run_changes_nothing(store: Store, people: People, raw: "red
     assert (await kept(store, ann), raw.xlen(keys.LOG)) == ([TEA], before)
 
 
-async def test_unknown_rules_and_rules_of_others_are_not_removed(store: Store, people: People) -> None:
-    ann, bob = await people.users(2)
-    (first,) = saved(await add(store, ann, TEA))
-    with pytest.raises(NotFound):
-        await store.rules.remove_one(bob, first.id, new_key())
-    await store.rules.remove_one(ann, first.id, new_key())
-    with pytest.raises(NotFound):
-        await store.rules.remove_one(ann, first.id, new_key())
-    assert await kept(store, ann) == []
-
-
 async def test_rules_with_any_characters_are_stored_unchanged(store: Store, people: People) -> None:
     ann = await people.user("ann")
     odd = [('","created":"x"}', ""), ('\\"\n', "a"), ("茶 🍵", "b"), ("%d+ (.*)", "")]
@@ -183,10 +171,3 @@ async def test_twenty_concurrent_adds_save_one_rule(store: Store, people: People
     outcomes = [one for (one,) in await asyncio.gather(*(add(store, ann, TEA) for _ in range(20)))]
     assert [one.is_duplicate for one in outcomes].count(False) == 1
     assert len({one.saved for one in outcomes}) == 1
-
-
-async def test_the_log_entry_is_internal_and_has_no_users(store: Store, people: People) -> None:
-    ann = await people.user("ann")
-    await add(store, ann, TEA)
-    (entry,) = await store.log.read((await store.log.head()).previous(), 2)
-    assert (entry.kind, entry.event.user_ids, json.loads(entry.wire)["uid"]) == ("rules", frozenset(), ann)

@@ -2,26 +2,19 @@
 
 import asyncio
 import json
-import time
 from typing import Any
 
 import pytest
 import redis
 
-from stream_server.errors import Forbidden, NotFound, OutcomeUnknown
+from stream_server.errors import NotFound, OutcomeUnknown
 from stream_server.events.position import LOG_START
 from stream_server.store.social.sessions import RefreshSecrets, TokenId
 from stream_server.store.store import Store
 from tests.redis_process import RedisProcess
-from tests.stream_server.store.people import PASSWORD_HASH, People, footprint, new_key
+from tests.stream_server.store.people import People, footprint, new_key
 
 FAR_MS = 4_000_000_000_000
-
-
-async def test_token_status_of_known_and_unknown_users(store: Store, people: People) -> None:
-    uid = await people.user("Ann")
-    assert (await store.sessions.get_token_status(TokenId(uid, "j")))[:3] == (True, False, False)
-    assert (await store.sessions.get_token_status(TokenId("1", "j")))[:3] == (False, False, False)
 
 
 async def test_a_revocation_is_an_internal_log_entry(store: Store, people: People) -> None:
@@ -32,13 +25,6 @@ async def test_a_revocation_is_an_internal_log_entry(store: Store, people: Peopl
     (entry,) = await store.log.read(LOG_START, 10)
     assert (entry.kind, entry.audience) == ("revoke", "-")
     assert json.loads(entry.body) == {"wire": {"uid": ann, "jti": 'j"1'}}
-
-
-async def test_a_repeated_revocation_is_logged_once(store: Store, people: People, raw: "redis.Redis") -> None:
-    uid = await people.user("Ann")
-    for _ in range(2):
-        await store.sessions.revoke(uid, "j", FAR_MS, new_key())
-    assert raw.xlen("{core}:log") == 1
 
 
 async def test_a_revocation_ends_with_its_token(store: Store, people: People, raw: "redis.Redis") -> None:
@@ -71,34 +57,6 @@ def revocations(raw: "redis.Redis") -> list[Any]:
     return [json.loads(entry[b"e"])["wire"] for _, entry in rows if entry[b"k"] == b"revoke"]
 
 
-async def test_a_session_is_refreshed_again_and_again(store: Store, people: People, raw: "redis.Redis") -> None:
-    uid = await people.user("ann")
-    assert await start(store, uid) == json.loads(await store.users.get_own(uid))
-    for old, new in (("cd", "e0"), ("e0", "e1"), ("e1", "e2")):
-        assert await refresh(store, uid, old, new) == "refreshed"
-    assert not (await store.sessions.get_token_status(TokenId(uid, "any", "s1"))).revoked
-    (session,) = await store.sessions.list_sessions(uid, 0)
-    assert (session.id, session.agent) == ("s1", 'an "agent"')
-    assert session.created_ms <= session.used_ms < session.expires_ms
-    left = raw.pttl(f"{{core}}:sessions:{uid}")
-    assert isinstance(left, int)
-    assert 0 < left <= 60_000
-
-
-async def test_a_refresh_token_that_is_used_twice_ends_its_session(
-    store: Store, people: People, raw: "redis.Redis"
-) -> None:
-    uid = await people.user("ann")
-    await start(store, uid)
-    await start(store, uid, "s2")
-    assert await refresh(store, uid, "cd", "e0") == "refreshed"
-    assert await refresh(store, uid, "cd", "e9") == "reused"
-    assert await refresh(store, uid, "e0", "e1") == "unknown", "the faster of thief and victim has nothing of it"
-    assert (await store.sessions.get_token_status(TokenId(uid, "any", "s1"))).revoked
-    assert not (await store.sessions.get_token_status(TokenId(uid, "any", "s2"))).revoked
-    assert revocations(raw) == [{"uid": uid, "sessions": ["s1"]}]
-
-
 async def test_of_twenty_uses_at_once_one_succeeds_and_the_session_ends(store: Store, people: People) -> None:
     uid = await people.user("ann")
     await start(store, uid)
@@ -115,15 +73,6 @@ async def test_a_made_up_refresh_token_ends_nothing(store: Store, people: People
     with pytest.raises(NotFound):
         await refresh(store, "7", "cd", "e0")
     assert await refresh(store, uid, "cd", "e0") == "refreshed"
-
-
-async def test_a_lost_answer_is_given_again(store: Store, people: People) -> None:
-    """The client library repeats a lost write under the same key: this is not a second use."""
-    uid, request = await people.user("ann"), new_key()
-    await start(store, uid)
-    first = await store.sessions.refresh(uid, "s1", SECRETS, "e0", 60, request)
-    assert await store.sessions.refresh(uid, "s1", SECRETS, "e0", 60, request) == first
-    assert first[0] == "refreshed"
 
 
 async def test_an_expired_session_is_unknown(store: Store, people: People) -> None:
@@ -145,65 +94,12 @@ async def test_a_user_has_at_most_a_hundred_sessions(store: Store, people: Peopl
     assert revocations(raw) == [{"uid": uid, "sessions": ["s7"]}]
 
 
-async def test_a_suspension_ends_all_sessions_for_ever(store: Store, people: People) -> None:
-    root, uid = await people.user("root"), await people.user("ann")
-    await start(store, uid)
-    await store.suspensions.suspend(root, uid, new_key())
-    with pytest.raises(Forbidden, match="suspended"):
-        await start(store, uid, "s2")
-    await store.suspensions.reinstate(root, uid, new_key())
-    assert await refresh(store, uid, "cd", "e0") == "unknown"
-    assert (await store.sessions.get_token_status(TokenId(uid, "any", "s1"))).revoked
-    assert not (await store.sessions.get_token_status(TokenId(uid, "any"))).revoked
-
-
-async def test_one_session_ends_alone(store: Store, people: People, raw: "redis.Redis") -> None:
-    uid, other = await people.user("ann"), await people.user("bob")
-    await start(store, uid)
-    await start(store, uid, "s2")
-    assert not await store.sessions.end(other, "s1", new_key())
-    assert await store.sessions.end(uid, "s1", new_key())
-    assert not await store.sessions.end(uid, "s1", new_key())
-    assert [session.id for session in await store.sessions.list_sessions(uid, 0)] == ["s2"]
-    assert revocations(raw) == [{"uid": uid, "sessions": ["s1"]}]
-
-
-async def test_all_sessions_and_tokens_end_together(store: Store, people: People, raw: "redis.Redis") -> None:
-    uid = await people.user("ann")
-    await start(store, uid)
-    issued_at = time.time()
-    await store.sessions.end_all(uid, new_key())
-    assert (await store.sessions.get_token_status(TokenId(uid, "any", "s1"))).revoked
-    assert (await store.sessions.get_token_status(TokenId(uid, "any", "", int(issued_at)))).revoked
-    assert not (await store.sessions.get_token_status(TokenId(uid, "any", "", issued_at + 5))).revoked
-    (entry,) = revocations(raw)
-    assert entry["sessions"] == ["s1"]
-    assert issued_at - 2 < entry["before"] < issued_at + 5
-
-
-async def test_a_new_password_ends_the_other_sessions(store: Store, people: People) -> None:
-    uid = await people.user("ann")
-    await start(store, uid)
-    await start(store, uid, "s2")
-    await store.sessions.change_password(uid, PASSWORD_HASH, "new hash", "s2", new_key())
-    assert await store.users.get_password_hash(uid) == "new hash"
-    assert [session.id for session in await store.sessions.list_sessions(uid, 0)] == ["s2"]
-    with pytest.raises(Forbidden) as refusal:
-        await store.sessions.change_password(uid, PASSWORD_HASH, "another", "s2", new_key())
-    assert refusal.value.error_code == "wrong_password"
-
-
 async def test_many_tokens_are_checked_together(store: Store, people: People) -> None:
     uid = await people.user("ann")
     await start(store, uid)
     asked = [TokenId(uid, "any", f"s{number % 2}") for number in range(250)]
     statuses = await store.sessions.get_token_statuses(asked)
     assert [status.revoked for status in statuses] == [True, False] * 125
-
-
-async def test_an_unknown_user_gets_no_session(store: Store) -> None:
-    with pytest.raises(NotFound):
-        await start(store, "7")
 
 
 async def test_a_ticket_is_used_once(store: Store) -> None:

@@ -113,15 +113,6 @@ async def test_each_status_is_read_as_it_was_posted_and_its_delete_has_its_facts
         assert facts["author"].items() <= posted["facts"]["author"].items()
 
 
-async def test_get_many_keeps_the_order_and_omits_unknown_ids(store: Store, people: People) -> None:
-    ann = await people.user("Ann")
-    first = await people.status(ann, "first")
-    repost = await people.status(ann, "", origin=first["id"])
-    found = [json.loads(one) for one in await store.statuses.get_many(ann, [repost["id"], "1", first["id"]])]
-    assert found == [repost, first | {"reposts": 1}]
-    assert await store.statuses.get_many(ann, []) == []
-
-
 async def test_unknown_authors_parents_and_originals_are_refused_by_name(
     store: Store, people: People, raw: "redis.Redis"
 ) -> None:

@@ -57,22 +57,6 @@ async def test_unknown_suspended_and_blocked_users_cannot_be_talked_to(
     assert footprint(raw) == before
 
 
-async def test_a_message_is_logged_for_the_members_and_read_as_logged(store: Store, people: People) -> None:
-    ann, bob, carl = await people.users(3)
-    talk = await begin(store, ann, bob, carl)
-    sent = await store.talks.send_message(bob, talk, 'line\n"two" ünï', new_key())
-    answer = json.loads(sent)
-    made = {"id": answer["id"], "posted": answer["posted"]}
-    assert answer == {**made, "talk": talk, "uid": bob, "login": "u1", "message": 'line\n"two" ünï'}
-    (entry,) = await store.log.read(LOG_START, 10)
-    assert (entry.kind, entry.audience) == ("message", f"users:{ann},{bob},{carl}")
-    assert entry.body == b'{"wire":{"message":%b}}' % sent
-    for uid in (ann, bob, carl):
-        assert items_of(await store.talks.list_messages(uid, talk, ALL)) == [sent]
-        assert await store.talks.get_message(uid, talk, answer["id"]) == sent
-        assert json.loads(await store.talks.get(uid, talk))["last_message"] == answer
-
-
 async def test_the_read_mark_only_rises(store: Store, people: People) -> None:
     ann, bob = await people.users(2)
     talk = await begin(store, ann, bob)

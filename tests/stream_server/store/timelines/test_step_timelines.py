@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stream_server.errors import Conflict, InternalError, NotFound, Unavailable
+from stream_server.errors import InternalError, Unavailable
 from stream_server.store import keys
 from stream_server.store.idempotency import IdempotencyKey
 from stream_server.store.pagination import PageRequest
@@ -131,26 +131,6 @@ async def test_a_cluster_gets_scripts_without_the_names_of_timelines() -> None:
     clustered = Store("redis+cluster://127.0.0.1:1", timeout_seconds=1)
     assert clustered._scripts.size_limits.step_timelines == 0
     await clustered.close()
-
-
-async def test_a_repeated_write_gets_its_first_reply_although_it_would_be_refused_now(
-    store: Store, people: People, raw: Any
-) -> None:
-    author = await people.user("ada")
-    key = IdempotencyKey.from_client(author, "k", b"post")
-    first = await store.statuses.create(author, StatusDraft(message="once"), key)
-    length = raw.xlen(LOG)
-    assert json.loads(await store.statuses.create(author, StatusDraft(message="once"), key)) == json.loads(first)
-    with pytest.raises(Conflict):
-        await store.statuses.create(author, StatusDraft(message="x"), IdempotencyKey.from_client(author, "k", b"other"))
-    deleting = IdempotencyKey.from_client(author, "d", b"delete")
-    for _ in range(2):
-        await store.statuses.delete(author, json.loads(first)["id"], deleting)
-    with pytest.raises(NotFound):
-        await store.statuses.delete(author, json.loads(first)["id"], new_key())
-    with pytest.raises(Conflict):
-        await store.statuses.delete(author, "1", IdempotencyKey.from_client(author, "d", b"other"))
-    assert raw.xlen(LOG) == length + 1
 
 
 async def test_an_entry_that_the_log_refuses_keeps_no_reply(store: Store, people: People, raw: Any) -> None:

@@ -8,13 +8,11 @@ from stream_server.store.pagination import PageRequest
 from stream_server.store.redis.scripts import SizeLimits
 from stream_server.store.social.statuses import StatusDraft
 from stream_server.store.store import Store
-from tests.redis_process import RedisProcess, newest
 from tests.stream_server.store.job_queue import (
     check_timelines,
     drain,
     forget_scripts_before_transactions,
     home,
-    job_workers,
     members,
 )
 from tests.stream_server.store.people import People, new_key
@@ -51,18 +49,6 @@ async def test_follow_merges_and_unfollow_removes_in_the_same_call(store: Store,
     assert home(raw, bob) == set()
 
 
-async def test_syndicate_the_first_pass_is_in_the_call_and_job_workers_do_the_rest(
-    store: Store, people: People, raw: Any
-) -> None:
-    author, followers = await _followed(store, people, 13)
-    status = await people.status(author)
-    assert _having(raw, followers, status) == followers[:PASS]
-    await job_workers(store).run_until_empty()
-    assert _having(raw, followers, status) == followers
-    await drain(store, raw)
-    check_timelines(raw)
-
-
 async def test_syndicate_pages_over_followers_of_one_millisecond(store: Store, people: People, raw: Any) -> None:
     author, followers = await _followed(store, people, 13)
     raw.zadd("{core}:followers:" + author, dict.fromkeys(followers, 5))
@@ -72,23 +58,6 @@ async def test_syndicate_pages_over_followers_of_one_millisecond(store: Store, p
     await store.follows.unfollow(first[-1], author, new_key())
     await drain(store, raw)
     assert set(_having(raw, followers, status)) == set(followers) - {first[-1]}
-    check_timelines(raw)
-
-
-async def test_syndicate_lists_come_after_followers(store: Store, people: People, raw: Any) -> None:
-    author, followers = await _followed(store, people, 3)
-    lists = []
-    for owner in followers:
-        made = await store.lists.create(owner, "friends", "", False, new_key())
-        lists.append(made.decode().partition('"id":"')[2].partition('"')[0])
-        await store.lists.add_member(owner, lists[-1], author, new_key())
-    early = await people.status(author)
-    assert [members(raw, f"timeline:{{{each}}}") for each in lists] == [{early["id"]}] * 3
-    for number in range(PASS):
-        await store.follows.follow(await people.user(f"more{number}"), author, new_key())
-    late = await people.status(author)
-    assert late["id"] not in members(raw, f"timeline:{{{lists[0]}}}")
-    await drain(store, raw)
     check_timelines(raw)
 
 
@@ -153,24 +122,6 @@ async def test_clean_up_overtakes_a_running_fan_out(store: Store, people: People
     assert _having(raw, [author, *followers], status) == []
 
 
-async def test_clean_up_of_one_pass_needs_no_job_worker(store: Store, people: People, raw: Any) -> None:
-    author, (fan, *_) = await _followed(store, people, 2)
-    status = await people.status(author)
-    await store.likes.like(fan, status["id"], new_key())
-    await store.statuses.delete(author, status["id"], new_key())
-    assert raw.zcard("{core}:due") == 0
-    assert members(raw, "{core}:liked:" + fan) == home(raw, fan) == set()
-
-
-async def test_a_repeated_request_makes_no_second_pass(store: Store, people: People, raw: Any) -> None:
-    author, _ = await _followed(store, people, 2)
-    key = new_key()
-    for _ in range(2):
-        await store.statuses.create(author, StatusDraft(message="once"), key)
-    assert raw.zcard("{core}:due") == 0
-    check_timelines(raw)
-
-
 @pytest.mark.extended
 async def test_ten_thousand_followers_get_a_status_once(people: People, raw: Any, redis_url: str) -> None:
     store = Store(redis_url, timeout_seconds=PATIENCE)
@@ -194,38 +145,6 @@ async def test_ten_thousand_followers_get_a_status_once(people: People, raw: Any
     await drain(store, raw)
     assert having() == []
     await store.close()
-
-
-async def test_a_full_redis_fails_the_pass_and_the_job_stays(people: People) -> None:
-    with RedisProcess(newest()) as full:
-        sizes = SizeLimits(fanout_batch_size=PASS, step_timelines=0)
-        store = Store(full.url, timeout_seconds=PATIENCE, size_limits=sizes)
-        await store.open()
-        raw: Any = full.client()
-        own = People(store)
-        author, followers = await _followed(store, own, 3)
-        exchange = store._redis.run_pipeline
-
-        async def full_for_timelines(commands: Any, timeout_seconds: float) -> list[Any]:
-            timelines = any(command[0] == "ZADD" for command in commands)
-            if timelines:
-                raw.config_set("maxmemory", 1)
-            try:
-                return await exchange(commands, timeout_seconds)
-            finally:
-                if timelines:
-                    raw.config_set("maxmemory", 0)
-
-        store._redis.run_pipeline = full_for_timelines  # type: ignore[method-assign]  # what the test is for
-        status = await own.status(author)
-        assert _having(raw, [author, *followers], status) == []
-        assert raw.zcard("{core}:due") == 1
-        assert store.syndication.failed_passes == 1
-        store._redis.run_pipeline = exchange  # type: ignore[method-assign]  # see above
-        await drain(store, raw)
-        assert _having(raw, [author, *followers], status) == [author, *followers]
-        await store.close()
-        raw.close()
 
 
 async def test_a_timeline_that_cannot_be_written_gets_a_job_and_the_others_get_the_status(

@@ -94,17 +94,3 @@ async def test_an_invalid_hashtag_is_refused(store: Store, tag: str) -> None:
     with pytest.raises(BadRequest) as refused:
         await store.timelines.read_tag("1", tag, PageRequest())
     assert refused.value.param == "tag"
-
-
-async def test_a_home_page_is_full_behind_a_hundred_hidden_statuses(store: Store, people: People) -> None:
-    reader, ada, bob = await people.users(3)
-    for each in (ada, bob):
-        await store.follows.follow(reader, each, new_key())
-    seen = [(await people.status(ada, f"{i}"))["id"] for i in range(3)]
-    for number in range(100):
-        await people.status(bob, f"{number}")
-    await store.mutes.mute(reader, bob, new_key())
-    page = await store.timelines.read_home(reader, PageRequest(count=2))
-    assert ids(page) == seen[:0:-1]
-    assert ids(await store.timelines.read_home(reader, PageRequest(count=2, page=2))) == seen[:1]
-    assert ids(await store.timelines.read_home(reader, PageRequest(count=2, before=page.next))) == seen[:1]

@@ -1,4 +1,4 @@
-"""For a user who may not see a status, it does not exist on any route."""
+"""For a user who may not see a status, list, group or user, it does not exist on any route."""
 
 from typing import Any
 
@@ -27,28 +27,32 @@ ASKED: list[tuple[str, str, Any]] = [
 ]
 
 
-async def hide(world: World, kind: str, author: str, viewer: str) -> str:
-    """Return a status that the viewer may not see, for the given reason."""
+async def hide(world: World, kind: str, author: str, viewer: str) -> tuple[str, str]:
+    """Return a status that the viewer may not see, for the given reason, and a comment on it."""
     more = {}
     if kind == "private group":
         new = {"name": "closed", "kind": "private"}
         more["group"] = (await world.call("POST", "/v1/groups", author, json=new)).json["id"]
     status = await world.status(author, **more)
+    commenter = author if more else viewer
+    made = await world.call("POST", f"/v1/statuses/{status}/comments", commenter, json={"message": "x"})
     if kind == "protected":
         await world.call("PATCH", "/v1/users/me", author, json={"protected": True})
     elif kind == "blocking":
         await world.call("PUT", f"/v1/users/me/blocks/{viewer}", author)
     elif kind == "blocked":
         await world.call("PUT", f"/v1/users/me/blocks/{author}", viewer)
+    elif kind == "suspended":
+        await world.call("PUT", f"/v1/admin/suspensions/{author}", viewer, scope="admin")
     elif kind == "deleted":
         await world.call("DELETE", f"/v1/statuses/{status}", author)
-    return status
+    return status, made.json["id"]
 
 
-@pytest.mark.parametrize("kind", ["protected", "blocking", "blocked", "private group", "deleted"])
+@pytest.mark.parametrize("kind", ["protected", "blocking", "blocked", "suspended", "private group", "deleted"])
 async def test_a_hidden_status_is_answered_as_an_unknown_one(world: World, kind: str) -> None:
     author, viewer = await world.user("ann"), await world.user("bob")
-    status = await hide(world, kind, author, viewer)
+    status, comment = await hide(world, kind, author, viewer)
     before = world.state()
     for method, path, body in ASKED:
         answers = []
@@ -56,6 +60,8 @@ async def test_a_hidden_status_is_answered_as_an_unknown_one(world: World, kind:
             sent = None if body is None else {name: value.replace("{id}", asked) for name, value in body.items()}
             answers.append(await world.call(method, path.replace("{id}", asked), viewer, json=sent))
         assert (answers[0].status, answers[0].body) == (404, answers[1].body), (method, path)
+    of_comments = [await world.call("GET", f"/v1/comments/{asked}", viewer) for asked in (comment, "1")]
+    assert (of_comments[0].status, of_comments[0].body) == (404, of_comments[1].body)
     listed = await world.call("GET", f"/v1/statuses?ids={status}", viewer)
     assert listed.json == {"statuses": []}
     assert world.state() == before
@@ -70,3 +76,55 @@ async def test_each_request_works_on_a_visible_status(world: World) -> None:
         answer = await world.call(method, path.replace("{id}", status), viewer, json=sent)
         refused = (method, path) == ("DELETE", "/v1/statuses/{id}")
         assert answer.status == 403 if refused else answer.status < 300, (method, path, answer.body)
+
+
+UNJOINED: list[tuple[str, str, Any]] = [
+    ("GET", "/v1/{noun}s/{id}", None),
+    ("GET", "/v1/{noun}s/{id}/members", None),
+    ("GET", "/v1/{noun}s/{id}/statuses", None),
+    ("PATCH", "/v1/{noun}s/{id}", {"name": "x"}),
+    ("DELETE", "/v1/{noun}s/{id}", None),
+    ("PUT", "/v1/{noun}s/{id}/members/{viewer}", None),
+]
+"""What somebody who is not in a list or group may ask for. Only the last may succeed, and not for a list."""
+
+
+@pytest.mark.parametrize("kind", ["visible", "private", "blocking", "suspended"])
+@pytest.mark.parametrize("noun", ["list", "group"])
+async def test_a_hidden_list_or_group_is_answered_as_an_unknown_one(world: World, noun: str, kind: str) -> None:
+    owner, viewer = await world.user("ann"), await world.user("bob")
+    is_private = kind == "private"
+    trait = {"private": is_private} if noun == "list" else {"kind": "private" if is_private else "public"}
+    made = await world.call("POST", f"/v1/{noun}s", owner, json={"name": "x", **trait})
+    if kind == "blocking":
+        await world.call("PUT", f"/v1/users/me/blocks/{viewer}", owner)
+    elif kind == "suspended":
+        await world.call("PUT", f"/v1/admin/suspensions/{owner}", viewer, scope="admin")
+    before = world.state()
+    for method, template, body in UNJOINED:
+        paths = [template.format(noun=noun, id=each, viewer=viewer) for each in (made.json["id"], "1")]
+        answers = [await world.call(method, path, viewer, json=body) for path in paths]
+        if kind == "visible":
+            may = method == "GET" or (method == "PUT" and noun == "group")
+            assert answers[0].status == (200 if may else 403), (method, template)
+        else:
+            assert (answers[0].status, answers[0].body) == (404, answers[1].body), (method, template)
+    assert kind == "visible" or world.state() == before
+
+
+OF_USER = ["", "/followers", "/following", "/statuses", "/likes", "/lists", "/listed"]
+
+
+@pytest.mark.parametrize("kind", ["visible", "blocking", "suspended"])
+async def test_a_hidden_user_is_answered_as_an_unknown_one(world: World, kind: str) -> None:
+    owner, viewer = await world.user("ann"), await world.user("bob")
+    if kind == "blocking":
+        await world.call("PUT", f"/v1/users/me/blocks/{viewer}", owner)
+    elif kind == "suspended":
+        await world.call("PUT", f"/v1/admin/suspensions/{owner}", viewer, scope="admin")
+    for path in OF_USER:
+        answers = [await world.call("GET", f"/v1/users/{each}{path}", viewer) for each in (owner, "1")]
+        if kind == "visible":
+            assert answers[0].status == 200, path
+        else:
+            assert (answers[0].status, answers[0].body) == (404, answers[1].body), path
