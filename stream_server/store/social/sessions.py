@@ -168,8 +168,7 @@ class Sessions(Noun):
     async def list_sessions(self, uid: str, now_ms: int) -> list[Session]:
         """Return the sessions of a user, the one that was used last first."""
         (rows,) = await self._redis.execute(("HGETALL", keys.key_for("sessions", uid)))
-        pairs = rows.items() if isinstance(rows, dict) else zip(rows[::2], rows[1::2], strict=True)
-        found = [_parse_session(session_id, row) for session_id, row in pairs]
+        found = [_parse_session(session_id, row) for session_id, row in zip(rows[::2], rows[1::2], strict=True)]
         current = [session for session in found if session.expires_ms > now_ms]
         return sorted(current, key=lambda session: session.used_ms)[::-1]  # of one millisecond the newer one first
 

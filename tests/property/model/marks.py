@@ -55,9 +55,9 @@ class Marks(Noun):
         group = self._access.need(viewer, sid).group
         return [uid for uid in sources(self._state.likes, sid) if self._access.author(viewer, uid, group) > HIDDEN]
 
-    def has_liked(self, viewer: str, sid: str, uid: str) -> bool:
+    def has_liked(self, viewer: str, sid: str) -> bool:
         self._access.need(viewer, sid)
-        return (uid, sid) in self._state.likes
+        return (viewer, sid) in self._state.likes
 
     def has_kept(self, viewer: str, sid: str) -> bool:
         self._access.need(viewer, sid)
