@@ -5,6 +5,7 @@
 -- foreign id and the byte 16 may stand before the login.
 local USUAL_PLACE = '"location":null,"place":null'
 local USUAL_ENTITIES = '{"mentions":[],"hashtags":[],"cashtags":[],"urls":[]}'
+local NO_REACTIONS = ',"likes":0,"comments":0,"reposts":0}'
 local USUAL_ATTACHMENTS = '"media":[],"meta":null'
 local USUAL_LINKS = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,"media":[],"meta":null,"group":null'
 
@@ -128,23 +129,21 @@ local function write_status(append, in_step, actor, refers, group, message, lang
     links = '"in_reply_to":null,"in_reply_to_uid":null,"origin":null,' .. attachments .. ',"group":null'
   end
   local status = status_json(id, uid, actor.login, message, posted, place, lang, entities, links, conversation, foreign_id,
-    shown .. ',"likes":0,"comments":0,"reposts":0}')
+    shown .. NO_REACTIONS)
   local audience = group ~= '' and 'group:' .. group or actor.protected and 'followers:' .. uid or PUBLIC
   -- What filters and renderings use beside the status itself: its author, the answered login, the original's author.
   local position = append('post', audience, '{"wire":{"status":' .. status .. '},"facts":{"author":'
     .. user_json(actor) .. facts .. '}}', ms, seq, n)
+  local fields = refers and refers.fields or {}
+  if tags ~= '' and group == '' then fields[#fields + 1], fields[#fields + 2] = 'tags', tags end
   redis.call('HSET', KEY.status .. id, 'row', row_text(actor.login, message, posted, place, lang, entities, links,
     conversation, foreign_id), 'uid', uid, 'likes', '0', 'comments', '0', 'reposts', '0', 'audience', audience, 'facts',
-    kept_facts(actor, refers and refers.login or ''))
-  if refers then redis.call('HSET', KEY.status .. id, unpack(refers.fields)) end
+    kept_facts(actor, refers and refers.login or ''), unpack(fields))
   if group ~= '' then return position, id, status, ms, seq, n, '' end
   redis.call('ZADD', KEY.profile .. uid, id, id)
   redis.call('HINCRBY', KEY.user .. uid, 'posts', 1)
-  if tags ~= '' then
-    redis.call('HSET', KEY.status .. id, 'tags', tags)
-    for tag in tags:gmatch('%S+') do
-      redis.call('ZADD', KEY.tag .. tag, id, id)
-    end
+  for tag in tags:gmatch('%S+') do
+    redis.call('ZADD', KEY.tag .. tag, id, id)
   end
   local people, lists, asleep = first_readers(uid, has_sleepers)
   if not in_step or not fit_in_step(people, lists) then
@@ -244,7 +243,9 @@ local function post_status(append, in_step, uid, in_reply_to, origin, group, mes
   if refers then
     add_to_sets(id, answered, original, group, mentioned)
     if group == '' then actor.posts = to_text(actor.posts + 1) end
-    notify_of_status(actor, find_status(id), answered, original, mentioned, ms, seq, n)
+    notify_of_status(actor, {id = id, uid = uid, group = group, origin = original and original.id, likes = '0', comments = '0',
+      reposts = '0', wordless = message == '""', head = status:sub(1, -1 - #refers.shown - #NO_REACTIONS)}, answered,
+      original, mentioned, ms, seq, n)
   end
   return position, status, id, fence, people, lists, asleep
 end

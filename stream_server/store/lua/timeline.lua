@@ -49,8 +49,8 @@ local function refill_job(timelines, owner)
   return 'refill-' .. timelines .. '-' .. owner
 end
 
--- Calls `change` with key and owner of the timeline of the author and of each of these first readers who is awake. If it
--- returns an error (the key has another type), a job is left, so that the failure is seen as that of any job.
+-- Calls `change` with the key of the timeline of the author and of each of these first readers who is awake, and a number
+-- that each has for itself. If it returns an error (the key has another type), a job is left, so that the failure is seen as that of any job.
 local function change_in_step(author, people, lists, asleep, ms, change)
   local is_asleep = {}
   for _, uid in ipairs(asleep) do is_asleep[uid] = true end
@@ -58,7 +58,7 @@ local function change_in_step(author, people, lists, asleep, ms, change)
     local list = lists[place - #people]
     local owner = list or people[place] or author
     if list or not is_asleep[owner] then
-      local reply = change((list and LIST_TIMELINE or HOME_TIMELINE) .. '{' .. owner .. '}', owner)
+      local reply = change((list and LIST_TIMELINE or HOME_TIMELINE) .. '{' .. owner .. '}', place)
       if type(reply) == 'table' then
         enqueue_job(refill_job(list and 'list' or 'home', owner), 'refill', ms - JOB_GRACE_MS, 'owner', owner)
       end
@@ -67,12 +67,12 @@ local function change_in_step(author, people, lists, asleep, ms, change)
 end
 
 -- Adds a new status to timelines. One of ADDS_PER_TRIM additions trims its timeline, as in store/jobs/runner.py. A digest of
--- the status decides together with the owner, so that no rhythm of posting trims a timeline never.
+-- the status decides which, so that no rhythm of posting trims a timeline never.
 local function add_in_step(status, author, people, lists, asleep, ms)
   local draw = tonumber(redis.sha1hex(status):sub(1, 7), 16)
-  change_in_step(author, people, lists, asleep, ms, function(timeline, owner)
+  change_in_step(author, people, lists, asleep, ms, function(timeline, place)
     local reply = redis.pcall('ZADD', timeline, status, status)
-    if (draw + math.floor(owner / 4096) + owner) % ADDS_PER_TRIM == 0 then
+    if (draw + place) % ADDS_PER_TRIM == 0 then
       redis.pcall('ZREMRANGEBYRANK', timeline, 0, -(TIMELINE_MAX + 1))
     end
     return reply
