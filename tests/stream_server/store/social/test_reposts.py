@@ -32,7 +32,9 @@ async def test_a_protected_status_is_reposted_by_its_author_only(
     assert (await people.status(friend, "", origin=open_))["origin"] == open_
 
 
-async def test_a_group_post_is_reposted_and_answered_in_its_group_only(store: Store, people: People, raw: "redis.Redis") -> None:
+async def test_a_group_post_is_shown_and_answered_in_its_group_only(
+    store: Store, people: People, raw: "redis.Redis"
+) -> None:
     ann, bob = await people.users(2)
     here, there = await group(store, "private", ann, bob), await group(store, "public", bob)
     inside = (await people.status(ann, group=here))["id"]
